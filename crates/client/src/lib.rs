@@ -1,0 +1,1 @@
+//! SCRAPI over HTTP; returns nothing that the verifier has not passed.

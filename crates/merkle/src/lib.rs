@@ -1,0 +1,1 @@
+//! RFC 9162 hashes, proofs and tiles, without I/O.

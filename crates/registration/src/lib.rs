@@ -1,0 +1,1 @@
+//! Profiles and registration policy: an authenticated statement to a decision.

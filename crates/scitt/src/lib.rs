@@ -1,0 +1,1 @@
+//! Signed Statements, Receipts and their keys: bytes to types and back.

@@ -1,0 +1,1 @@
+//! Order, commit, publish: the one place where history could fork.

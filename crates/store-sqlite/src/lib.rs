@@ -1,0 +1,1 @@
+//! The LogStore promise kept by SQLite.

@@ -1,0 +1,125 @@
+//! What a log's database promises, in words that bind every implementation.
+//!
+//! To this crate an entry is opaque bytes at a position. History can fork in one place only:
+//! [`LogStore::commit`], which moves the head by compare-and-swap on epoch and size in the same
+//! transaction as the entries that the head covers. Everything else is inserted and never changed,
+//! but for the right-most tile of a level, which only grows.
+//!
+//! Not here: which statements may enter (`registration`), their order and the signing of heads
+//! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
+
+mod model;
+
+pub use model::*;
+
+use async_trait::async_trait;
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+
+/// One log in one database. Implementations are bound to a log when they are opened.
+///
+/// Every method may be called concurrently from many tasks. Unless a method says otherwise, an
+/// `Err` means that nothing was changed.
+#[async_trait]
+pub trait LogStore: Send + Sync + 'static {
+    /// Makes the log's row at size 0 when the database holds none, and answers the head.
+    ///
+    /// Idempotent and safe against a concurrent call: all callers see one log. A database that
+    /// already holds a log of another origin is refused with [`StoreError::Refused`].
+    async fn open(&self, origin: &str) -> Result<Head, StoreError>;
+
+    /// The committed head, read now.
+    async fn head(&self) -> Result<Head, StoreError>;
+
+    /// Asks for the right to *try* to sequence. `None`: another process has it now.
+    ///
+    /// The lease decides who tries, never who is right: that is the epoch's work.
+    async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
+
+    /// Raises the epoch by one, durably, and answers the head as it then stands.
+    ///
+    /// Waits for a commit in flight and so sees it; every later commit under an older epoch is
+    /// [`CommitError::Fenced`]. Also the way to settle a commit of unknown outcome: once this
+    /// answers, the head it shows is the truth and durable.
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError>;
+
+    /// Appends a batch and moves the head from `batch.from` to `batch.to`, all or nothing.
+    ///
+    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts. Once
+    /// `Ok`, entries, guards, tiles, outcomes and head survive power loss and the head may be signed.
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
+
+    /// Which of these digests are in the log, or are the twin of an entry: one answer per digest,
+    /// in order. A hit names the entry found; compare its digest with the one asked for.
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError>;
+
+    /// Which of these guards are taken, and by which entry: one answer per key, in order.
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
+
+    /// One entry, or `None` at or beyond the committed size.
+    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError>;
+
+    /// Up to `limit` entries from `from` on, in index order, without gaps.
+    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// What came beside an entry and is not under its leaf hash, in order of kind.
+    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
+
+    /// Tiles by address, as stored (the right-most of a level may be partial or have grown since
+    /// it was last read): one answer per address, in order.
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<bytes::Bytes>>, StoreError>;
+
+    /// Up to `limit` committed heads with a batch number of `from` or more, in order.
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;
+
+    /// The committed head of exactly this size.
+    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
+
+    /// Keeps a signature over a committed head. A second one for the same (size, kind, kid) is
+    /// ignored: the first stands.
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError>;
+
+    /// The signature of this kind by this key over the head of this size.
+    async fn signature(&self, size: TreeSize, kind: SignatureKind, kid: &[u8]) -> Result<Option<HeadSignature>, StoreError>;
+
+    /// The newest head that has a signature of this kind, with that signature.
+    async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError>;
+
+    /// Up to `limit` signatures over heads larger than `after`, by size, then kind, then kid.
+    async fn signatures(&self, after: Option<TreeSize>, limit: usize) -> Result<Vec<HeadSignature>, StoreError>;
+
+    /// Keeps an admitted statement durably until it is sequenced. Once `Ok`, a 202 may be given.
+    ///
+    /// Idempotent while the statement is pending. After a failed outcome it opens a new attempt.
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError>;
+
+    /// Up to `limit` pending inbox items, oldest first.
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError>;
+
+    /// Where a statement handed to the inbox stands. `None`: never handed in, or trimmed since.
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
+
+    /// Ends the pending attempt without an entry. Terminal until the statement is enqueued again.
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
+
+    /// Forgets finished inbox attempts, at most `limit`; failures are kept. Answers how many.
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
+
+    /// Publishes a key that signs heads. A known kid is left as it is.
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError>;
+
+    /// Marks a key as retired; it stays listed for ever.
+    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError>;
+
+    /// Every key that ever signed heads of this log, oldest first.
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError>;
+
+    /// Refuses a database that would forget a commit it acknowledged (fsync off and the like).
+    async fn check_durability(&self) -> Result<(), StoreError>;
+}
+
+/// The right to try to sequence, until dropped or lost.
+#[async_trait]
+pub trait Lease: Send + Sync {
+    /// Resolves once the right is gone: connection dead, lock stolen, server restarted.
+    async fn lost(&mut self);
+}

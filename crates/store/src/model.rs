@@ -1,0 +1,240 @@
+//! The values that cross the [`LogStore`](crate::LogStore) promise.
+
+use bytes::Bytes;
+use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize};
+
+/// The log's one mutable row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Fencing token: raised at each take-over, never reused.
+    pub epoch: u64,
+    /// How many batches were committed.
+    pub batch: u64,
+    /// The right edge of the tree: its size, and all that is needed to append.
+    pub edge: CompactRange,
+    /// When the last batch was committed, in whole Unix seconds; never decreases.
+    pub at: u64,
+    /// The newest registration policy's leaf. Zero while the log is empty: entry 0 is a policy.
+    pub policy: LeafIndex,
+}
+
+impl Head {
+    /// How many leaves the head covers.
+    pub fn size(&self) -> TreeSize {
+        self.edge.size()
+    }
+
+    /// The RFC 9162 root over those leaves.
+    pub fn root(&self) -> RootHash {
+        self.edge.root()
+    }
+}
+
+/// A head as history keeps it: one row per committed batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommittedHead {
+    /// The batch that produced this head, from 1.
+    pub batch: u64,
+    /// The epoch under which it was committed.
+    pub epoch: u64,
+    /// Leaves covered.
+    pub size: TreeSize,
+    /// RFC 9162 root over them.
+    pub root: RootHash,
+    /// Unix seconds: the receipts' `iat`.
+    pub at: u64,
+}
+
+/// An entry to be appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    /// SHA-256 of `statement`.
+    pub digest: EntryDigest,
+    /// The digest of the other encoding of the same ECDSA signature, which must never enter.
+    pub twin: Option<EntryDigest>,
+    /// The statement with an empty unprotected header, verbatim.
+    pub statement: Bytes,
+    /// The policy entry that admitted it.
+    pub policy: LeafIndex,
+    /// The rule of that policy.
+    pub rule: String,
+    /// What was read from the statement, as canonical JSON; derived, for display and look-up.
+    pub facts: String,
+    /// Claims that no later entry may repeat.
+    pub guards: Vec<GuardKey>,
+    /// What came beside the statement and is needed to authenticate it again.
+    pub collateral: Vec<Collateral>,
+}
+
+/// An entry as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its position.
+    pub index: LeafIndex,
+    /// SHA-256 of the statement: what the leaf hash covers.
+    pub digest: EntryDigest,
+    /// The statement; `None` once erased.
+    pub statement: Option<Bytes>,
+    /// The policy entry that admitted it.
+    pub policy: LeafIndex,
+    /// The rule of that policy.
+    pub rule: String,
+    /// Derived facts, canonical JSON.
+    pub facts: String,
+}
+
+/// Something unique in the log: a receipt_id per issuer, the successor of a receipt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GuardKey(pub Vec<u8>);
+
+/// Bytes kept beside an entry, outside its leaf hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collateral {
+    /// What the bytes are; the numbers are the caller's.
+    pub kind: u8,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// The answer to a digest that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where the entry stands.
+    pub index: LeafIndex,
+    /// The entry's own digest: unequal to the one asked for when that is a twin.
+    pub digest: EntryDigest,
+}
+
+/// Names a tile of 256 hashes (C2SP tlog-tiles).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TileAddress {
+    /// 0 holds leaf hashes.
+    pub level: u8,
+    /// The tile's number on its level.
+    pub number: u64,
+}
+
+/// A tile as it stands after a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileWrite {
+    /// Which tile.
+    pub address: TileAddress,
+    /// 1 to 256 hashes of 32 bytes.
+    pub data: Bytes,
+}
+
+/// What one commit does.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The head that must be in force: epoch and size are compared.
+    pub from: Head,
+    /// The head after the batch: same epoch, `batch + 1`.
+    pub to: Head,
+    /// The entries, from index `from.size()` on.
+    pub entries: Vec<NewEntry>,
+    /// The tiles that those entries touched.
+    pub tiles: Vec<TileWrite>,
+    /// Inbox items that this batch settles: those whose entry is in this batch or was found.
+    pub settled: Vec<(EntryDigest, LeafIndex)>,
+}
+
+/// What a signature over a head is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum SignatureKind {
+    /// The COSE signature that every receipt of this head carries.
+    Receipt = 1,
+    /// A C2SP signed note.
+    Checkpoint = 2,
+    /// A witness's cosignature.
+    Cosignature = 3,
+}
+
+/// A signature over a committed head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadSignature {
+    /// The head's size.
+    pub size: TreeSize,
+    /// What it is for.
+    pub kind: SignatureKind,
+    /// Which key made it.
+    pub kid: Vec<u8>,
+    /// The signature with whatever its kind needs to be used alone.
+    pub bytes: Bytes,
+}
+
+/// A committed head with one signature over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedHead {
+    /// The head.
+    pub head: CommittedHead,
+    /// The signature.
+    pub signature: HeadSignature,
+}
+
+/// An admitted statement that waits for the sequencer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboxItem {
+    /// The statement's digest.
+    pub digest: EntryDigest,
+    /// The submission, in the sequencer's own encoding.
+    pub submission: Bytes,
+}
+
+/// Where an inbox item stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Durable, not yet sequenced.
+    Pending,
+    /// In the log.
+    Registered(LeafIndex),
+    /// Refused when it was decided again; says why.
+    Failed(String),
+}
+
+/// A key that signs heads, as it is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogKey {
+    /// RFC 9679 thumbprint.
+    pub kid: Vec<u8>,
+    /// The public key, in the encoding of the service that publishes it.
+    pub public: Bytes,
+    /// The first tree size it may sign.
+    pub from_size: TreeSize,
+    /// Unix seconds of its retirement.
+    pub retired_at: Option<u64>,
+}
+
+/// Why a read or a simple write failed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached or answered too late: try again later.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
+    /// The database must not be used as it is; the text says what to change.
+    #[error("{0}")]
+    Refused(String),
+    /// Stored data contradicts itself.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Why a commit did not succeed, and what is known about it.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Another epoch or size is in force. Nothing was changed; whoever sees this must not go on.
+    #[error("fenced: the head is no longer the one this process holds")]
+    Fenced,
+    /// A digest of the batch is in `seen` already. Nothing was changed: look up, drop, try once more.
+    #[error("an entry of the batch is in the log already")]
+    AlreadySeen,
+    /// A guard of the batch is taken. Nothing was changed.
+    #[error("a guard of the batch is taken")]
+    GuardTaken,
+    /// Nothing was changed.
+    #[error(transparent)]
+    NotCommitted(StoreError),
+    /// It may have happened. Settle it with [`take_over`](crate::LogStore::take_over) before anything is signed.
+    #[error("the commit's outcome is unknown: {0}")]
+    Unknown(String),
+}

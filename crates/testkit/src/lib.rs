@@ -1,0 +1,1 @@
+//! Clocks, keys and statement builders for tests.

@@ -1,0 +1,1 @@
+//! Statement, Receipts and trust anchors to a verdict, offline.

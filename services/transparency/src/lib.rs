@@ -1,0 +1,1 @@
+//! The SCITT transparency service: SCRAPI over HTTP.
