@@ -1,0 +1,133 @@
+//! Making proofs: first the nodes that a proof needs, then the proof.
+//!
+//! RFC 9162, 2.1.3.1 (inclusion) and 2.1.4.1 (consistency). A tree stores perfect subtrees only;
+//! where a proof needs the hash of a ragged right part, the plan names the perfect subtrees it is
+//! made of and [`Plan::fold`] joins them.
+
+use crate::{Hash, LeafIndex, NodeId, TreeSize, number::perfect_subtrees, range::root_of_subtrees};
+
+/// There is no such proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoProof {
+    /// The tree does not have the leaf.
+    #[error("a tree of size {size} has no leaf {leaf}")]
+    NoLeaf {
+        /// The leaf asked for.
+        leaf: LeafIndex,
+        /// The size of the tree.
+        size: TreeSize,
+    },
+    /// Only a tree with leaves can be shown to be part of another.
+    #[error("nothing can be proven about the empty tree")]
+    EmptyOlder,
+    /// The older tree is larger than the newer.
+    #[error("a tree of size {newer} does not extend one of size {older}")]
+    Shrunk {
+        /// The size said to be older.
+        older: TreeSize,
+        /// The size said to be newer.
+        newer: TreeSize,
+    },
+}
+
+/// The nodes that make up a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    size: TreeSize,
+    nodes: Vec<NodeId>,
+    /// Where each element of the proof ends in `nodes`.
+    ends: Vec<usize>,
+}
+
+/// Plans the inclusion proof of a leaf. Empty for the leaf of a tree of one.
+pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<Plan, NoProof> {
+    if !size.holds(leaf) {
+        return Err(NoProof::NoLeaf { leaf, size });
+    }
+    let mut plan = Plan::new(size);
+    plan.climb(NodeId::leaf(leaf));
+    Ok(plan)
+}
+
+/// Plans the consistency proof between two sizes. Empty for equal sizes, which the RFC leaves
+/// out: there is nothing to prove but that the roots are equal.
+pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<Plan, NoProof> {
+    if older > newer {
+        return Err(NoProof::Shrunk { older, newer });
+    }
+    let Some(last) = older.last_leaf() else {
+        return Err(NoProof::EmptyOlder);
+    };
+    let mut plan = Plan::new(newer);
+    if older == newer {
+        return Ok(plan);
+    }
+    // The smallest perfect subtree on the older tree's right edge: both roots are above it.
+    let level = older.get().trailing_zeros();
+    let start = NodeId { level: level as u8, index: last.get() >> level };
+    if !older.get().is_power_of_two() {
+        plan.push([start]);
+    }
+    plan.climb(start);
+    Ok(plan)
+}
+
+impl Plan {
+    fn new(size: TreeSize) -> Self {
+        Self { size, nodes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The size of the tree that the proof is made in.
+    pub const fn size(&self) -> TreeSize {
+        self.size
+    }
+
+    /// The nodes to fetch, in the order in which [`fold`](Self::fold) asks for them. All are
+    /// perfect subtrees of the tree.
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.nodes
+    }
+
+    /// How many hashes the proof has.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether the proof has no hashes.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Makes the proof: fetches each node once, and joins those that stand for a ragged subtree.
+    pub fn fold<E>(&self, fetch: impl FnMut(NodeId) -> Result<Hash, E>) -> Result<Vec<Hash>, E> {
+        let hashes: Vec<Hash> = self.nodes.iter().copied().map(fetch).collect::<Result<_, E>>()?;
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let elements = starts.zip(&self.ends).map(|(&from, &to)| &hashes[from..to]);
+        Ok(elements.filter_map(root_of_subtrees).collect())
+    }
+
+    /// Adds the sibling of `node`, and of each node above it.
+    fn climb(&mut self, node: NodeId) {
+        let Some(last_leaf) = self.size.last_leaf() else {
+            return;
+        };
+        let mut at = node;
+        let mut last = last_leaf.get() >> node.level;
+        while last > 0 {
+            let sibling = at.index ^ 1;
+            if sibling < last {
+                self.push([NodeId { level: at.level, index: sibling }]);
+            } else if sibling == last {
+                self.push(perfect_subtrees(sibling << at.level, self.size.get()));
+            }
+            at = NodeId { level: at.level + 1, index: at.index >> 1 };
+            last >>= 1;
+        }
+    }
+
+    /// Adds one hash of the proof.
+    fn push(&mut self, parts: impl IntoIterator<Item = NodeId>) {
+        self.nodes.extend(parts);
+        self.ends.push(self.nodes.len());
+    }
+}
