@@ -8,8 +8,12 @@
 //! Not here: which statements may enter (`registration`), their order and the signing of heads
 //! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
 
+mod failing;
+mod memory;
 mod model;
 
+pub use failing::{Call, Failing, Fault};
+pub use memory::Memory;
 pub use model::*;
 
 use async_trait::async_trait;
@@ -17,8 +21,10 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 /// One log in one database. Implementations are bound to a log when they are opened.
 ///
-/// Every method may be called concurrently from many tasks. Unless a method says otherwise, an
-/// `Err` means that nothing was changed.
+/// Every method may be called concurrently from many tasks. An `Err` means that nothing was changed,
+/// with one exception: a connection that dies can swallow the answer of a write that happened. Such
+/// a [`StoreError::Unavailable`] is harmless, as every write but [`commit`](Self::commit) may be
+/// repeated; a commit says it with [`CommitError::Unknown`].
 #[async_trait]
 pub trait LogStore: Send + Sync + 'static {
     /// Makes the log's row at size 0 when the database holds none, and answers the head.
@@ -44,8 +50,13 @@ pub trait LogStore: Send + Sync + 'static {
 
     /// Appends a batch and moves the head from `batch.from` to `batch.to`, all or nothing.
     ///
-    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts. Once
-    /// `Ok`, entries, guards, tiles, outcomes and head survive power loss and the head may be signed.
+    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts: epoch,
+    /// size and root are compared before anything else is looked at. Once `Ok`, entries, guards,
+    /// tiles, outcomes and head survive power loss and the head may be signed.
+    ///
+    /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added
+    /// to the history. A batch that contradicts itself ([`Batch::check`]) is
+    /// [`CommitError::NotCommitted`].
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
 
     /// Which of these digests are in the log, or are the twin of an entry: one answer per digest,
@@ -55,10 +66,11 @@ pub trait LogStore: Send + Sync + 'static {
     /// Which of these guards are taken, and by which entry: one answer per key, in order.
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
 
-    /// One entry, or `None` at or beyond the committed size.
+    /// One entry as stored, or `None` at or beyond the committed size. [`Entry::verified`] before
+    /// it is served. A missing row below the size is [`StoreError::Damaged`].
     async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError>;
 
-    /// Up to `limit` entries from `from` on, in index order, without gaps.
+    /// Up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
     /// What came beside an entry and is not under its leaf hash, in order of kind.
@@ -75,21 +87,32 @@ pub trait LogStore: Send + Sync + 'static {
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
 
     /// Keeps a signature over a committed head. A second one for the same (size, kind, kid) is
-    /// ignored: the first stands.
+    /// ignored: the first stands. A size that was never committed is [`StoreError::Refused`].
     async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError>;
 
     /// The signature of this kind by this key over the head of this size.
-    async fn signature(&self, size: TreeSize, kind: SignatureKind, kid: &[u8]) -> Result<Option<HeadSignature>, StoreError>;
+    async fn signature(
+        &self,
+        size: TreeSize,
+        kind: SignatureKind,
+        kid: &[u8],
+    ) -> Result<Option<HeadSignature>, StoreError>;
 
     /// The newest head that has a signature of this kind, with that signature.
     async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError>;
 
-    /// Up to `limit` signatures over heads larger than `after`, by size, then kind, then kid.
-    async fn signatures(&self, after: Option<TreeSize>, limit: usize) -> Result<Vec<HeadSignature>, StoreError>;
+    /// Up to `limit` signatures over heads larger than `after`, by size, then kind, then kid. The
+    /// signatures of one head are never split, so the answer may be a little longer than `limit`.
+    async fn signatures(
+        &self,
+        after: Option<TreeSize>,
+        limit: usize,
+    ) -> Result<Vec<HeadSignature>, StoreError>;
 
     /// Keeps an admitted statement durably until it is sequenced. Once `Ok`, a 202 may be given.
     ///
-    /// Idempotent while the statement is pending. After a failed outcome it opens a new attempt.
+    /// Nothing happens while the statement is pending or known as registered. After a failed
+    /// outcome it opens a new attempt.
     async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError>;
 
     /// Up to `limit` pending inbox items, oldest first.
@@ -98,10 +121,12 @@ pub trait LogStore: Send + Sync + 'static {
     /// Where a statement handed to the inbox stands. `None`: never handed in, or trimmed since.
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
 
-    /// Ends the pending attempt without an entry. Terminal until the statement is enqueued again.
+    /// Ends the pending attempt, if there is one, without an entry. Terminal until the statement is
+    /// enqueued again.
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
 
-    /// Forgets finished inbox attempts, at most `limit`; failures are kept. Answers how many.
+    /// Forgets at most `limit` finished inbox attempts and answers how many. Of a failed one only
+    /// the submission goes: [`progress`](Self::progress) still says why it failed.
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
 
     /// Publishes a key that signs heads. A known kid is left as it is.

@@ -3,6 +3,11 @@
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize};
 
+/// Bytes of a hash in a tile.
+pub const HASH_BYTES: usize = 32;
+/// Bytes of a full tile.
+pub const TILE_BYTES: usize = 256 * HASH_BYTES;
+
 /// The log's one mutable row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -83,6 +88,19 @@ pub struct Entry {
     pub facts: String,
 }
 
+impl Entry {
+    /// The entry, unless its statement no longer hashes to its digest: wrong bytes are not served.
+    pub fn verified(self) -> Result<Self, StoreError> {
+        match &self.statement {
+            Some(bytes) if EntryDigest::of(bytes) != self.digest => Err(StoreError::Damaged(format!(
+                "the statement of entry {} does not hash to its digest",
+                self.index
+            ))),
+            _ => Ok(self),
+        }
+    }
+}
+
 /// Something unique in the log: a receipt_id per issuer, the successor of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GuardKey(pub Vec<u8>);
@@ -136,6 +154,36 @@ pub struct Batch {
     pub tiles: Vec<TileWrite>,
     /// Inbox items that this batch settles: those whose entry is in this batch or was found.
     pub settled: Vec<(EntryDigest, LeafIndex)>,
+}
+
+impl Batch {
+    /// Refuses a batch whose parts contradict each other; every implementation asks first.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let complaint = if self.entries.is_empty() {
+            (self.to != self.from || !self.tiles.is_empty())
+                .then_some("a batch without entries moves the head")
+        } else if self.to.epoch != self.from.epoch {
+            Some("a batch changes the epoch")
+        } else if self.to.batch != self.from.batch + 1 {
+            Some("batch numbers are not consecutive")
+        } else if self.to.size().get() != self.from.size().get() + self.entries.len() as u64 {
+            Some("the new size is not the old one plus the entries")
+        } else if self.to.at < self.from.at {
+            Some("time runs backwards")
+        } else if !self.to.size().holds(self.to.policy) {
+            Some("the policy is not in the log")
+        } else if self.tiles.iter().any(|tile| !is_tile(&tile.data)) {
+            Some("a tile is not 1 to 256 hashes")
+        } else {
+            None
+        };
+        complaint.map_or(Ok(()), |why| Err(StoreError::Refused(why.into())))
+    }
+}
+
+/// Whether the bytes are 1 to 256 hashes.
+pub(crate) fn is_tile(data: &[u8]) -> bool {
+    !data.is_empty() && data.len().is_multiple_of(HASH_BYTES) && data.len() <= TILE_BYTES
 }
 
 /// What a signature over a head is for.

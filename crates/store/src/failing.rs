@@ -1,0 +1,286 @@
+//! A store that fails on request, in each of the ways in which a database can.
+//!
+//! Wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are
+//! counted from the moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+
+use crate::{
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
+    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+};
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing happens, and the caller is told so: a commit answers [`CommitError::NotCommitted`].
+    Refused,
+    /// Nothing happens, but the caller cannot know: a commit answers [`CommitError::Unknown`].
+    NotApplied,
+    /// It happens, but the caller cannot know: a commit answers [`CommitError::Unknown`].
+    AppliedButUnheard,
+}
+
+/// A method of [`LogStore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Call {
+    Open,
+    Head,
+    Lease,
+    TakeOver,
+    Commit,
+    Find,
+    Guards,
+    Entry,
+    Entries,
+    Collateral,
+    Tiles,
+    Heads,
+    HeadOfSize,
+    KeepSignature,
+    Signature,
+    NewestSigned,
+    Signatures,
+    Enqueue,
+    Pending,
+    Progress,
+    Refuse,
+    TrimInbox,
+    KeepKey,
+    RetireKey,
+    Keys,
+    CheckDurability,
+}
+
+/// A store whose calls fail when they are told to. Clones share the orders.
+#[derive(Clone)]
+pub struct Failing {
+    inner: Arc<dyn LogStore>,
+    orders: Arc<Mutex<Orders>>,
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    down: bool,
+    /// Faults waiting for the n-th call of one method, or of any.
+    waiting: Vec<(Option<Call>, u64, Fault)>,
+    made: HashMap<Call, u64>,
+}
+
+impl Failing {
+    /// Wraps a store; until told otherwise every call passes.
+    pub fn new(inner: impl LogStore) -> Self {
+        Self::over(Arc::new(inner))
+    }
+
+    /// Wraps a shared store.
+    pub fn over(inner: Arc<dyn LogStore>) -> Self {
+        Self { inner, orders: Arc::default() }
+    }
+
+    /// Makes the `nth` such call from now on (1 is the next) fail, once.
+    pub fn fail(&self, call: Call, nth: u64, fault: Fault) {
+        self.orders().waiting.push((Some(call), nth, fault));
+    }
+
+    /// Makes the `nth` call of any method from now on fail, once.
+    pub fn fail_any(&self, nth: u64, fault: Fault) {
+        self.orders().waiting.push((None, nth, fault));
+    }
+
+    /// Takes the database away (every call fails before it has an effect) or brings it back.
+    pub fn down(&self, down: bool) {
+        self.orders().down = down;
+    }
+
+    /// Forgets all faults that have not struck yet.
+    pub fn heal(&self) {
+        let mut orders = self.orders();
+        orders.down = false;
+        orders.waiting.clear();
+    }
+
+    /// Whether an ordered fault has not struck yet.
+    pub fn is_armed(&self) -> bool {
+        !self.orders().waiting.is_empty()
+    }
+
+    /// How often a method was called.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.orders().made.get(&call).copied().unwrap_or(0)
+    }
+
+    /// How many calls were made in all.
+    pub fn all_calls(&self) -> u64 {
+        self.orders().made.values().sum()
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run<T>(
+        &self,
+        call: Call,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let fault = self.orders().strike(call);
+        match fault {
+            None => work.await,
+            Some(Fault::Refused | Fault::NotApplied) => Err(unavailable(call)),
+            Some(Fault::AppliedButUnheard) => work.await.and_then(|_| Err(unavailable(call))),
+        }
+    }
+}
+
+impl Orders {
+    fn strike(&mut self, call: Call) -> Option<Fault> {
+        *self.made.entry(call).or_default() += 1;
+        let mut struck = None;
+        self.waiting.retain_mut(|(wanted, left, fault)| {
+            if wanted.is_some_and(|wanted| wanted != call) {
+                return true;
+            }
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                struck = Some(*fault);
+            }
+            *left > 0
+        });
+        struck.or(self.down.then_some(Fault::Refused))
+    }
+}
+
+fn unavailable(call: Call) -> StoreError {
+    StoreError::Unavailable(format!("{call:?} failed on request"))
+}
+
+#[async_trait]
+impl LogStore for Failing {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        self.run(Call::Open, self.inner.open(origin)).await
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        self.run(Call::Head, self.inner.head()).await
+    }
+
+    async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        self.run(Call::Lease, self.inner.lease(holder)).await
+    }
+
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
+        self.run(Call::TakeOver, self.inner.take_over(holder)).await
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        let unknown = || CommitError::Unknown("failed on request".into());
+        let fault = self.orders().strike(Call::Commit);
+        match fault {
+            None => self.inner.commit(batch).await,
+            Some(Fault::Refused) => Err(CommitError::NotCommitted(unavailable(Call::Commit))),
+            Some(Fault::NotApplied) => Err(unknown()),
+            Some(Fault::AppliedButUnheard) => self.inner.commit(batch).await.and_then(|()| Err(unknown())),
+        }
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
+        self.run(Call::Find, self.inner.find(digests)).await
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+        self.run(Call::Guards, self.inner.guards(keys)).await
+    }
+
+    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+        self.run(Call::Entry, self.inner.entry(index)).await
+    }
+
+    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.run(Call::Entries, self.inner.entries(from, limit)).await
+    }
+
+    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
+        self.run(Call::Collateral, self.inner.collateral(index)).await
+    }
+
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.run(Call::Tiles, self.inner.tiles(addresses)).await
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
+        self.run(Call::Heads, self.inner.heads(from, limit)).await
+    }
+
+    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
+        self.run(Call::HeadOfSize, self.inner.head_of_size(size)).await
+    }
+
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+        self.run(Call::KeepSignature, self.inner.keep_signature(signature)).await
+    }
+
+    async fn signature(
+        &self,
+        size: TreeSize,
+        kind: SignatureKind,
+        kid: &[u8],
+    ) -> Result<Option<HeadSignature>, StoreError> {
+        self.run(Call::Signature, self.inner.signature(size, kind, kid)).await
+    }
+
+    async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError> {
+        self.run(Call::NewestSigned, self.inner.newest_signed(kind)).await
+    }
+
+    async fn signatures(
+        &self,
+        after: Option<TreeSize>,
+        limit: usize,
+    ) -> Result<Vec<HeadSignature>, StoreError> {
+        self.run(Call::Signatures, self.inner.signatures(after, limit)).await
+    }
+
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        self.run(Call::Enqueue, self.inner.enqueue(item)).await
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        self.run(Call::Pending, self.inner.pending(limit)).await
+    }
+
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
+        self.run(Call::Progress, self.inner.progress(digest)).await
+    }
+
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
+        self.run(Call::Refuse, self.inner.refuse(digest, failure)).await
+    }
+
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
+        self.run(Call::TrimInbox, self.inner.trim_inbox(limit)).await
+    }
+
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
+        self.run(Call::KeepKey, self.inner.keep_key(key)).await
+    }
+
+    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
+        self.run(Call::RetireKey, self.inner.retire_key(kid, at)).await
+    }
+
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
+        self.run(Call::Keys, self.inner.keys()).await
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.run(Call::CheckDurability, self.inner.check_durability()).await
+    }
+}

@@ -1,0 +1,429 @@
+//! The promise kept in memory: what it says is exact, but nothing survives the process.
+//!
+//! Clones share one database, so a test restarts a log by dropping its sequencer and starting
+//! another one over a clone. [`Memory::backup`] and [`Memory::restore`] play the operator who puts
+//! an old copy back.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
+use tokio::sync::watch;
+
+use crate::{
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
+    Lease, LogKey, LogStore, NewEntry, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    TileWrite,
+};
+
+/// A log in memory, shared between clones.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    tables: Mutex<Tables>,
+    /// The number of the lease in force; 0 is none.
+    lease: watch::Sender<u64>,
+    leases_given: Mutex<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tables {
+    origin: Option<String>,
+    head: Option<Head>,
+    batches: Vec<CommittedHead>,
+    entries: Vec<Entry>,
+    collateral: HashMap<u64, Vec<Collateral>>,
+    /// 128 bits of a digest, or of a twin's, to the index.
+    seen: HashMap<[u8; 16], u64>,
+    guards: HashMap<GuardKey, u64>,
+    tiles: HashMap<TileAddress, Bytes>,
+    signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
+    inbox: Vec<InboxItem>,
+    outcomes: HashMap<EntryDigest, Progress>,
+    /// Finished attempts that `trim_inbox` has not forgotten yet.
+    finished: Vec<EntryDigest>,
+    keys: Vec<LogKey>,
+}
+
+impl Memory {
+    /// An empty database.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A copy that later writes do not reach.
+    pub fn backup(&self) -> Self {
+        let copy = Self::new();
+        *copy.tables() = self.tables().clone();
+        copy
+    }
+
+    /// Puts a copy back, under the feet of whoever uses this database.
+    pub fn restore(&self, backup: &Self) {
+        let tables = backup.tables().clone();
+        *self.tables() = tables;
+    }
+
+    /// Takes the lease away from its holder, as a dying connection would.
+    pub fn break_lease(&self) {
+        self.shared.lease.send_replace(0);
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.shared.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct MemoryLease {
+    number: u64,
+    shared: Arc<Shared>,
+    changes: watch::Receiver<u64>,
+}
+
+#[async_trait]
+impl Lease for MemoryLease {
+    async fn lost(&mut self) {
+        let number = self.number;
+        // The sender lives in `shared`, so waiting cannot fail.
+        let _ = self.changes.wait_for(|current| *current != number).await;
+    }
+}
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        self.shared.lease.send_if_modified(|current| {
+            let mine = *current == self.number;
+            if mine {
+                *current = 0;
+            }
+            mine
+        });
+    }
+}
+
+#[async_trait]
+impl LogStore for Memory {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        self.tables().open(origin)
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        self.tables().head().cloned()
+    }
+
+    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        let number = {
+            let mut given = self.shared.leases_given.lock().unwrap_or_else(PoisonError::into_inner);
+            *given += 1;
+            *given
+        };
+        let free = self.shared.lease.send_if_modified(|current| {
+            let free = *current == 0;
+            if free {
+                *current = number;
+            }
+            free
+        });
+        Ok(free.then(|| {
+            let shared = Arc::clone(&self.shared);
+            let changes = shared.lease.subscribe();
+            Box::new(MemoryLease { number, shared, changes }) as Box<dyn Lease>
+        }))
+    }
+
+    async fn take_over(&self, _holder: &str) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        let head = tables.head.as_mut().ok_or_else(not_open)?;
+        head.epoch += 1;
+        Ok(head.clone())
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        self.tables().commit(batch)
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
+        let tables = self.tables();
+        Ok(digests.iter().map(|digest| tables.find(digest)).collect())
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+        let tables = self.tables();
+        Ok(keys.iter().map(|key| tables.guards.get(key).copied().map(LeafIndex::new)).collect())
+    }
+
+    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+        Ok(self.tables().entries.get(index.get() as usize).cloned())
+    }
+
+    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        Ok(self.tables().entries.iter().skip(from.get() as usize).take(limit).cloned().collect())
+    }
+
+    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
+        Ok(self.tables().collateral.get(&index.get()).cloned().unwrap_or_default())
+    }
+
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let tables = self.tables();
+        Ok(addresses.iter().map(|address| tables.tiles.get(address).cloned()).collect())
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
+        Ok(self.tables().batches.iter().filter(|head| head.batch >= from).take(limit).copied().collect())
+    }
+
+    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
+        Ok(self.tables().head_of_size(size))
+    }
+
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        if tables.head_of_size(signature.size).is_none() {
+            return Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)));
+        }
+        let key = (signature.size, signature.kind, signature.kid.clone());
+        tables.signatures.entry(key).or_insert_with(|| signature.bytes.clone());
+        Ok(())
+    }
+
+    async fn signature(
+        &self,
+        size: TreeSize,
+        kind: SignatureKind,
+        kid: &[u8],
+    ) -> Result<Option<HeadSignature>, StoreError> {
+        let key = (size, kind, kid.to_vec());
+        Ok(self.tables().signatures.get_key_value(&key).map(head_signature))
+    }
+
+    async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError> {
+        let tables = self.tables();
+        let newest = tables.signatures.iter().rev().find(|((_, of, _), _)| *of == kind).map(head_signature);
+        Ok(newest.and_then(|signature| {
+            tables.head_of_size(signature.size).map(|head| SignedHead { head, signature })
+        }))
+    }
+
+    async fn signatures(
+        &self,
+        after: Option<TreeSize>,
+        limit: usize,
+    ) -> Result<Vec<HeadSignature>, StoreError> {
+        let tables = self.tables();
+        let mut answer: Vec<HeadSignature> = Vec::new();
+        for signature in
+            tables.signatures.iter().filter(|((size, ..), _)| Some(*size) > after).map(head_signature)
+        {
+            if answer.len() >= limit && answer.last().is_none_or(|last| last.size != signature.size) {
+                break;
+            }
+            answer.push(signature);
+        }
+        Ok(answer)
+    }
+
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        self.tables().enqueue(item);
+        Ok(())
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        Ok(self.tables().inbox.iter().take(limit).cloned().collect())
+    }
+
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
+        Ok(self.tables().progress(digest))
+    }
+
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
+        self.tables().finish(digest, Progress::Failed(failure.into()));
+        Ok(())
+    }
+
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
+        Ok(self.tables().trim(limit))
+    }
+
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        if tables.keys.iter().all(|known| known.kid != key.kid) {
+            tables.keys.push(key.clone());
+            tables.keys.sort_by_key(|key| key.from_size);
+        }
+        Ok(())
+    }
+
+    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let key = tables.keys.iter_mut().find(|key| key.kid == kid);
+        let key = key.ok_or_else(|| StoreError::Refused("no such key".into()))?;
+        key.retired_at.get_or_insert(at);
+        Ok(())
+    }
+
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
+        Ok(self.tables().keys.clone())
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Tables {
+    fn open(&mut self, origin: &str) -> Result<Head, StoreError> {
+        let known = self.origin.get_or_insert_with(|| origin.to_owned());
+        if known != origin {
+            return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
+        }
+        let empty =
+            || Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) };
+        Ok(self.head.get_or_insert_with(empty).clone())
+    }
+
+    fn head(&self) -> Result<&Head, StoreError> {
+        self.head.as_ref().ok_or_else(not_open)
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        batch.check().map_err(CommitError::NotCommitted)?;
+        let head = self.head().map_err(CommitError::NotCommitted)?;
+        if head.epoch != batch.from.epoch || head.edge != batch.from.edge {
+            return Err(CommitError::Fenced);
+        }
+        self.check_unique(&batch.entries)?;
+        self.check_growth(&batch.tiles)?;
+        self.apply(batch);
+        Ok(())
+    }
+
+    fn check_unique(&self, entries: &[NewEntry]) -> Result<(), CommitError> {
+        let mut seen = HashSet::new();
+        let mut guards = HashSet::new();
+        for entry in entries {
+            let mut keys = std::iter::once(&entry.digest).chain(&entry.twin).map(key_of);
+            if keys.any(|key| self.seen.contains_key(&key) || !seen.insert(key)) {
+                return Err(CommitError::AlreadySeen);
+            }
+        }
+        for key in entries.iter().flat_map(|entry| &entry.guards) {
+            if self.guards.contains_key(key) || !guards.insert(key) {
+                return Err(CommitError::GuardTaken);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_growth(&self, tiles: &[TileWrite]) -> Result<(), CommitError> {
+        let shrinks = |tile: &&TileWrite| {
+            self.tiles
+                .get(&tile.address)
+                .is_some_and(|old| !tile.data.starts_with(old) || tile.data.len() == old.len())
+        };
+        match tiles.iter().find(shrinks) {
+            None => Ok(()),
+            Some(tile) => Err(CommitError::NotCommitted(StoreError::Refused(format!(
+                "tile {}/{} would change instead of growing",
+                tile.address.level, tile.address.number
+            )))),
+        }
+    }
+
+    fn apply(&mut self, batch: &Batch) {
+        for (entry, index) in batch.entries.iter().zip(batch.from.size().get()..) {
+            self.seen.extend(
+                std::iter::once(&entry.digest).chain(&entry.twin).map(|digest| (key_of(digest), index)),
+            );
+            self.guards.extend(entry.guards.iter().map(|key| (key.clone(), index)));
+            let mut collateral = entry.collateral.clone();
+            collateral.sort_by_key(|item| item.kind);
+            self.collateral.insert(index, collateral);
+            self.entries.push(stored(entry, LeafIndex::new(index)));
+        }
+        self.tiles.extend(batch.tiles.iter().map(|tile| (tile.address, tile.data.clone())));
+        for (digest, index) in &batch.settled {
+            self.finish(digest, Progress::Registered(*index));
+        }
+        if !batch.entries.is_empty() {
+            let Head { epoch, batch: number, at, .. } = batch.to;
+            let (size, root) = (batch.to.size(), batch.to.root());
+            self.batches.push(CommittedHead { batch: number, epoch, size, root, at });
+        }
+        self.head = Some(batch.to.clone());
+    }
+
+    fn find(&self, digest: &EntryDigest) -> Option<Found> {
+        let index = *self.seen.get(&key_of(digest))?;
+        let entry = self.entries.get(index as usize)?;
+        Some(Found { index: entry.index, digest: entry.digest })
+    }
+
+    fn head_of_size(&self, size: TreeSize) -> Option<CommittedHead> {
+        self.batches.binary_search_by_key(&size, |head| head.size).ok().map(|at| self.batches[at])
+    }
+
+    fn enqueue(&mut self, item: &InboxItem) {
+        if matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
+            self.inbox.push(item.clone());
+        }
+    }
+
+    fn progress(&self, digest: &EntryDigest) -> Option<Progress> {
+        if self.inbox.iter().any(|item| item.digest == *digest) {
+            return Some(Progress::Pending);
+        }
+        self.outcomes.get(digest).cloned()
+    }
+
+    fn finish(&mut self, digest: &EntryDigest, outcome: Progress) {
+        if let Some(at) = self.inbox.iter().position(|item| item.digest == *digest) {
+            self.inbox.remove(at);
+            self.outcomes.insert(*digest, outcome);
+            self.finished.push(*digest);
+        }
+    }
+
+    fn trim(&mut self, limit: usize) -> u64 {
+        let count = limit.min(self.finished.len());
+        for digest in self.finished.drain(..count) {
+            if matches!(self.outcomes.get(&digest), Some(Progress::Registered(_))) {
+                self.outcomes.remove(&digest);
+            }
+        }
+        count as u64
+    }
+}
+
+fn stored(entry: &NewEntry, index: LeafIndex) -> Entry {
+    Entry {
+        index,
+        digest: entry.digest,
+        statement: Some(entry.statement.clone()),
+        policy: entry.policy,
+        rule: entry.rule.clone(),
+        facts: entry.facts.clone(),
+    }
+}
+
+fn head_signature(
+    ((size, kind, kid), bytes): (&(TreeSize, SignatureKind, Vec<u8>), &Bytes),
+) -> HeadSignature {
+    HeadSignature { size: *size, kind: *kind, kid: kid.clone(), bytes: bytes.clone() }
+}
+
+fn key_of(digest: &EntryDigest) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.as_bytes()[..16]);
+    key
+}
+
+fn not_open() -> StoreError {
+    StoreError::Refused("the log was not opened".into())
+}
