@@ -1,0 +1,190 @@
+//! Signature algorithms we accept, and the one curve each of them may be used with.
+//!
+//! COSE has two families: the polymorphic identifiers of RFC 9053 (-7, -8, -35, -36), which most
+//! deployed peers still emit, and the fully specified ones of RFC 9864 (-9, -19, -51, -52). Both
+//! are read and written. RFC 9053 would let ES256 sign with P-521 and EdDSA with Ed448; here an
+//! algorithm has exactly one curve, so a key can never be used under a rule it was not made for.
+//!
+//! Not here: hash algorithms of hash envelopes and certificate thumbprints, RSA, Ed448,
+//! Brainpool curves and the post-quantum identifiers: messages that name them are refused.
+
+use std::fmt;
+
+/// The curves keys live on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Curve {
+    /// Edwards25519, COSE curve 6.
+    Ed25519,
+    /// NIST P-256, COSE curve 1.
+    P256,
+    /// NIST P-384, COSE curve 2.
+    P384,
+    /// NIST P-521, COSE curve 3.
+    P521,
+}
+
+impl Curve {
+    /// The name as in the COSE and JOSE registries.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ed25519 => "Ed25519",
+            Self::P256 => "P-256",
+            Self::P384 => "P-384",
+            Self::P521 => "P-521",
+        }
+    }
+
+    /// Bytes of one coordinate (of the whole public key for Ed25519).
+    pub const fn coordinate_len(self) -> usize {
+        match self {
+            Self::Ed25519 | Self::P256 => 32,
+            Self::P384 => 48,
+            Self::P521 => 66,
+        }
+    }
+
+    /// Bytes of a COSE signature: r‖s at fixed width, or R‖S for Ed25519.
+    pub const fn signature_len(self) -> usize {
+        2 * self.coordinate_len()
+    }
+
+    /// The algorithm a key of this curve signs with unless told otherwise: the RFC 9053
+    /// identifier, as every existing verifier knows it.
+    pub const fn default_algorithm(self) -> Algorithm {
+        match self {
+            Self::Ed25519 => Algorithm::EdDsa,
+            Self::P256 => Algorithm::Es256,
+            Self::P384 => Algorithm::Es384,
+            Self::P521 => Algorithm::Es512,
+        }
+    }
+}
+
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A signature algorithm of the COSE registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// EdDSA (-8), with Ed25519 only.
+    EdDsa,
+    /// Ed25519 (-19), RFC 9864.
+    Ed25519,
+    /// ES256 (-7), with P-256 only.
+    Es256,
+    /// ESP256 (-9), RFC 9864.
+    Esp256,
+    /// ES384 (-35), with P-384 only.
+    Es384,
+    /// ESP384 (-51), RFC 9864.
+    Esp384,
+    /// ES512 (-36), with P-521 only.
+    Es512,
+    /// ESP512 (-52), RFC 9864.
+    Esp512,
+}
+
+impl Algorithm {
+    /// Every algorithm we speak.
+    pub const ALL: [Self; 8] = [
+        Self::EdDsa,
+        Self::Ed25519,
+        Self::Es256,
+        Self::Esp256,
+        Self::Es384,
+        Self::Esp384,
+        Self::Es512,
+        Self::Esp512,
+    ];
+
+    /// The algorithm with this COSE identifier, if we speak it.
+    pub fn from_cose(id: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.to_cose() == id)
+    }
+
+    /// The COSE identifier.
+    pub const fn to_cose(self) -> i64 {
+        match self {
+            Self::EdDsa => -8,
+            Self::Ed25519 => -19,
+            Self::Es256 => -7,
+            Self::Esp256 => -9,
+            Self::Es384 => -35,
+            Self::Esp384 => -51,
+            Self::Es512 => -36,
+            Self::Esp512 => -52,
+        }
+    }
+
+    /// The registered name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EdDsa => "EdDSA",
+            Self::Ed25519 => "Ed25519",
+            Self::Es256 => "ES256",
+            Self::Esp256 => "ESP256",
+            Self::Es384 => "ES384",
+            Self::Esp384 => "ESP384",
+            Self::Es512 => "ES512",
+            Self::Esp512 => "ESP512",
+        }
+    }
+
+    /// The algorithm with this registered name (case counts).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// The only curve this algorithm may be used with.
+    pub const fn curve(self) -> Curve {
+        match self {
+            Self::EdDsa | Self::Ed25519 => Curve::Ed25519,
+            Self::Es256 | Self::Esp256 => Curve::P256,
+            Self::Es384 | Self::Esp384 => Curve::P384,
+            Self::Es512 | Self::Esp512 => Curve::P521,
+        }
+    }
+
+    /// Whether anyone can turn a valid signature (r, s) into another valid one (r, n-s).
+    pub const fn is_ecdsa(self) -> bool {
+        !matches!(self.curve(), Curve::Ed25519)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_is_found_by_its_identifier_and_by_its_name() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(Algorithm::from_cose(algorithm.to_cose()), Some(algorithm));
+            assert_eq!(Algorithm::from_name(algorithm.name()), Some(algorithm));
+        }
+    }
+
+    #[test]
+    fn algorithms_we_do_not_speak_are_not_found() {
+        for id in [0, 1, 7, -1, -37, -53, -48, -257, -265, i64::MIN, i64::MAX] {
+            assert_eq!(Algorithm::from_cose(id), None, "{id}");
+        }
+        assert_eq!(Algorithm::from_name("es256"), None);
+    }
+
+    #[test]
+    fn a_curve_signs_by_default_with_an_algorithm_of_that_curve() {
+        for algorithm in Algorithm::ALL {
+            let curve = algorithm.curve();
+            assert_eq!(curve.default_algorithm().curve(), curve);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The one place a signature is accepted.
+
+use ed25519_dalek::Signature as EdSignature;
+use p521::ecdsa::signature::Verifier as _;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, UnparsedPublicKey, VerificationAlgorithm,
+};
+use thiserror::Error;
+
+use super::{Material, PublicKey};
+use crate::alg::{Algorithm, Curve};
+
+/// Why a signature was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The message names an algorithm that this key may not be used with.
+    #[error("algorithm {algorithm} does not go with a {curve} key")]
+    AlgorithmMismatch {
+        /// The algorithm the message names.
+        algorithm: Algorithm,
+        /// The curve of the key.
+        curve: Curve,
+    },
+    /// The signature is not r‖s at the fixed width of the curve (a DER signature, for one).
+    #[error("a signature has {expected} bytes, this one {found}")]
+    Length {
+        /// Bytes of a signature on this curve.
+        expected: usize,
+        /// Bytes found.
+        found: usize,
+    },
+    /// The signature does not verify under this key.
+    #[error("the signature does not verify under this key")]
+    Invalid,
+    /// The message is signed over bytes that were not given.
+    #[error("the payload is detached and was not given")]
+    PayloadMissing,
+    /// A payload was given for a message that carries its own.
+    #[error("a payload was given, but the message carries its own")]
+    PayloadTwice,
+}
+
+impl PublicKey {
+    /// Checks a COSE signature (fixed width, not DER) over `message`.
+    ///
+    /// # Errors
+    /// [`SignatureError`], and nothing else: a key that returns `Ok` signed these bytes.
+    pub fn verify(
+        &self,
+        algorithm: Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), SignatureError> {
+        self.check_binding(algorithm, signature)?;
+        match &self.0 {
+            Material::Ed25519(key) => {
+                let signature = EdSignature::from_slice(signature).map_err(|_| SignatureError::Invalid)?;
+                key.verify_strict(message, &signature).map_err(|_| SignatureError::Invalid)
+            }
+            Material::P256(point) => by_ring(&ECDSA_P256_SHA256_FIXED, point, message, signature),
+            Material::P384(point) => by_ring(&ECDSA_P384_SHA384_FIXED, point, message, signature),
+            Material::P521(point) => by_p521(point, message, signature),
+        }
+    }
+
+    fn check_binding(&self, algorithm: Algorithm, signature: &[u8]) -> Result<(), SignatureError> {
+        let curve = self.curve();
+        if !self.accepts(algorithm) {
+            return Err(SignatureError::AlgorithmMismatch { algorithm, curve });
+        }
+        let (expected, found) = (curve.signature_len(), signature.len());
+        if expected != found {
+            return Err(SignatureError::Length { expected, found });
+        }
+        Ok(())
+    }
+}
+
+fn by_ring(
+    rule: &'static dyn VerificationAlgorithm,
+    point: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> Result<(), SignatureError> {
+    UnparsedPublicKey::new(rule, point).verify(message, signature).map_err(|_| SignatureError::Invalid)
+}
+
+fn by_p521(point: &[u8], message: &[u8], signature: &[u8]) -> Result<(), SignatureError> {
+    let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point).map_err(|_| SignatureError::Invalid)?;
+    let signature = p521::ecdsa::Signature::from_slice(signature).map_err(|_| SignatureError::Invalid)?;
+    key.verify(message, &signature).map_err(|_| SignatureError::Invalid)
+}
