@@ -1,0 +1,302 @@
+//! The strict reader.
+
+use std::borrow::Cow;
+
+use super::{Error, ErrorKind, Item, Value, float};
+
+/// What a parse may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nested arrays, maps and tags.
+    pub depth: usize,
+    /// Data items, keys included.
+    pub items: usize,
+}
+
+/// The major types of RFC 8949, section 3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Major {
+    /// 0: an unsigned integer.
+    Unsigned,
+    /// 1: a negative integer.
+    Negative,
+    /// 2: a byte string.
+    Bytes,
+    /// 3: a text string.
+    Text,
+    /// 4: an array.
+    Array,
+    /// 5: a map.
+    Map,
+    /// 6: a tag.
+    Tag,
+    /// 7: simple values, floats and the break.
+    Simple,
+}
+
+/// The initial byte of an item and its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Where it starts.
+    pub offset: usize,
+    /// The major type.
+    pub major: Major,
+    /// The five low bits of the initial byte.
+    pub info: u8,
+    /// The argument; 0 for an indefinite length.
+    pub argument: u64,
+}
+
+impl Head {
+    const INDEFINITE: u8 = 31;
+
+    /// Whether the length is left open, to be ended by a break.
+    pub fn is_indefinite(&self) -> bool {
+        self.info == Self::INDEFINITE
+    }
+
+    /// Whether the argument uses as few bytes as it can.
+    pub fn is_shortest(&self) -> bool {
+        match self.info {
+            24 => self.argument >= 24,
+            25 => self.argument > u64::from(u8::MAX),
+            26 => self.argument > u64::from(u16::MAX),
+            27 => self.argument > u64::from(u32::MAX),
+            _ => true,
+        }
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        Error { offset: self.offset, kind }
+    }
+}
+
+/// Parses exactly one item that fills `input`.
+pub fn parse(input: &[u8], limits: Limits) -> Result<Item<'_>, Error> {
+    let mut reader = Reader::new(input, limits);
+    let item = reader.item()?;
+    reader.finish()?;
+    Ok(item)
+}
+
+/// Reads items and single heads from the front of a byte slice.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    input: &'a [u8],
+    position: usize,
+    depth: usize,
+    items_left: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `input`.
+    pub fn new(input: &'a [u8], limits: Limits) -> Self {
+        Self { input, position: 0, depth: limits.depth, items_left: limits.items }
+    }
+
+    /// Reads from `position`, so that offsets stay those of the whole `input`.
+    pub fn starting_at(input: &'a [u8], position: usize, limits: Limits) -> Self {
+        Self { position, ..Self::new(input, limits) }
+    }
+
+    /// Where the next byte is read.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Reads one whole item.
+    pub fn item(&mut self) -> Result<Item<'a>, Error> {
+        self.item_within(self.depth)
+    }
+
+    /// Refuses what is left of the input.
+    pub fn finish(self) -> Result<(), Error> {
+        if self.position < self.input.len() {
+            return Err(Error { offset: self.position, kind: ErrorKind::TrailingBytes });
+        }
+        Ok(())
+    }
+
+    /// Reads an initial byte and its argument, and checks that the input can hold what it announces.
+    pub fn head(&mut self) -> Result<Head, Error> {
+        let offset = self.position;
+        let [initial] = *self.array::<1>(offset)?;
+        let info = initial & 0x1f;
+        let argument = match info {
+            0..24 => u64::from(info),
+            24 => u64::from(u8::from_be_bytes(*self.array(offset)?)),
+            25 => u64::from(u16::from_be_bytes(*self.array(offset)?)),
+            26 => u64::from(u32::from_be_bytes(*self.array(offset)?)),
+            27 => u64::from_be_bytes(*self.array(offset)?),
+            Head::INDEFINITE => 0,
+            _ => return Err(Error { offset, kind: ErrorKind::ReservedHead }),
+        };
+        let head = Head { offset, major: major(initial), info, argument };
+        self.check(&head)?;
+        Ok(head)
+    }
+
+    /// Takes the bytes that a definite string head announced.
+    pub fn take(&mut self, head: &Head) -> Result<&'a [u8], Error> {
+        let length = usize::try_from(head.argument).unwrap_or(usize::MAX);
+        let rest = self.input.get(self.position..).unwrap_or_default();
+        let bytes = rest.get(..length).ok_or(head.error(ErrorKind::LengthBeyondInput))?;
+        self.position += length;
+        Ok(bytes)
+    }
+
+    fn check(&self, head: &Head) -> Result<(), Error> {
+        let left = (self.input.len() - self.position) as u64;
+        let needed = match head.major {
+            Major::Unsigned | Major::Negative | Major::Tag if head.is_indefinite() => {
+                return Err(head.error(ErrorKind::ReservedHead));
+            }
+            Major::Bytes | Major::Text | Major::Array => head.argument,
+            Major::Map => head.argument.saturating_mul(2),
+            Major::Simple if head.info == 24 && head.argument < 32 => {
+                return Err(head.error(ErrorKind::ReservedSimple));
+            }
+            _ => 0,
+        };
+        if needed > left { Err(head.error(ErrorKind::LengthBeyondInput)) } else { Ok(()) }
+    }
+
+    fn array<const N: usize>(&mut self, offset: usize) -> Result<&'a [u8; N], Error> {
+        let rest = self.input.get(self.position..).unwrap_or_default();
+        let bytes = rest.first_chunk().ok_or(Error { offset, kind: ErrorKind::UnexpectedEnd })?;
+        self.position += N;
+        Ok(bytes)
+    }
+
+    /// `depth` is how many more containers may open.
+    fn item_within(&mut self, depth: usize) -> Result<Item<'a>, Error> {
+        let head = self.head()?;
+        self.items_left = self.items_left.checked_sub(1).ok_or(head.error(ErrorKind::TooManyItems))?;
+        let deeper = || depth.checked_sub(1).ok_or(head.error(ErrorKind::TooDeep));
+        let value = match head.major {
+            Major::Unsigned => Value::Unsigned(head.argument),
+            Major::Negative => Value::Negative(head.argument),
+            Major::Bytes => Value::Bytes(self.bytes(&head)?),
+            Major::Text => Value::Text(self.text(&head)?),
+            Major::Array => Value::Array(self.elements(&head, deeper()?)?),
+            Major::Map => Value::Map(self.entries(&head, deeper()?)?),
+            Major::Tag => Value::Tag(head.argument, Box::new(self.item_within(deeper()?)?)),
+            Major::Simple => simple(&head)?,
+        };
+        Ok(Item { offset: head.offset, end: self.position, value })
+    }
+
+    fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Error> {
+        if !head.is_indefinite() {
+            return self.take(head).map(Cow::Borrowed);
+        }
+        let mut joined = Vec::new();
+        while let Some(chunk) = self.chunk(head.major)? {
+            joined.extend_from_slice(self.take(&chunk)?);
+        }
+        Ok(Cow::Owned(joined))
+    }
+
+    fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Error> {
+        if !head.is_indefinite() {
+            return self.utf8(head).map(Cow::Borrowed);
+        }
+        let mut joined = String::new();
+        while let Some(chunk) = self.chunk(head.major)? {
+            joined.push_str(self.utf8(&chunk)?);
+        }
+        Ok(Cow::Owned(joined))
+    }
+
+    fn utf8(&mut self, head: &Head) -> Result<&'a str, Error> {
+        std::str::from_utf8(self.take(head)?).map_err(|_| head.error(ErrorKind::NotUtf8))
+    }
+
+    /// The head of the next chunk of an indefinite-length string, or none at its break.
+    fn chunk(&mut self, major: Major) -> Result<Option<Head>, Error> {
+        if self.at_break() {
+            return Ok(None);
+        }
+        let head = self.head()?;
+        if head.major != major || head.is_indefinite() {
+            return Err(head.error(ErrorKind::BadChunk));
+        }
+        Ok(Some(head))
+    }
+
+    fn elements(&mut self, head: &Head, depth: usize) -> Result<Vec<Item<'a>>, Error> {
+        let mut elements = Vec::new();
+        let mut left = head.argument;
+        while self.more(head, &mut left) {
+            elements.push(self.item_within(depth)?);
+        }
+        Ok(elements)
+    }
+
+    fn entries(&mut self, head: &Head, depth: usize) -> Result<Vec<(Item<'a>, Item<'a>)>, Error> {
+        let mut entries = Vec::new();
+        let mut left = head.argument;
+        while self.more(head, &mut left) {
+            entries.push((self.item_within(depth)?, self.item_within(depth)?));
+        }
+        refuse_duplicates(&entries)?;
+        Ok(entries)
+    }
+
+    fn more(&mut self, head: &Head, left: &mut u64) -> bool {
+        if head.is_indefinite() {
+            return !self.at_break();
+        }
+        let more = *left > 0;
+        *left = left.saturating_sub(1);
+        more
+    }
+
+    /// Consumes a break if one is next.
+    fn at_break(&mut self) -> bool {
+        let found = self.input.get(self.position) == Some(&0xff);
+        self.position += usize::from(found);
+        found
+    }
+}
+
+fn major(initial: u8) -> Major {
+    match initial >> 5 {
+        0 => Major::Unsigned,
+        1 => Major::Negative,
+        2 => Major::Bytes,
+        3 => Major::Text,
+        4 => Major::Array,
+        5 => Major::Map,
+        6 => Major::Tag,
+        _ => Major::Simple,
+    }
+}
+
+fn simple(head: &Head) -> Result<Value<'static>, Error> {
+    Ok(match (head.info, head.argument) {
+        (20, _) => Value::Bool(false),
+        (21, _) => Value::Bool(true),
+        (22, _) => Value::Null,
+        (23, _) => Value::Undefined,
+        (25, bits) => Value::Float(float::from_half(bits as u16)),
+        (26, bits) => Value::Float(f64::from(f32::from_bits(bits as u32))),
+        (27, bits) => Value::Float(f64::from_bits(bits)),
+        (Head::INDEFINITE, _) => return Err(head.error(ErrorKind::UnexpectedBreak)),
+        (_, number) => Value::Simple(number as u8),
+    })
+}
+
+/// Keys are equal when their deterministic encodings are; sorting finds that in n log n.
+fn refuse_duplicates(entries: &[(Item<'_>, Item<'_>)]) -> Result<(), Error> {
+    if entries.len() < 2 {
+        return Ok(());
+    }
+    let mut keys: Vec<(Vec<u8>, usize)> =
+        entries.iter().map(|(key, _)| (key.value.encode(), key.offset)).collect();
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(Error { offset: pair[1].1, kind: ErrorKind::DuplicateKey }),
+        None => Ok(()),
+    }
+}

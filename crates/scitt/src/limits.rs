@@ -1,0 +1,33 @@
+//! Every bound the parsers of this crate enforce, in one place.
+//!
+//! They hold before a signature is checked, so they are what an unauthenticated sender can cost us.
+
+/// A statement larger than this is refused whatever the service is configured to take.
+pub const STATEMENT_BYTES: usize = 8 << 20;
+
+/// Arrays, maps and tags nested in a header, the header's own map included.
+pub const HEADER_DEPTH: usize = 16;
+
+/// Data items in one header. Each costs some 60 bytes once parsed.
+pub const HEADER_ITEMS: usize = 4096;
+
+/// Length of `iss` in characters (RFC 9943, section 6).
+pub const ISS_CHARACTERS: usize = 8192;
+
+/// Certificates in one x5chain.
+pub const CERTIFICATES: usize = 16;
+
+/// Receipts attached to one statement.
+pub const RECEIPTS: usize = 64;
+
+/// A receipt: generous, as other services put certificates into theirs.
+pub const RECEIPT_BYTES: usize = 256 << 10;
+
+/// Proofs in one receipt.
+pub const PROOFS: usize = 16;
+
+/// Hashes in one proof: no tree of fewer than 2^64 leaves needs more.
+pub const PATH: usize = 64;
+
+/// A concise problem details body.
+pub const PROBLEM_BYTES: usize = 64 << 10;
