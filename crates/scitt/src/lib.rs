@@ -6,5 +6,13 @@
 //! Not here: whose keys to trust (`registration`, `verifier`), how a log orders its entries
 //! (`sequencer`), or HTTP.
 
+pub mod alg;
 pub mod cbor;
+pub mod key;
 pub mod limits;
+pub mod signer;
+pub mod x509;
+
+pub use alg::{Algorithm, Curve};
+pub use key::{KeyError, PublicKey, SignatureError};
+pub use signer::{SignError, Signer, SigningKey};

@@ -1,0 +1,81 @@
+//! The certificates a path may end at.
+
+use std::fmt;
+
+use rustls_pki_types::{CertificateDer, TrustAnchor};
+use webpki::anchor_from_trusted_cert;
+use x509_cert::der::pem;
+
+use super::{ChainError, MAX_CERTIFICATE, sha256_thumbprint};
+
+/// A certificate somebody decided to trust. Reading one checks its form, not its signature.
+#[derive(Clone)]
+pub struct RootCertificate {
+    der: Vec<u8>,
+    anchor: TrustAnchor<'static>,
+}
+
+impl RootCertificate {
+    /// Reads a DER certificate.
+    ///
+    /// # Errors
+    /// If it is no certificate.
+    pub fn from_der(der: &[u8]) -> Result<Self, ChainError> {
+        let malformed = |why: String| ChainError::Malformed { position: 0, why };
+        if der.len() > MAX_CERTIFICATE {
+            return Err(malformed(format!("over {MAX_CERTIFICATE} bytes")));
+        }
+        let certificate = CertificateDer::from(der);
+        let anchor =
+            anchor_from_trusted_cert(&certificate).map_err(|error| malformed(error.to_string()))?;
+        Ok(Self {
+            der: der.to_vec(),
+            anchor: anchor.to_owned(),
+        })
+    }
+
+    /// Reads one PEM `CERTIFICATE` block.
+    ///
+    /// # Errors
+    /// If it is no such block, or no certificate.
+    pub fn from_pem(text: &str) -> Result<Self, ChainError> {
+        let malformed = |why: String| ChainError::Malformed { position: 0, why };
+        let (label, der) =
+            pem::decode_vec(text.as_bytes()).map_err(|error| malformed(format!("PEM: {error}")))?;
+        match label {
+            "CERTIFICATE" => Self::from_der(&der),
+            other => Err(malformed(format!(
+                "PEM: expected CERTIFICATE, found {other:.40}"
+            ))),
+        }
+    }
+
+    /// The certificate as it was given.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// SHA-256 over the DER certificate.
+    pub fn sha256(&self) -> [u8; 32] {
+        sha256_thumbprint(&self.der)
+    }
+
+    pub(super) fn anchor(&self) -> &TrustAnchor<'static> {
+        &self.anchor
+    }
+}
+
+impl PartialEq for RootCertificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.der == other.der
+    }
+}
+
+impl Eq for RootCertificate {}
+
+impl fmt::Debug for RootCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = data_encoding::HEXLOWER.encode(&self.sha256());
+        write!(f, "RootCertificate(sha256 {hex})")
+    }
+}
