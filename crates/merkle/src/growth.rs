@@ -4,7 +4,10 @@
 //! answer every waiter without reading its tree. All nodes stand in one vector, level by level:
 //! growing allocates a few vectors, however many leaves there are.
 
-use crate::{CompactRange, Hash, LeafHash, LeafIndex, NodeId, RootHash, TreeSize, hash_children};
+use crate::{
+    CompactRange, Hash, LeafHash, LeafIndex, NodeId, RootHash, TreeSize, hash_children,
+    number::perfect_subtrees,
+};
 
 /// The outcome of [`CompactRange::grow`].
 #[derive(Clone, Debug)]
@@ -49,7 +52,8 @@ impl Growth {
             nodes,
             levels,
         };
-        growth.range = CompactRange::from_nodes(size, |node| growth.held(node));
+        let edge = perfect_subtrees(0, size.get()).map(|node| growth.held(node));
+        growth.range = CompactRange::of_edge(size, edge.collect());
         growth
     }
 

@@ -1,8 +1,6 @@
 //! The right edge of a tree: all that is needed to append to it and to know its root.
 
-use crate::{
-    Growth, Hash, LeafHash, NodeId, RootHash, TreeSize, empty_root, hash_children, number::perfect_subtrees,
-};
+use crate::{Growth, Hash, LeafHash, RootHash, TreeSize, empty_root, hash_children};
 
 /// The largest size a range is restored at, so that no growth can overflow.
 pub const MAX_TREE_SIZE: TreeSize = TreeSize::new(1 << 62);
@@ -90,8 +88,9 @@ impl CompactRange {
         self.hashes.get(larger.count_ones() as usize - 1).copied()
     }
 
-    pub(crate) fn from_nodes(size: TreeSize, hash: impl FnMut(NodeId) -> Hash) -> Self {
-        let hashes = perfect_subtrees(0, size.get()).map(hash).collect();
+    /// The roots of the perfect subtrees, largest first, that are known to be those of the tree.
+    pub(crate) fn of_edge(size: TreeSize, hashes: Vec<Hash>) -> Self {
+        debug_assert_eq!(hashes.len(), size.get().count_ones() as usize);
         Self { size, hashes }
     }
 }

@@ -1,1 +1,147 @@
-//! Tiles.
+//! Tiles: how a tree is stored and served (C2SP tlog-tiles).
+//!
+//! A tile holds up to 256 neighbouring hashes of one level in eight: tile level 0 holds leaf
+//! hashes, level 1 the roots of 256 leaves, level 2 those of 65,536. Full tiles never change; the
+//! right-most tile of a level only grows. A tile has only hashes of perfect subtrees, so partial
+//! tiles are never hashed upwards.
+//!
+//! A reader asks [`covering`] where a node is, reads the tile and hashes the part. A writer keeps
+//! an [`OpenTiles`].
+//!
+//! Not here: reading or writing tiles, and what is in an entry bundle beyond its name.
+
+mod name;
+mod open;
+
+pub use name::{BundleId, NotATilePath, TilePath};
+pub use open::{BadTile, OpenTiles, OtherTree, Tile};
+
+use crate::{Hash, NodeId, TreeSize, hash_children, proof::Plan};
+
+/// How many hashes a full tile has.
+pub const FULL_WIDTH: u16 = 256;
+/// How many levels of the tree one level of tiles stands for: 2^8 hashes fill a tile.
+const TILE_HEIGHT: u8 = 8;
+/// The length of a hash.
+const HASH_LEN: usize = 32;
+/// The highest tile level: node levels go to 63.
+const MAX_LEVEL: u8 = 63 / TILE_HEIGHT;
+
+/// Names a tile: of a level, and with as many hashes as the width says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TileId {
+    level: u8,
+    number: u64,
+    width: u16,
+}
+
+impl TileId {
+    /// The tile of a level as it stands in a tree; `None` if it has no hashes there.
+    pub fn at(level: u8, number: u64, size: TreeSize) -> Option<Self> {
+        if level > MAX_LEVEL {
+            return None;
+        }
+        let nodes = size.get() >> (level * TILE_HEIGHT);
+        let first = number.checked_mul(u64::from(FULL_WIDTH))?;
+        let width = nodes.saturating_sub(first).min(u64::from(FULL_WIDTH)) as u16;
+        (width > 0).then_some(Self { level, number, width })
+    }
+
+    /// 0 for leaf hashes.
+    pub const fn level(self) -> u8 {
+        self.level
+    }
+
+    /// The tile's number on its level.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
+    /// How many hashes the tile has: 1 to 256.
+    pub const fn width(self) -> u16 {
+        self.width
+    }
+
+    /// Whether the tile has all its hashes, and will never change.
+    pub const fn is_full(self) -> bool {
+        self.width == FULL_WIDTH
+    }
+
+    /// The length of the tile's data.
+    pub const fn byte_len(self) -> usize {
+        self.width as usize * HASH_LEN
+    }
+
+    /// Whether a tree of this size has all the tile's hashes.
+    pub fn is_in(self, size: TreeSize) -> bool {
+        Self::at(self.level, self.number, size).is_some_and(|tile| self.width <= tile.width)
+    }
+
+    /// The tile's part of the data of the same tile in the same tree at any later size.
+    pub fn cut(self, data: &[u8]) -> Option<&[u8]> {
+        data.get(..self.byte_len())
+    }
+}
+
+/// Where a node is: the hash over some of a tile's hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TilePart {
+    /// The tile, as it stands in the tree asked about.
+    pub tile: TileId,
+    /// The first hash, counted from 0.
+    pub first: u16,
+    /// How many hashes: a power of two.
+    pub count: u16,
+}
+
+/// The tile's data ends before the part does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the tile has {given} bytes, and {needed} are needed")]
+pub struct ShortTile {
+    /// How many bytes the data has.
+    pub given: usize,
+    /// How many it must have for this part.
+    pub needed: usize,
+}
+
+/// Where the hash of a perfect subtree is; `None` if the tree does not have that subtree.
+pub fn covering(node: NodeId, size: TreeSize) -> Option<TilePart> {
+    let within = node.level % TILE_HEIGHT;
+    let per_tile = TILE_HEIGHT - within;
+    let tile = TileId::at(node.level / TILE_HEIGHT, node.index >> per_tile, size)?;
+    let part =
+        TilePart { tile, first: ((node.index & ((1 << per_tile) - 1)) << within) as u16, count: 1 << within };
+    (part.first + part.count <= tile.width).then_some(part)
+}
+
+impl TilePart {
+    /// The node's hash, out of the data of the tile or of a later version of it.
+    pub fn hash(&self, data: &[u8]) -> Result<Hash, ShortTile> {
+        let start = usize::from(self.first) * HASH_LEN;
+        let end = start + usize::from(self.count) * HASH_LEN;
+        let short = ShortTile { given: data.len(), needed: end };
+        let (hashes, _) = data.get(start..end).ok_or(short)?.as_chunks();
+        perfect_root(hashes).ok_or(short)
+    }
+}
+
+/// The tiles to read for a plan, each once.
+pub fn needed_for(plan: &Plan) -> Vec<TileId> {
+    let parts = plan.nodes().iter().map(|node| covering(*node, plan.size()));
+    let mut tiles: Vec<TileId> = parts.flatten().map(|part| part.tile).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+/// The root over a power of two of hashes; `None` over nothing.
+fn perfect_root(hashes: &[[u8; HASH_LEN]]) -> Option<Hash> {
+    match hashes {
+        [] => None,
+        [hash] => Some(Hash::from_bytes(*hash)),
+        _ => {
+            let (left, right) = hashes.split_at(hashes.len() / 2);
+            Some(hash_children(perfect_root(left)?, perfect_root(right)?))
+        }
+    }
+}
