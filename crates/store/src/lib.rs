@@ -8,6 +8,9 @@
 //! Not here: which statements may enter (`registration`), their order and the signing of heads
 //! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
 
+#[cfg(feature = "contract")]
+#[allow(clippy::unwrap_used)]
+pub mod contract;
 mod failing;
 mod memory;
 mod model;

@@ -1,0 +1,302 @@
+//! The one place where history could fork.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
+
+use super::{Appender, Database, ORIGIN, entry, statement};
+use crate::{Batch, CommitError, Found, GuardKey, Head, LogStore, NewEntry, TILE_BYTES, TileAddress};
+
+/// Head, entries, tiles and history all arrive.
+pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl Database) {
+    let appender = Appender::with(database.handle().await, 3).await;
+    let other = database.handle().await;
+    assert_eq!(other.head().await.unwrap(), *appender.head());
+    let digests: Vec<EntryDigest> = (0..3).map(|n| entry(n).digest).collect();
+    let stored = other.entries(LeafIndex::new(0), 10).await.unwrap();
+    assert_eq!(stored.iter().map(|entry| entry.digest).collect::<Vec<_>>(), digests);
+    let tile = tile(&*other, 0, 0).await.expect("the leaves are in a tile");
+    let leaves: Vec<u8> = appender.leaves().iter().flat_map(|leaf| *leaf.as_bytes()).collect();
+    assert_eq!(tile, leaves);
+    let head = other.head_of_size(TreeSize::new(3)).await.unwrap().expect("the head is in the history");
+    assert_eq!((head.root, head.batch, head.at), (appender.head().root(), 1, appender.head().at));
+}
+
+/// R61: the edge changes shape at powers of two, the tiles at powers of 256.
+pub async fn a_log_is_reopened_at_every_size_around_a_power_of_two(database: &impl Database) {
+    let mut appender = Appender::new(database.handle().await).await;
+    for size in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 511, 512, 513] {
+        appender.append(size - appender.leaves().len() as u64).await;
+        let head = database.handle().await.open(ORIGIN).await.unwrap();
+        assert_eq!(head, *appender.head(), "at size {size}");
+    }
+}
+
+/// The fencing token, both too old and too new.
+pub async fn a_commit_under_another_epoch_is_fenced(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    for epoch in [appender.head().epoch + 1, appender.head().epoch + 7] {
+        let mut batch = appender.batch(vec![entry(2)]);
+        (batch.from.epoch, batch.to.epoch) = (epoch, epoch);
+        expect_fenced(store.commit(&batch).await);
+    }
+}
+
+/// A holder of an older head.
+pub async fn a_commit_over_another_size_is_fenced(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    let stale = appender.batch(vec![entry(100)]);
+    appender.append(1).await;
+    expect_fenced(store.commit(&stale).await);
+}
+
+/// R28: another database of the same size was put under a running server.
+pub async fn a_commit_over_another_root_is_fenced(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    let mut batch = appender.batch(vec![entry(2)]);
+    let foreign = [entry(8), entry(9)].map(|entry| entry.digest.leaf_hash());
+    batch.from.edge = CompactRange::empty().grow(&foreign).into_range();
+    batch.to.edge = batch.from.edge.grow(&[entry(2).digest.leaf_hash()]).into_range();
+    expect_fenced(store.commit(&batch).await);
+}
+
+/// Compare-and-swap under contention.
+pub async fn of_commits_over_one_head_one_succeeds(database: &impl Database) {
+    let appender = Appender::with(database.handle().await, 1).await;
+    let mut commits = Vec::new();
+    for n in 0..6 {
+        let (store, batch) = (database.handle().await, appender.batch(vec![entry(100 + n)]));
+        commits.push(tokio::spawn(async move { store.commit(&batch).await }));
+    }
+    let mut succeeded = 0;
+    for commit in commits {
+        match commit.await.unwrap() {
+            Ok(()) => succeeded += 1,
+            other => expect_fenced(other),
+        }
+    }
+    assert_eq!(succeeded, 1);
+    assert_eq!(database.handle().await.head().await.unwrap().size().get(), 2);
+}
+
+/// A paused process that wakes up cannot write.
+pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: &impl Database) {
+    let (first, second) = (database.handle().await, database.handle().await);
+    let mut appender = Appender::with(Arc::clone(&first), 2).await;
+    let stale = appender.batch(vec![entry(2)]);
+    let head = second.take_over("second").await.unwrap();
+    assert_eq!(head, Head { epoch: appender.head().epoch + 1, ..appender.head().clone() });
+    expect_fenced(first.commit(&stale).await);
+    appender.take_over().await;
+    appender.append(1).await;
+    assert_eq!(second.head().await.unwrap(), *appender.head());
+}
+
+/// Two processes never share an epoch.
+pub async fn no_epoch_is_given_twice(database: &impl Database) {
+    database.handle().await.open(ORIGIN).await.unwrap();
+    let mut take_overs = Vec::new();
+    for n in 0..8 {
+        let store = database.handle().await;
+        take_overs.push(tokio::spawn(async move { store.take_over(&format!("holder {n}")).await }));
+    }
+    let mut epochs = Vec::new();
+    for take_over in take_overs {
+        epochs.push(take_over.await.unwrap().unwrap().epoch);
+    }
+    epochs.sort_unstable();
+    epochs.dedup();
+    assert_eq!(epochs.len(), 8);
+}
+
+/// What settles a commit of unknown outcome.
+pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl Database) {
+    let (writer, rival) = (database.handle().await, database.handle().await);
+    let mut appender = Appender::with(Arc::clone(&writer), 1).await;
+    for n in 1..=10 {
+        let batch = appender.batch(vec![entry(100 + n)]);
+        let (writer, rival) = (Arc::clone(&writer), Arc::clone(&rival));
+        let raced = batch.clone();
+        let commit = tokio::spawn(async move { writer.commit(&raced).await });
+        let head = rival.take_over("rival").await.unwrap();
+        match commit.await.unwrap() {
+            Ok(()) => {
+                assert_eq!(head.size(), batch.to.size(), "a commit that the take-over did not see");
+                return;
+            }
+            other => expect_fenced(other),
+        }
+        assert_eq!(head.edge, batch.from.edge, "a fenced commit left something behind");
+        appender.take_over().await;
+    }
+}
+
+/// All or nothing.
+pub async fn a_fenced_commit_changes_nothing(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    let mut batch = appender.batch(vec![guarded(2, "guard")]);
+    store.take_over("other").await.unwrap();
+    batch.settled.push((entry(2).digest, LeafIndex::new(2)));
+    expect_fenced(store.commit(&batch).await);
+    expect_untouched(&*store, &batch).await;
+}
+
+/// Arithmetic that is wrong is refused before the database is asked.
+pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    let wrong: [fn(&mut Batch); 7] = [
+        |batch| batch.to.batch += 1,
+        |batch| batch.to.epoch += 1,
+        |batch| batch.to.at = batch.from.at - 1,
+        |batch| batch.to.policy = LeafIndex::new(3),
+        |batch| batch.entries.push(entry(3)),
+        |batch| batch.entries.clear(),
+        |batch| batch.tiles[0].data = Bytes::from_static(b"not a hash"),
+    ];
+    for (n, change) in wrong.iter().enumerate() {
+        let mut batch = appender.batch(vec![entry(2)]);
+        change(&mut batch);
+        let outcome = store.commit(&batch).await;
+        assert!(matches!(outcome, Err(CommitError::NotCommitted(_))), "contradiction {n}: {outcome:?}");
+    }
+    assert_eq!(store.head().await.unwrap(), *appender.head());
+}
+
+/// `seen` is the judge.
+pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 3).await;
+    let batch = appender.batch(vec![guarded(3, "guard"), entry(1)]);
+    expect_seen(store.commit(&batch).await);
+    expect_untouched(&*store, &batch).await;
+}
+
+/// Two equal leaves in one batch are as wrong as in two.
+pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 1).await;
+    let batch = appender.batch(vec![entry(1), entry(1)]);
+    expect_seen(store.commit(&batch).await);
+    expect_untouched(&*store, &batch).await;
+}
+
+/// The other encoding of an ECDSA signature leads to the entry, under the entry's own digest.
+pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    let twin = entry(77);
+    appender.append_entries(vec![NewEntry { twin: Some(twin.digest), ..entry(1) }]).await.unwrap();
+    let found = Found { index: LeafIndex::new(1), digest: entry(1).digest };
+    assert_eq!(store.find(&[twin.digest, entry(1).digest]).await.unwrap(), [Some(found), Some(found)]);
+    expect_seen(store.commit(&appender.batch(vec![twin])).await);
+}
+
+/// The same from the other side.
+pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    let batch = appender.batch(vec![NewEntry { twin: Some(entry(1).digest), ..entry(2) }]);
+    expect_seen(store.commit(&batch).await);
+    assert_eq!(store.find(&[entry(2).digest]).await.unwrap(), [None]);
+}
+
+/// A guard is taken once.
+pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    appender.append_entries(vec![guarded(1, "taken")]).await.unwrap();
+    let batch = appender.batch(vec![guarded(2, "free"), guarded(3, "taken")]);
+    expect_guard_taken(store.commit(&batch).await);
+    assert_eq!(store.guards(&[key("free")]).await.unwrap(), [None]);
+    assert_eq!(store.find(&[entry(2).digest, entry(3).digest]).await.unwrap(), [None, None]);
+    assert_eq!(store.head().await.unwrap(), *appender.head());
+}
+
+/// Two claims to one guard in one batch.
+pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 1).await;
+    let batch = appender.batch(vec![guarded(1, "guard"), guarded(2, "guard")]);
+    expect_guard_taken(store.commit(&batch).await);
+    expect_untouched(&*store, &batch).await;
+}
+
+/// Growth over the boundary of a tile, and a new level.
+pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 200).await;
+    let partial = tile(&*store, 0, 0).await.unwrap();
+    appender.append(100).await;
+    let full = tile(&*store, 0, 0).await.unwrap();
+    assert_eq!((partial.len(), full.len()), (200 * 32, TILE_BYTES));
+    assert!(full.starts_with(&partial));
+    assert_eq!(tile(&*store, 0, 1).await.unwrap().len(), 44 * 32);
+    assert_eq!(tile(&*store, 1, 0).await.unwrap().len(), 32);
+    appender.append(300).await;
+    assert_eq!(tile(&*store, 0, 0).await.unwrap(), full);
+    assert_eq!(tile(&*store, 1, 0).await.unwrap().len(), 64);
+}
+
+/// Neither a full tile nor the beginning of a partial one.
+pub async fn a_tile_that_would_change_refuses_the_batch(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 300).await;
+    let mut shrunk = appender.batch(vec![entry(300)]);
+    shrunk.tiles[0].data = shrunk.tiles[0].data.slice(..32);
+    let mut changed = appender.batch(vec![entry(300)]);
+    let mut data = changed.tiles[0].data.to_vec();
+    data[0] ^= 1;
+    changed.tiles[0].data = data.into();
+    let mut full = appender.batch(vec![entry(300)]);
+    full.tiles[0].address.number = 0;
+    for batch in [shrunk, changed, full] {
+        let outcome = store.commit(&batch).await;
+        assert!(matches!(outcome, Err(CommitError::NotCommitted(_))), "{outcome:?}");
+        expect_untouched(&*store, &batch).await;
+    }
+}
+
+fn key(name: &str) -> GuardKey {
+    GuardKey(name.as_bytes().to_vec())
+}
+
+fn guarded(n: u64, name: &str) -> NewEntry {
+    NewEntry { guards: vec![key(name)], ..entry(n) }
+}
+
+async fn tile(store: &dyn LogStore, level: u8, number: u64) -> Option<Bytes> {
+    store.tiles(&[TileAddress { level, number }]).await.unwrap().remove(0)
+}
+
+fn expect_fenced(outcome: Result<(), CommitError>) {
+    assert!(matches!(outcome, Err(CommitError::Fenced)), "{outcome:?}");
+}
+
+fn expect_seen(outcome: Result<(), CommitError>) {
+    assert!(matches!(outcome, Err(CommitError::AlreadySeen)), "{outcome:?}");
+}
+
+fn expect_guard_taken(outcome: Result<(), CommitError>) {
+    assert!(matches!(outcome, Err(CommitError::GuardTaken)), "{outcome:?}");
+}
+
+/// Nothing of a refused batch is there but what was there before.
+async fn expect_untouched(store: &dyn LogStore, batch: &Batch) {
+    let head = store.head().await.unwrap();
+    assert_eq!((head.edge, head.batch, head.at), (batch.from.edge.clone(), batch.from.batch, batch.from.at));
+    let next = batch.from.size().next_leaf();
+    assert_eq!(store.entry(next).await.unwrap(), None);
+    let old = |entry: &NewEntry| (0..next.get()).any(|n| statement(n) == entry.statement);
+    let new: Vec<&NewEntry> = batch.entries.iter().filter(|entry| !old(entry)).collect();
+    let digests: Vec<EntryDigest> = new.iter().map(|entry| entry.digest).collect();
+    assert!(store.find(&digests).await.unwrap().iter().all(Option::is_none));
+    let guards: Vec<GuardKey> = new.iter().flat_map(|entry| entry.guards.clone()).collect();
+    assert!(store.guards(&guards).await.unwrap().iter().all(Option::is_none));
+    assert_eq!(store.head_of_size(batch.to.size()).await.unwrap(), None);
+}

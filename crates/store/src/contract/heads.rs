@@ -1,0 +1,136 @@
+//! The history of heads, the signatures over them, and the keys that sign.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::TreeSize;
+
+use super::{Appender, Database, ORIGIN};
+use crate::{CommittedHead, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+
+/// One row per batch, in order, in pages.
+pub async fn every_committed_head_is_kept(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::new(Arc::clone(&store)).await;
+    let mut expected = Vec::new();
+    for count in [1, 4, 2, 300, 1] {
+        appender.append(count).await;
+        let head = appender.head();
+        let (size, root) = (head.size(), head.root());
+        expected.push(CommittedHead { batch: head.batch, epoch: head.epoch, size, root, at: head.at });
+    }
+    assert_eq!(store.heads(0, 100).await.unwrap(), expected);
+    assert_eq!(store.heads(2, 2).await.unwrap(), expected[1..3]);
+    assert_eq!(store.heads(6, 100).await.unwrap(), []);
+}
+
+/// Not the next larger, not the next smaller.
+pub async fn a_head_is_found_by_exactly_its_size(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 3).await;
+    let root = appender.head().root();
+    appender.append(4).await;
+    let found = store.head_of_size(TreeSize::new(3)).await.unwrap().unwrap();
+    assert_eq!((found.batch, found.root), (1, root));
+    for size in [0, 2, 4, 8] {
+        assert_eq!(store.head_of_size(TreeSize::new(size)).await.unwrap(), None, "size {size}");
+    }
+}
+
+/// A head signed again after a crash shows what was shown before.
+pub async fn the_first_signature_stands(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    let first = signature(3, SignatureKind::Receipt, "kid", "first");
+    keep(&*store, &first).await;
+    keep(&*store, &signature(3, SignatureKind::Receipt, "kid", "second")).await;
+    assert_eq!(store.signature(first.size, first.kind, b"kid").await.unwrap(), Some(first.clone()));
+    assert_eq!(store.signature(first.size, SignatureKind::Checkpoint, b"kid").await.unwrap(), None);
+    assert_eq!(store.signature(first.size, first.kind, b"other").await.unwrap(), None);
+}
+
+/// Every signed root is a row of the history.
+pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    for size in [0, 2, 4] {
+        let kept = store.keep_signature(&signature(size, SignatureKind::Receipt, "kid", "x")).await;
+        assert!(matches!(kept, Err(StoreError::Refused(_))), "size {size}: {kept:?}");
+    }
+}
+
+/// A newer head without a signature of that kind does not count.
+pub async fn the_newest_signed_head_is_found_by_kind(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    appender.append(1).await;
+    appender.append(1).await;
+    assert_eq!(store.newest_signed(SignatureKind::Receipt).await.unwrap(), None);
+    for size in [2, 1] {
+        keep(&*store, &signature(size, SignatureKind::Receipt, "kid", "receipt")).await;
+    }
+    keep(&*store, &signature(3, SignatureKind::Checkpoint, "kid", "checkpoint")).await;
+    let newest = store.newest_signed(SignatureKind::Receipt).await.unwrap().unwrap();
+    assert_eq!(newest.signature, signature(2, SignatureKind::Receipt, "kid", "receipt"));
+    assert_eq!(Some(newest.head), store.head_of_size(TreeSize::new(2)).await.unwrap());
+    let newest = store.newest_signed(SignatureKind::Checkpoint).await.unwrap().unwrap();
+    assert_eq!(newest.head.size, TreeSize::new(3));
+    assert_eq!(store.newest_signed(SignatureKind::Cosignature).await.unwrap(), None);
+}
+
+/// So the last size of a page is where the next one starts.
+pub async fn the_signatures_of_a_head_are_never_split(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    appender.append(1).await;
+    let (receipt, cosignature) = (SignatureKind::Receipt, SignatureKind::Cosignature);
+    let expected = [
+        signature(1, receipt, "b", "1"),
+        signature(1, cosignature, "a", "2"),
+        signature(1, cosignature, "b", "3"),
+        signature(2, receipt, "a", "4"),
+    ];
+    for kept in expected.iter().rev() {
+        keep(&*store, kept).await;
+    }
+    assert_eq!(store.signatures(None, 100).await.unwrap(), expected);
+    assert_eq!(store.signatures(None, 1).await.unwrap(), expected[..3]);
+    assert_eq!(store.signatures(Some(TreeSize::new(1)), 1).await.unwrap(), expected[3..]);
+    assert_eq!(store.signatures(Some(TreeSize::new(2)), 1).await.unwrap(), []);
+}
+
+/// What was published stays published.
+pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    let (older, newer) = (key("older", 0), key("newer", 40));
+    store.keep_key(&newer).await.unwrap();
+    store.keep_key(&older).await.unwrap();
+    store.keep_key(&LogKey { public: Bytes::from_static(b"forged"), ..older.clone() }).await.unwrap();
+    assert_eq!(database.handle().await.keys().await.unwrap(), [older, newer]);
+}
+
+/// Old receipts stay verifiable.
+pub async fn a_retired_key_stays_listed(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    store.keep_key(&key("one", 0)).await.unwrap();
+    store.keep_key(&key("two", 9)).await.unwrap();
+    store.retire_key(b"one", 1_700_000_000).await.unwrap();
+    let retired = LogKey { retired_at: Some(1_700_000_000), ..key("one", 0) };
+    assert_eq!(store.keys().await.unwrap(), [retired, key("two", 9)]);
+}
+
+fn signature(size: u64, kind: SignatureKind, kid: &str, bytes: &str) -> HeadSignature {
+    let bytes = Bytes::from(bytes.as_bytes().to_vec());
+    HeadSignature { size: TreeSize::new(size), kind, kid: kid.as_bytes().to_vec(), bytes }
+}
+
+fn key(kid: &str, from: u64) -> LogKey {
+    let public = Bytes::from(format!("public {kid}"));
+    LogKey { kid: kid.as_bytes().to_vec(), public, from_size: TreeSize::new(from), retired_at: None }
+}
+
+async fn keep(store: &dyn LogStore, signature: &HeadSignature) {
+    store.keep_signature(signature).await.unwrap();
+}

@@ -1,0 +1,124 @@
+//! One suite for every store: each test is a sentence of the promise.
+//!
+//! A store's crate names a [`Database`] and how to make a fresh one; the macro writes the tests:
+//!
+//! ```text
+//! store::log_store_contract!(memory: || async { store::Memory::new() });
+//! ```
+//!
+//! Not here: what only one database can do wrong (a swapped file, a lost connection). That is
+//! tested where that database is known.
+
+mod commit;
+mod fixture;
+mod heads;
+mod inbox;
+mod opening;
+mod reading;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use commit::*;
+pub use fixture::{Appender, ORIGIN, entry, statement};
+pub use heads::*;
+pub use inbox::*;
+pub use opening::*;
+pub use reading::*;
+
+use crate::{LogStore, Memory};
+
+/// A database that no other test uses, gone when this is dropped.
+#[async_trait]
+pub trait Database: Send + Sync + 'static {
+    /// Another handle on the same database: a second process, or the first one after a restart.
+    async fn handle(&self) -> Arc<dyn LogStore>;
+}
+
+#[async_trait]
+impl Database for Memory {
+    async fn handle(&self) -> Arc<dyn LogStore> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Writes one test per promise for each store: `name: constructor`, where the constructor is an
+/// async function without arguments that answers a fresh [`Database`].
+#[macro_export]
+macro_rules! log_store_contract {
+    ($($name:ident: $fresh:expr),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::__log_store_promises! { $fresh =>
+                a_new_log_is_empty,
+                opening_again_answers_the_head_in_force,
+                concurrent_opens_see_one_log,
+                a_log_of_another_origin_is_refused,
+                a_durable_database_passes_its_own_check,
+                only_one_handle_holds_the_lease,
+                a_dropped_lease_is_free_again,
+
+                a_commit_is_seen_whole_by_another_handle,
+                a_log_is_reopened_at_every_size_around_a_power_of_two,
+                a_commit_under_another_epoch_is_fenced,
+                a_commit_over_another_size_is_fenced,
+                a_commit_over_another_root_is_fenced,
+                of_commits_over_one_head_one_succeeds,
+                a_take_over_raises_the_epoch_and_fences_the_older_holder,
+                no_epoch_is_given_twice,
+                a_take_over_sees_the_commit_it_raced_or_fences_it,
+                a_fenced_commit_changes_nothing,
+                a_batch_that_contradicts_itself_is_not_committed,
+                an_entry_of_the_log_is_not_appended_again,
+                an_entry_is_not_appended_twice_by_one_batch,
+                a_twin_is_found_as_the_entry_and_cannot_enter,
+                an_entry_whose_twin_is_in_the_log_cannot_enter,
+                a_taken_guard_refuses_the_batch_and_nothing_changes,
+                a_guard_is_not_taken_twice_by_one_batch,
+                a_partial_tile_grows_and_a_full_one_stays,
+                a_tile_that_would_change_refuses_the_batch,
+
+                every_field_of_an_entry_comes_back_as_it_went_in,
+                entries_come_in_order_and_end_at_the_size,
+                find_answers_each_digest_in_order,
+                guards_answer_each_key_in_order,
+                collateral_comes_in_order_of_kind,
+                tiles_answer_each_address_in_order,
+                readers_never_see_half_a_batch,
+
+                every_committed_head_is_kept,
+                a_head_is_found_by_exactly_its_size,
+                the_first_signature_stands,
+                a_signature_over_a_head_that_was_never_committed_is_refused,
+                the_newest_signed_head_is_found_by_kind,
+                the_signatures_of_a_head_are_never_split,
+                a_known_key_is_left_as_it_is,
+                a_retired_key_stays_listed,
+
+                pending_statements_come_oldest_first,
+                enqueueing_a_pending_statement_again_changes_nothing,
+                a_commit_settles_what_waited_for_it,
+                a_batch_without_entries_settles_and_adds_no_head,
+                a_fenced_commit_settles_nothing,
+                a_refused_statement_says_why_until_it_is_enqueued_again,
+                refusing_what_does_not_wait_changes_nothing,
+                trimming_forgets_only_what_is_finished,
+                a_failure_outlives_the_trimming,
+            }
+        }
+    )+};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __log_store_promises {
+    ($fresh:expr => $($promise:ident),+ $(,)?) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $promise() {
+            $crate::contract::$promise(&($fresh)().await).await;
+        }
+    )+};
+}
