@@ -1,1 +1,13 @@
-//! Strict JSON, JCS (RFC 8785) and JWK (RFC 7517).
+//! JSON that two readers cannot read differently, its canonical form, and public keys in it.
+//!
+//! * [`json`]: a strict reader in front of `serde_json`, which by itself lets the last of two
+//!   members with one name win;
+//! * [`jcs`]: the JSON Canonicalization Scheme, RFC 8785;
+//! * [`jwk`]: public keys as JSON Web Keys, RFC 7517, 7518 and 8037.
+//!
+//! Not here: what a number may be (each profile has its own rule and checks the value it gets),
+//! signatures, and JWS.
+
+pub mod jcs;
+pub mod json;
+pub mod jwk;

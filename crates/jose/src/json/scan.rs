@@ -1,0 +1,262 @@
+//! The checking reader: walks over a text and builds nothing but the names of open objects.
+//!
+//! Recursion is bounded by the depth allowed. A flaw's pointer is put together on the way out.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use super::{JsonError, JsonErrorKind as Kind, pointer_token};
+
+/// What `serde_json` starts its private member names with.
+const RESERVED: &str = "$serde_json::private::";
+/// Longer texts of numbers are tried as doubles; no shorter one without an exponent is too large.
+const SURELY_FINITE: usize = 300;
+
+/// Checks that the text is one JSON value.
+pub(super) fn scan(text: &str, depth: usize) -> Result<(), JsonError> {
+    let mut scanner = Scanner { text, at: 0, max_depth: depth };
+    scanner.value(0)?;
+    scanner.blanks();
+    match scanner.peek() {
+        None => Ok(()),
+        Some(_) => Err(scanner.flaw(Kind::Trailing)),
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    max_depth: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn value(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.blanks();
+        match self.peek() {
+            Some(b'{') => self.object(self.deeper(depth)?),
+            Some(b'[') => self.array(self.deeper(depth)?),
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(_) => Err(self.flaw(Kind::Expected("a value"))),
+            None => Err(self.flaw(Kind::Truncated)),
+        }
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, JsonError> {
+        match depth < self.max_depth {
+            true => Ok(depth + 1),
+            false => Err(self.flaw(Kind::TooDeep(self.max_depth))),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.at += 1;
+        self.blanks();
+        if self.take(b'}') {
+            return Ok(());
+        }
+        let mut names = HashSet::new();
+        loop {
+            self.blanks();
+            let name = self.name(&mut names)?;
+            self.blanks();
+            self.expect(b':', "a colon")?;
+            self.value(depth).map_err(|e| below(e, &name))?;
+            self.blanks();
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or the end of the object")?;
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.at += 1;
+        self.blanks();
+        if self.take(b']') {
+            return Ok(());
+        }
+        for index in 0usize.. {
+            self.value(depth).map_err(|e| below(e, &index.to_string()))?;
+            self.blanks();
+            if self.take(b']') {
+                break;
+            }
+            self.expect(b',', "a comma or the end of the array")?;
+        }
+        Ok(())
+    }
+
+    /// A member's name, which is new to the object.
+    fn name(&mut self, names: &mut HashSet<Cow<'a, str>>) -> Result<Cow<'a, str>, JsonError> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'"') => {}
+            Some(_) => return Err(self.flaw(Kind::Expected("a member name"))),
+            None => return Err(self.flaw(Kind::Truncated)),
+        }
+        let raw = self.string()?;
+        let name = decoded(raw).ok_or_else(|| self.flaw_at(start, Kind::Escape))?;
+        if name.starts_with(RESERVED) {
+            return Err(self.flaw_at(start, Kind::ReservedName(name.into_owned())));
+        }
+        match names.insert(name.clone()) {
+            true => Ok(name),
+            false => Err(self.flaw_at(start, Kind::Duplicate(name.into_owned()))),
+        }
+    }
+
+    /// A string, as it is written: with its quotes and escapes.
+    fn string(&mut self) -> Result<&'a str, JsonError> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.escape()?,
+                Some(0..0x20) => return Err(self.flaw(Kind::Control)),
+                Some(_) => self.at += 1,
+                None => return Err(self.flaw(Kind::Truncated)),
+            }
+        }
+        self.at += 1;
+        Ok(&self.text[start..self.at])
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => match self.utf16_unit(start)? {
+                0xD800..=0xDBFF => self.low_surrogate(start),
+                0xDC00..=0xDFFF => Err(self.flaw_at(start, Kind::LoneSurrogate)),
+                _ => Ok(()),
+            },
+            Some(_) => Err(self.flaw_at(start, Kind::Escape)),
+            None => Err(self.flaw(Kind::Truncated)),
+        }
+    }
+
+    fn low_surrogate(&mut self, start: usize) -> Result<(), JsonError> {
+        let lone = self.flaw_at(start, Kind::LoneSurrogate);
+        if !self.rest().starts_with(b"\\u") {
+            return Err(lone);
+        }
+        let escape = self.at;
+        self.at += 1;
+        match self.utf16_unit(escape)? {
+            0xDC00..=0xDFFF => Ok(()),
+            _ => Err(lone),
+        }
+    }
+
+    /// The number of a `\uXXXX`, from its `u` on.
+    fn utf16_unit(&mut self, escape: usize) -> Result<u16, JsonError> {
+        let digits = self.rest().get(1..5).filter(|d| d.iter().all(u8::is_ascii_hexdigit));
+        let unit = digits.and_then(|d| u16::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
+        self.at += 5;
+        unit.ok_or_else(|| self.flaw_at(escape, Kind::Escape))
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        let exponent = self.take(b'e') || self.take(b'E');
+        if exponent {
+            let _ = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        let text = &self.text[start..self.at];
+        if (exponent || text.len() > SURELY_FINITE)
+            && !text.parse().is_ok_and(|double: f64| double.is_finite())
+        {
+            return Err(self.flaw_at(start, Kind::NumberRange));
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let count = self.rest().iter().take_while(|b| b.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(self.unexpected("a digit"));
+        }
+        self.at += count;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), JsonError> {
+        if !self.rest().starts_with(word.as_bytes()) {
+            return Err(self.flaw(Kind::Expected("a value")));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
+        match self.take(byte) {
+            true => Ok(()),
+            false => Err(self.unexpected(what)),
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn unexpected(&self, what: &'static str) -> JsonError {
+        match self.peek() {
+            Some(_) => self.flaw(Kind::Expected(what)),
+            None => self.flaw(Kind::Truncated),
+        }
+    }
+
+    fn flaw(&self, kind: Kind) -> JsonError {
+        self.flaw_at(self.at, kind)
+    }
+
+    fn flaw_at(&self, offset: usize, kind: Kind) -> JsonError {
+        super::at_root(offset, kind)
+    }
+}
+
+/// The string that quoted text stands for. Its escapes have been checked.
+fn decoded(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    match inner.contains('\\') {
+        false => Some(Cow::Borrowed(inner)),
+        true => serde_json::from_str(raw).ok().map(Cow::Owned),
+    }
+}
+
+fn below(error: JsonError, step: &str) -> JsonError {
+    JsonError { pointer: pointer_token(step) + &error.pointer, ..error }
+}
