@@ -8,11 +8,14 @@
 
 pub mod alg;
 pub mod cbor;
+pub mod did;
 pub mod key;
+pub mod key_set;
 pub mod limits;
 pub mod signer;
 pub mod x509;
 
 pub use alg::{Algorithm, Curve};
-pub use key::{KeyError, PublicKey, SignatureError};
+pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
+pub use key_set::KeySet;
 pub use signer::{SignError, Signer, SigningKey};

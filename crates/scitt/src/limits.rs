@@ -31,3 +31,15 @@ pub const PATH: usize = 64;
 
 /// A concise problem details body.
 pub const PROBLEM_BYTES: usize = 64 << 10;
+
+/// One certificate of an x5chain, in bytes.
+pub const CERTIFICATE_BYTES: usize = 16 << 10;
+
+/// A COSE_Key or a whole COSE_KeySet, in bytes.
+pub const KEY_SET_BYTES: usize = 256 << 10;
+
+/// Keys in one COSE_KeySet.
+pub const KEY_SET_MEMBERS: usize = 1024;
+
+/// Length of a DID that contains its key (the longest JWK we know has some 260 characters).
+pub const DID_BYTES: usize = 1024;

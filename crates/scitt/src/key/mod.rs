@@ -9,7 +9,12 @@
 //!
 //! Not here: which key to trust for whom, and secret keys ([`crate::signer`]).
 
+mod cose;
+mod jwk;
+mod kid;
 mod spki;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::fmt;
@@ -20,6 +25,9 @@ use thiserror::Error;
 
 use crate::alg::{Algorithm, Curve};
 
+pub use cose::CoseKey;
+pub(crate) use cose::{parse_limited, write_set};
+pub use kid::{kid_segment, kid_segment_matches};
 pub(crate) use spki::curve_of;
 pub use verify::SignatureError;
 

@@ -33,6 +33,12 @@ pub enum SignatureError {
     /// The signature does not verify under this key.
     #[error("the signature does not verify under this key")]
     Invalid,
+    /// The message does not say, in its protected header, which algorithm signed it.
+    #[error("the protected header names no algorithm")]
+    NoAlgorithm,
+    /// The message names an algorithm we do not speak.
+    #[error("algorithm {0} is not supported")]
+    UnknownAlgorithm(i64),
     /// The message is signed over bytes that were not given.
     #[error("the payload is detached and was not given")]
     PayloadMissing,

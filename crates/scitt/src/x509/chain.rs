@@ -9,8 +9,9 @@ use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 
-use super::{ChainError, MAX_CERTIFICATE, MAX_CHAIN, RootCertificate, SubjectNames};
+use super::{ChainError, RootCertificate, SubjectNames};
 use crate::key::PublicKey;
+use crate::limits::{CERTIFICATE_BYTES, CERTIFICATES};
 
 static ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 5] = [
     ring::ECDSA_P256_SHA256,
@@ -109,14 +110,11 @@ pub fn verify_chain(
 
 fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {
     let leaf = chain.first().ok_or(ChainError::Empty)?;
-    if chain.len() > MAX_CHAIN {
+    if chain.len() > CERTIFICATES {
         return Err(ChainError::TooMany { found: chain.len() });
     }
-    match chain.iter().position(|der| der.len() > MAX_CERTIFICATE) {
-        Some(position) => Err(malformed(
-            position,
-            &format!("over {MAX_CERTIFICATE} bytes"),
-        )),
+    match chain.iter().position(|der| der.len() > CERTIFICATE_BYTES) {
+        Some(position) => Err(malformed(position, &format!("over {CERTIFICATE_BYTES} bytes"))),
         None => Ok(leaf),
     }
 }
@@ -127,8 +125,7 @@ fn build_path(
     roots: &[RootCertificate],
     at: u64,
 ) -> Result<(Validity, [u8; 32]), ChainError> {
-    let ders: Vec<CertificateDer<'_>> =
-        chain.iter().map(|der| CertificateDer::from(*der)).collect();
+    let ders: Vec<CertificateDer<'_>> = chain.iter().map(|der| CertificateDer::from(*der)).collect();
     let anchors: Vec<TrustAnchor<'_>> = roots.iter().map(|root| root.anchor().clone()).collect();
     let leaf = EndEntityCert::try_from(&ders[0]).map_err(refused)?;
     let path = leaf
@@ -142,17 +139,13 @@ fn build_path(
             None,
         )
         .map_err(refused)?;
-    let mut validity = Validity {
-        not_before: 0,
-        not_after: u64::MAX,
-    };
+    let mut validity = Validity { not_before: 0, not_after: u64::MAX };
     for (number, intermediate) in path.intermediate_certificates().enumerate() {
         let certificate = parse(number + 1, &intermediate.der())?;
         validity = validity.intersect(Validity::of(&certificate));
     }
     let root = roots.iter().find(|root| root.anchor() == path.anchor());
-    root.map(|root| (validity, root.sha256()))
-        .ok_or(ChainError::UnknownIssuer)
+    root.map(|root| (validity, root.sha256())).ok_or(ChainError::UnknownIssuer)
 }
 
 /// webpki demands usages along the whole path; ours are asked of the end entity only.
@@ -160,9 +153,7 @@ struct AnyUsage;
 
 impl ExtendedKeyUsageValidator for AnyUsage {
     fn validate(&self, purposes: KeyPurposeIdIter<'_, '_>) -> Result<(), webpki::Error> {
-        purposes
-            .into_iter()
-            .try_for_each(|purpose| purpose.map(|_| ()))
+        purposes.into_iter().try_for_each(|purpose| purpose.map(|_| ()))
     }
 }
 
@@ -199,14 +190,12 @@ fn malformed(position: usize, why: &dyn std::fmt::Display) -> ChainError {
 fn refused(error: webpki::Error) -> ChainError {
     use webpki::Error as E;
     match error {
-        E::CertExpired { time, not_after } => ChainError::Expired {
-            at: time.as_secs(),
-            not_after: not_after.as_secs(),
-        },
-        E::CertNotValidYet { time, not_before } => ChainError::NotYetValid {
-            at: time.as_secs(),
-            not_before: not_before.as_secs(),
-        },
+        E::CertExpired { time, not_after } => {
+            ChainError::Expired { at: time.as_secs(), not_after: not_after.as_secs() }
+        }
+        E::CertNotValidYet { time, not_before } => {
+            ChainError::NotYetValid { at: time.as_secs(), not_before: not_before.as_secs() }
+        }
         E::UnknownIssuer => ChainError::UnknownIssuer,
         E::InvalidSignatureForPublicKey => ChainError::BadSignature,
         E::CaUsedAsEndEntity => ChainError::LeafIsCa,

@@ -23,16 +23,12 @@ mod tests;
 use thiserror::Error;
 
 use crate::key::KeyError;
+use crate::limits::CERTIFICATES;
 
 pub use chain::{Validity, VerifiedChain, verify_chain};
 pub use names::SubjectNames;
 pub use root::RootCertificate;
 pub use thumbprint::{SHA_256, check_thumbprint, sha256_thumbprint};
-
-/// Certificates in one chain, root included.
-pub const MAX_CHAIN: usize = 8;
-/// Bytes of one certificate.
-pub const MAX_CERTIFICATE: usize = 16 * 1024;
 
 /// Why a chain does not lead to a root, or does not allow what it is used for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -42,7 +38,7 @@ pub enum ChainError {
     #[error("the chain holds no certificate")]
     Empty,
     /// There are more certificates than any sensible chain has.
-    #[error("the chain holds {found} certificates, at most {MAX_CHAIN} are read")]
+    #[error("the chain holds {found} certificates, at most {CERTIFICATES} are read")]
     TooMany {
         /// Certificates found.
         found: usize,

@@ -35,13 +35,9 @@ impl SubjectNames {
     }
 
     pub(super) fn of(certificate: &Certificate) -> Result<Self, ChainError> {
-        let extension = certificate
-            .tbs_certificate()
-            .get_extension::<SubjectAltName>()
-            .map_err(|error| ChainError::Malformed {
-                position: 0,
-                why: format!("subject alternative name: {error}"),
-            })?;
+        let extension = certificate.tbs_certificate().get_extension::<SubjectAltName>().map_err(|error| {
+            ChainError::Malformed { position: 0, why: format!("subject alternative name: {error}") }
+        })?;
         let mut names = Self::default();
         for name in extension.map_or_else(Vec::new, |(_, names)| names.0) {
             match name {

@@ -6,7 +6,8 @@ use rustls_pki_types::{CertificateDer, TrustAnchor};
 use webpki::anchor_from_trusted_cert;
 use x509_cert::der::pem;
 
-use super::{ChainError, MAX_CERTIFICATE, sha256_thumbprint};
+use super::{ChainError, sha256_thumbprint};
+use crate::limits::CERTIFICATE_BYTES;
 
 /// A certificate somebody decided to trust. Reading one checks its form, not its signature.
 #[derive(Clone)]
@@ -22,16 +23,12 @@ impl RootCertificate {
     /// If it is no certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, ChainError> {
         let malformed = |why: String| ChainError::Malformed { position: 0, why };
-        if der.len() > MAX_CERTIFICATE {
-            return Err(malformed(format!("over {MAX_CERTIFICATE} bytes")));
+        if der.len() > CERTIFICATE_BYTES {
+            return Err(malformed(format!("over {CERTIFICATE_BYTES} bytes")));
         }
         let certificate = CertificateDer::from(der);
-        let anchor =
-            anchor_from_trusted_cert(&certificate).map_err(|error| malformed(error.to_string()))?;
-        Ok(Self {
-            der: der.to_vec(),
-            anchor: anchor.to_owned(),
-        })
+        let anchor = anchor_from_trusted_cert(&certificate).map_err(|error| malformed(error.to_string()))?;
+        Ok(Self { der: der.to_vec(), anchor: anchor.to_owned() })
     }
 
     /// Reads one PEM `CERTIFICATE` block.
@@ -44,9 +41,7 @@ impl RootCertificate {
             pem::decode_vec(text.as_bytes()).map_err(|error| malformed(format!("PEM: {error}")))?;
         match label {
             "CERTIFICATE" => Self::from_der(&der),
-            other => Err(malformed(format!(
-                "PEM: expected CERTIFICATE, found {other:.40}"
-            ))),
+            other => Err(malformed(format!("PEM: expected CERTIFICATE, found {other:.40}"))),
         }
     }
 

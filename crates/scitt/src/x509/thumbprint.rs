@@ -16,11 +16,7 @@ pub fn sha256_thumbprint(certificate: &[u8]) -> [u8; 32] {
 ///
 /// # Errors
 /// If the hash is not SHA-256, or the digest is another certificate's.
-pub fn check_thumbprint(
-    algorithm: i64,
-    digest: &[u8],
-    certificate: &[u8],
-) -> Result<(), ChainError> {
+pub fn check_thumbprint(algorithm: i64, digest: &[u8], certificate: &[u8]) -> Result<(), ChainError> {
     match algorithm {
         SHA_256 if digest == sha256_thumbprint(certificate) => Ok(()),
         SHA_256 => Err(ChainError::ThumbprintMismatch),

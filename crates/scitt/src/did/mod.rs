@@ -1,0 +1,132 @@
+//! DIDs that contain their key: `did:key` and `did:jwk`.
+//!
+//! Nothing is fetched to resolve them, and the identifier alone proves which key it means. Only the
+//! canonical spelling of a `did:key` is read, so one key has one such name.
+//!
+//! Not here: `did:web` (needs the network: imported by an operator), `did:x509`, DID documents.
+
+#[cfg(test)]
+mod tests;
+
+use data_encoding::BASE64URL_NOPAD;
+use thiserror::Error;
+
+use crate::alg::Curve;
+use crate::key::{KeyError, PublicKey};
+use crate::limits::DID_BYTES;
+
+/// Why a DID names no key we can use.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DidError {
+    /// Another DID method, or no DID.
+    #[error("not a did:key or did:jwk")]
+    Method,
+    /// The method-specific part is not what the method says.
+    #[error("malformed DID: {0}")]
+    Malformed(String),
+    /// The key inside is unusable.
+    #[error("key of the DID: {0}")]
+    Key(#[from] KeyError),
+}
+
+impl PublicKey {
+    /// The key inside a `did:key` or `did:jwk`.
+    ///
+    /// # Errors
+    /// If it is neither, or its key is not one of our curves.
+    pub fn from_did(did: &str) -> Result<Self, DidError> {
+        if did.starts_with("did:key:") { Self::from_did_key(did) } else { Self::from_did_jwk(did) }
+    }
+
+    /// The key a verification method means (`did:key:z…#z…`, `did:jwk:…#0`), and the DID before it.
+    ///
+    /// # Errors
+    /// As [`from_did`](Self::from_did), or if the fragment is not the only one the method knows.
+    pub fn from_did_url(url: &str) -> Result<(&str, Self), DidError> {
+        let Some((did, fragment)) = url.split_once('#') else {
+            return Ok((url, Self::from_did(url)?));
+        };
+        let expected = did.strip_prefix("did:key:").unwrap_or("0");
+        if fragment != expected {
+            return Err(DidError::Malformed("the fragment names no key of this DID".into()));
+        }
+        Ok((did, Self::from_did(did)?))
+    }
+
+    /// The key inside a `did:key` (Ed25519, P-256, P-384, P-521).
+    ///
+    /// # Errors
+    /// If it is no `did:key`, not canonical, or its key is unusable.
+    pub fn from_did_key(did: &str) -> Result<Self, DidError> {
+        let encoded = check_length(did)?.strip_prefix("did:key:").ok_or(DidError::Method)?;
+        let encoded =
+            encoded.strip_prefix('z').ok_or_else(|| DidError::Malformed("expected base58btc (z…)".into()))?;
+        let bytes = bs58::decode(encoded)
+            .into_vec()
+            .map_err(|error| DidError::Malformed(format!("base58btc: {error}")))?;
+        let key = match bytes.split_at_checked(2) {
+            Some((prefix, key)) if prefix == multicodec(Curve::Ed25519) => Self::from_ed25519(key)?,
+            Some((prefix, key)) => {
+                let curve = [Curve::P256, Curve::P384, Curve::P521]
+                    .into_iter()
+                    .find(|curve| multicodec(*curve) == prefix)
+                    .ok_or_else(|| KeyError::Unsupported("multicodec of the did:key".into()))?;
+                Self::from_sec1(curve, key)?
+            }
+            None => return Err(DidError::Malformed("too short".into())),
+        };
+        if key.did_key() != did {
+            return Err(DidError::Malformed("not the canonical did:key of its key".into()));
+        }
+        Ok(key)
+    }
+
+    /// The key inside a `did:jwk`.
+    ///
+    /// # Errors
+    /// If it is no `did:jwk`, or its key is unusable.
+    pub fn from_did_jwk(did: &str) -> Result<Self, DidError> {
+        let encoded = check_length(did)?.strip_prefix("did:jwk:").ok_or(DidError::Method)?;
+        let jwk = BASE64URL_NOPAD
+            .decode(encoded.as_bytes())
+            .map_err(|error| DidError::Malformed(format!("base64url: {error}")))?;
+        Ok(Self::from_jwk_json(&jwk)?)
+    }
+
+    /// The `did:key` of this key.
+    pub fn did_key(&self) -> String {
+        let bytes = [multicodec(self.curve()).as_slice(), &self.to_compressed()].concat();
+        format!("did:key:z{}", bs58::encode(bytes).into_string())
+    }
+
+    /// The `did:jwk` of this key, its members in alphabetical order.
+    pub fn did_jwk(&self) -> String {
+        let coordinate = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
+        let (crv, x) = (self.curve().name(), coordinate(self.x()));
+        let jwk = match self.y() {
+            None => format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#),
+            Some(y) => {
+                format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{}"}}"#, coordinate(y))
+            }
+        };
+        format!("did:jwk:{}", coordinate(jwk.as_bytes()))
+    }
+}
+
+/// The two bytes of the multicodec varint.
+fn multicodec(curve: Curve) -> [u8; 2] {
+    match curve {
+        Curve::Ed25519 => [0xed, 0x01],
+        Curve::P256 => [0x80, 0x24],
+        Curve::P384 => [0x81, 0x24],
+        Curve::P521 => [0x82, 0x24],
+    }
+}
+
+fn check_length(did: &str) -> Result<&str, DidError> {
+    if did.len() > DID_BYTES {
+        return Err(DidError::Malformed(format!("over {DID_BYTES} bytes")));
+    }
+    Ok(did)
+}

@@ -1,0 +1,195 @@
+//! COSE_Key (RFC 9052 section 7, RFC 9053 section 7) and its thumbprint (RFC 9679).
+
+use sha2::{Digest, Sha256};
+
+use super::{KeyError, PublicKey};
+use crate::alg::{Algorithm, Curve};
+use crate::cbor::{self, Value, Writer};
+use crate::limits::{HEADER_DEPTH, HEADER_ITEMS, KEY_SET_BYTES};
+
+const KTY: i64 = 1;
+const KID: i64 = 2;
+const ALG: i64 = 3;
+const KEY_OPS: i64 = 4;
+const CRV: i64 = -1;
+const X: i64 = -2;
+const Y: i64 = -3;
+const D: i64 = -4;
+
+const KTY_OKP: i64 = 1;
+const KTY_EC2: i64 = 2;
+const OP_VERIFY: i64 = 2;
+
+/// A public key with what a COSE_Key says beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoseKey {
+    /// The key.
+    pub key: PublicKey,
+    /// Its key identifier: a hint, not a name.
+    pub kid: Option<Vec<u8>>,
+    /// The one algorithm it may be used with; any of its curve when absent.
+    pub algorithm: Option<Algorithm>,
+}
+
+impl CoseKey {
+    /// Reads one COSE_Key that fills `bytes`.
+    ///
+    /// # Errors
+    /// If it is no COSE_Key, not one of our curves, no valid point, not meant for verifying, or if it
+    /// carries a secret. Parameters we do not know are passed over.
+    pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
+        Self::from_value(&parse_limited(bytes)?)
+    }
+
+    pub(crate) fn from_value(value: &Value<'_>) -> Result<Self, KeyError> {
+        let map = Labels(value);
+        if value.as_map().is_none() {
+            return Err(malformed("a COSE_Key is a map"));
+        }
+        if map.get(D).is_some() {
+            return Err(KeyError::Secret);
+        }
+        let curve = map.curve()?;
+        let key = map.point(curve)?;
+        map.check_operations()?;
+        Ok(Self { key, kid: map.kid()?, algorithm: map.algorithm(curve)? })
+    }
+
+    /// The deterministic encoding (RFC 8949 section 4.2.1).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut entries = required(&self.key);
+        if let Some(kid) = &self.kid {
+            entries.push((KID.into(), kid.as_slice().into()));
+        }
+        if let Some(algorithm) = self.algorithm {
+            entries.push((ALG.into(), algorithm.to_cose().into()));
+        }
+        Value::map(entries).encode()
+    }
+}
+
+impl PublicKey {
+    /// Reads one COSE_Key, leaving aside its kid and alg.
+    ///
+    /// # Errors
+    /// As [`CoseKey::parse`].
+    pub fn from_cose_key(bytes: &[u8]) -> Result<Self, KeyError> {
+        CoseKey::parse(bytes).map(|found| found.key)
+    }
+
+    /// The deterministic COSE_Key of this key, with the kid and alg given.
+    pub fn to_cose_key(&self, kid: Option<&[u8]>, algorithm: Option<Algorithm>) -> Vec<u8> {
+        CoseKey { key: self.clone(), kid: kid.map(<[u8]>::to_vec), algorithm }.encode()
+    }
+
+    /// The RFC 9679 thumbprint: SHA-256 over the required parameters alone. Our kid.
+    pub fn thumbprint(&self) -> [u8; 32] {
+        Sha256::digest(Value::map(required(self)).encode()).into()
+    }
+
+    /// The thumbprint as a URI (RFC 9679 section 5.1).
+    pub fn thumbprint_uri(&self) -> String {
+        let digest = data_encoding::BASE64URL_NOPAD.encode(&self.thumbprint());
+        format!("urn:ietf:params:oauth:ckt:sha-256:{digest}")
+    }
+}
+
+pub(crate) fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
+    if bytes.len() > KEY_SET_BYTES {
+        return Err(malformed("too large"));
+    }
+    let limits = cbor::Limits { depth: HEADER_DEPTH, items: HEADER_ITEMS * 4 };
+    cbor::parse(bytes, limits).map(|item| item.value).map_err(|error| KeyError::Malformed(error.to_string()))
+}
+
+/// The entries that make the key, and nothing else.
+fn required(key: &PublicKey) -> Vec<(Value<'_>, Value<'_>)> {
+    let (kty, crv) = match key.curve() {
+        Curve::Ed25519 => (KTY_OKP, 6_i64),
+        Curve::P256 => (KTY_EC2, 1),
+        Curve::P384 => (KTY_EC2, 2),
+        Curve::P521 => (KTY_EC2, 3),
+    };
+    let mut entries = vec![(KTY.into(), kty.into()), (CRV.into(), crv.into()), (X.into(), key.x().into())];
+    entries.extend(key.y().map(|y| (Y.into(), y.into())));
+    entries
+}
+
+/// The map of a COSE_Key, read label by label.
+struct Labels<'v>(&'v Value<'v>);
+
+impl<'v> Labels<'v> {
+    fn get(&self, label: i64) -> Option<&'v Value<'v>> {
+        self.0.get(&label.into()).map(|item| &item.value)
+    }
+
+    fn curve(&self) -> Result<Curve, KeyError> {
+        let int = |label| self.get(label).and_then(Value::as_i64);
+        match (int(KTY), int(CRV)) {
+            (Some(KTY_OKP), Some(6)) => Ok(Curve::Ed25519),
+            (Some(KTY_EC2), Some(1)) => Ok(Curve::P256),
+            (Some(KTY_EC2), Some(2)) => Ok(Curve::P384),
+            (Some(KTY_EC2), Some(3)) => Ok(Curve::P521),
+            (Some(kty), Some(crv)) => Err(KeyError::Unsupported(format!("kty {kty}, crv {crv}"))),
+            (Some(kty), None) => Err(KeyError::Unsupported(format!("kty {kty}"))),
+            (None, _) => Err(malformed("kty (1) is missing or not an integer")),
+        }
+    }
+
+    fn point(&self, curve: Curve) -> Result<PublicKey, KeyError> {
+        let x = self
+            .get(X)
+            .and_then(Value::as_bytes)
+            .ok_or_else(|| malformed("x (-2) is missing or not a byte string"))?;
+        match (curve, self.get(Y)) {
+            (_, Some(Value::Bytes(y))) => PublicKey::from_coordinates(curve, x, Some(y)),
+            (Curve::Ed25519, None) => PublicKey::from_ed25519(x),
+            (Curve::Ed25519, Some(_)) => Err(malformed("an OKP key has no y (-3)")),
+            (_, Some(Value::Bool(odd))) if x.len() == curve.coordinate_len() => {
+                PublicKey::from_sec1(curve, &[&[0x02 | u8::from(*odd)], x].concat())
+            }
+            (_, Some(Value::Bool(_))) => Err(KeyError::NotOnCurve(curve)),
+            _ => Err(malformed("y (-3) is missing or neither a byte string nor a bool")),
+        }
+    }
+
+    fn kid(&self) -> Result<Option<Vec<u8>>, KeyError> {
+        match self.get(KID) {
+            None => Ok(None),
+            Some(Value::Bytes(kid)) => Ok(Some(kid.to_vec())),
+            Some(_) => Err(malformed("kid (2) is not a byte string")),
+        }
+    }
+
+    fn algorithm(&self, curve: Curve) -> Result<Option<Algorithm>, KeyError> {
+        let Some(value) = self.get(ALG) else { return Ok(None) };
+        let id = value.as_i64().ok_or_else(|| malformed("alg (3) is not an integer"))?;
+        match Algorithm::from_cose(id) {
+            Some(algorithm) if algorithm.curve() == curve => Ok(Some(algorithm)),
+            _ => Err(KeyError::AlgorithmMismatch { algorithm: id, curve }),
+        }
+    }
+
+    fn check_operations(&self) -> Result<(), KeyError> {
+        let Some(operations) = self.get(KEY_OPS) else { return Ok(()) };
+        let operations = operations.as_array().ok_or_else(|| malformed("key_ops (4) is not an array"))?;
+        if operations.iter().any(|operation| operation.value == OP_VERIFY.into()) {
+            return Ok(());
+        }
+        Err(malformed("key_ops (4) does not allow verify"))
+    }
+}
+
+fn malformed(why: &str) -> KeyError {
+    KeyError::Malformed(why.to_owned())
+}
+
+/// Appends a COSE_KeySet of encoded members: an array.
+pub(crate) fn write_set<'k>(members: impl ExactSizeIterator<Item = &'k CoseKey>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.array(members.len());
+    for member in members {
+        writer.raw(&member.encode());
+    }
+    writer.into_bytes()
+}
