@@ -7,15 +7,30 @@
 //! (`sequencer`), or HTTP.
 
 pub mod alg;
+mod builder;
 pub mod cbor;
 pub mod did;
+mod frame;
+pub mod header;
 pub mod key;
 pub mod key_set;
 pub mod limits;
+mod malformed;
+pub mod media;
+pub mod problem;
+pub mod receipt;
 pub mod signer;
+pub mod statement;
+pub mod transparent;
 pub mod x509;
 
 pub use alg::{Algorithm, Curve};
+pub use builder::{BuildError, StatementBuilder};
+pub use header::{ContentType, HashEnvelope, Header, Identity, Incomplete, Label, X5Chain};
 pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
 pub use key_set::KeySet;
+pub use malformed::{Malformed, MalformedKind};
+pub use problem::Problem;
+pub use receipt::{Receipt, ReceiptError, ReceiptHeader, ReceiptRefused, SignedRoot};
 pub use signer::{SignError, Signer, SigningKey};
+pub use statement::SignedStatement;

@@ -147,9 +147,9 @@ impl<'a> Value<'a> {
             Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
             Self::Array(elements) => Value::Array(elements.into_iter().map(Item::into_owned).collect()),
-            Self::Map(entries) => {
-                Value::Map(entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
-            }
+            Self::Map(entries) => Value::Map(
+                entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect(),
+            ),
             Self::Tag(tag, content) => Value::Tag(tag, Box::new(content.into_owned())),
             Self::Unsigned(n) => Value::Unsigned(n),
             Self::Negative(n) => Value::Negative(n),

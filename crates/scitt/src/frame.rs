@@ -1,0 +1,138 @@
+//! The outer framing of a COSE_Sign1, shared by statements and receipts.
+//!
+//! Only this part must be in one exact form (tag 18, an array of 4, shortest and definite lengths), so that
+//! the bytes we hash follow from the bytes we got by replacing one span. What the byte strings hold is
+//! another matter, and so is the unprotected map, which may come in any well-formed encoding.
+
+use std::ops::Range;
+
+use crate::cbor::{Head, Item, Major, Reader, Writer};
+use crate::header::HEADER_LIMITS;
+use crate::malformed::{Malformed, MalformedKind};
+
+pub(crate) const COSE_SIGN1: u64 = 18;
+/// The unprotected header of what is hashed.
+pub(crate) const EMPTY_MAP: [u8; 1] = [0xa0];
+const NIL: u64 = 22;
+
+/// Where the four parts stand. String spans are those of the content, without the head.
+pub(crate) struct Frame<'a> {
+    pub(crate) protected: Range<usize>,
+    pub(crate) unprotected: Item<'a>,
+    pub(crate) payload: Option<Range<usize>>,
+    /// From the payload's head on: what follows the unprotected header.
+    pub(crate) rest: Range<usize>,
+    pub(crate) signature: Range<usize>,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn read(input: &'a [u8], limit: usize) -> Result<Self, Malformed> {
+        if input.len() > limit {
+            return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
+        }
+        let mut reader = Reader::new(input, HEADER_LIMITS);
+        expect_tag(&mut reader)?;
+        expect_array(&mut reader)?;
+        let protected = string(&mut reader, "the protected header")?;
+        let unprotected = map(&mut reader)?;
+        let start = reader.position();
+        let payload = payload(&mut reader)?;
+        let signature = string(&mut reader, "the signature")?;
+        reader.finish()?;
+        Ok(Self { protected, unprotected, payload, rest: start..input.len(), signature })
+    }
+}
+
+/// A whole message; `unprotected` is an encoded map.
+pub(crate) fn write(
+    protected: &[u8],
+    unprotected: &[u8],
+    payload: Option<&[u8]>,
+    signature: &[u8],
+) -> Vec<u8> {
+    const HEADS: usize = 32;
+    let strings = protected.len() + payload.map_or(0, <[u8]>::len) + signature.len();
+    let mut writer = Writer::with_capacity(HEADS + unprotected.len() + strings);
+    writer.tag(COSE_SIGN1).array(4).bytes(protected).raw(unprotected);
+    match payload {
+        Some(payload) => writer.bytes(payload),
+        None => writer.null(),
+    };
+    writer.bytes(signature);
+    writer.into_bytes()
+}
+
+/// What is signed (RFC 9052, section 4.4), with no external data.
+///
+/// `protected` is used as received, but for one case of the RFC: an empty map counts as empty bytes.
+pub(crate) fn sig_structure(protected: &[u8], header_is_empty: bool, payload: &[u8]) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(protected.len() + payload.len() + 32);
+    let protected = if header_is_empty { &[] } else { protected };
+    writer.array(4).text("Signature1").bytes(protected).bytes(&[]).bytes(payload);
+    writer.into_bytes()
+}
+
+fn expect_tag(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let head = reader.head()?;
+    if (head.major, head.argument) != (Major::Tag, COSE_SIGN1) {
+        return Err(Malformed::at(head.offset, MalformedKind::NotTag18));
+    }
+    expect_shortest(&head)
+}
+
+fn expect_array(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let head = reader.head()?;
+    if head.major != Major::Array {
+        return Err(Malformed::at(head.offset, MalformedKind::NotArrayOf4));
+    }
+    expect_shortest(&head)?;
+    if head.argument != 4 {
+        return Err(Malformed::at(head.offset, MalformedKind::NotArrayOf4));
+    }
+    Ok(())
+}
+
+fn string(reader: &mut Reader<'_>, what: &'static str) -> Result<Range<usize>, Malformed> {
+    let head = reader.head()?;
+    string_after(reader, &head, what, "a byte string")
+}
+
+fn payload(reader: &mut Reader<'_>) -> Result<Option<Range<usize>>, Malformed> {
+    let head = reader.head()?;
+    if head.major == Major::Simple && u64::from(head.info) == NIL {
+        return Ok(None);
+    }
+    string_after(reader, &head, "the payload", "a byte string or nil").map(Some)
+}
+
+fn string_after(
+    reader: &mut Reader<'_>,
+    head: &Head,
+    what: &'static str,
+    expected: &'static str,
+) -> Result<Range<usize>, Malformed> {
+    if head.major != Major::Bytes {
+        return Err(Malformed::at(head.offset, MalformedKind::Type { what, expected }));
+    }
+    expect_shortest(head)?;
+    let start = reader.position();
+    reader.take(head)?;
+    Ok(start..reader.position())
+}
+
+fn map<'a>(reader: &mut Reader<'a>) -> Result<Item<'a>, Malformed> {
+    let item = reader.item()?;
+    match item.value.as_map() {
+        Some(_) => Ok(item),
+        None => Err(crate::header::wrong_type(&item, "the unprotected header", "a map")),
+    }
+}
+
+fn expect_shortest(head: &Head) -> Result<(), Malformed> {
+    let kind = match head {
+        head if head.is_indefinite() => MalformedKind::Indefinite,
+        head if !head.is_shortest() => MalformedKind::NotShortest,
+        _ => return Ok(()),
+    };
+    Err(Malformed::at(head.offset, kind))
+}

@@ -1,0 +1,152 @@
+//! Header labels and the values that more than one label takes.
+
+use std::fmt;
+
+use crate::cbor::{Item, Value};
+use crate::malformed::{Malformed, MalformedKind};
+
+/// Numbers of the labels and claims we know.
+pub mod labels {
+    /// Signature algorithm (RFC 9052).
+    pub const ALG: i64 = 1;
+    /// Labels that must be understood (RFC 9052).
+    pub const CRIT: i64 = 2;
+    /// Content type of the payload (RFC 9052).
+    pub const CONTENT_TYPE: i64 = 3;
+    /// Key identifier (RFC 9052).
+    pub const KID: i64 = 4;
+    /// CWT claims (RFC 9597).
+    pub const CWT_CLAIMS: i64 = 15;
+    /// Type of the whole message (RFC 9596).
+    pub const TYP: i64 = 16;
+    /// Certificate chain (RFC 9360).
+    pub const X5CHAIN: i64 = 33;
+    /// Certificate hash (RFC 9360).
+    pub const X5T: i64 = 34;
+    /// Hash algorithm of a hash envelope (RFC 9995).
+    pub const PAYLOAD_HASH_ALG: i64 = 258;
+    /// What was hashed (RFC 9995).
+    pub const PREIMAGE_CONTENT_TYPE: i64 = 259;
+    /// Where what was hashed may be found (RFC 9995).
+    pub const PAYLOAD_LOCATION: i64 = 260;
+    /// Receipts of a Transparent Statement (RFC 9942).
+    pub const RECEIPTS: i64 = 394;
+    /// Verifiable data structure of a receipt (RFC 9942).
+    pub const VDS: i64 = 395;
+    /// Proofs of a receipt (RFC 9942).
+    pub const VDP: i64 = 396;
+    /// Our own, in receipts: the tree size, so that it is signed.
+    pub const TREE_SIZE: &str = "tree-size";
+
+    /// CWT issuer.
+    pub const ISS: i64 = 1;
+    /// CWT subject.
+    pub const SUB: i64 = 2;
+    /// CWT expiry.
+    pub const EXP: i64 = 4;
+    /// CWT not-before.
+    pub const NBF: i64 = 5;
+    /// CWT issued-at.
+    pub const IAT: i64 = 6;
+}
+
+/// A header label or claim key. Integers beyond 64 bits are not labels anybody registers, and are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Label {
+    /// A registered or private number.
+    Int(i64),
+    /// A text label.
+    Text(String),
+}
+
+impl Label {
+    pub(crate) fn read(item: &Item<'_>) -> Result<Self, Malformed> {
+        let text = || item.value.as_text().map(|text| Self::Text(text.to_owned()));
+        let label = item.value.as_i64().map(Self::Int).or_else(text);
+        label.ok_or(Malformed::at(item.offset, MalformedKind::LabelType))
+    }
+
+    /// The label as CBOR.
+    pub fn to_value(&self) -> Value<'static> {
+        match self {
+            Self::Int(number) => (*number).into(),
+            Self::Text(text) => text.clone().into(),
+        }
+    }
+}
+
+impl From<i64> for Label {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<&str> for Label {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// Numbers bare, text in quotes (cut at 64 characters, control characters escaped).
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "{:?}", text.chars().take(64).collect::<String>()),
+        }
+    }
+}
+
+/// A media type, or its CoAP number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ContentType {
+    /// A media type.
+    Text(String),
+    /// A CoAP content format.
+    Id(u64),
+}
+
+impl ContentType {
+    pub(crate) fn read(item: &Item<'_>, what: &'static str) -> Result<Self, Malformed> {
+        match &item.value {
+            Value::Text(text) => Ok(Self::Text(text.clone().into_owned())),
+            Value::Unsigned(id) => Ok(Self::Id(*id)),
+            _ => Err(wrong_type(item, what, "text or an unsigned integer")),
+        }
+    }
+
+    /// The type as CBOR.
+    pub fn to_value(&self) -> Value<'static> {
+        match self {
+            Self::Text(text) => text.clone().into(),
+            Self::Id(id) => (*id).into(),
+        }
+    }
+
+    /// The media type, when it is not a number.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Id(_) => None,
+        }
+    }
+}
+
+impl From<&str> for ContentType {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl fmt::Display for ContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Id(id) => id.fmt(f),
+        }
+    }
+}
+
+pub(crate) fn wrong_type(item: &Item<'_>, what: &'static str, expected: &'static str) -> Malformed {
+    Malformed::at(item.offset, MalformedKind::Type { what, expected })
+}

@@ -1,0 +1,151 @@
+//! Reading a protected header: labels, `crit`, and each known label's type.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::label::{ContentType, Label, labels, wrong_type};
+use super::{CertHash, Claims, HEADER_LIMITS, HashEnvelope, Header, X5Chain};
+use crate::cbor::{Item, Reader};
+use crate::malformed::{Malformed, MalformedKind};
+
+/// Labels we act on, and so may be marked critical in a statement.
+const UNDERSTOOD: [i64; 10] = [
+    labels::ALG,
+    labels::CONTENT_TYPE,
+    labels::KID,
+    labels::CWT_CLAIMS,
+    labels::TYP,
+    labels::X5CHAIN,
+    labels::X5T,
+    labels::PAYLOAD_HASH_ALG,
+    labels::PREIMAGE_CONTENT_TYPE,
+    labels::PAYLOAD_LOCATION,
+];
+
+/// A header map with its labels read.
+pub(crate) struct Entries<'i, 'a>(Vec<(Label, &'i Item<'a>, usize)>);
+
+impl<'i, 'a> Entries<'i, 'a> {
+    pub(crate) fn get(&self, label: &Label) -> Option<&'i Item<'a>> {
+        self.0.iter().find(|(candidate, ..)| candidate == label).map(|(_, item, _)| *item)
+    }
+
+    pub(crate) fn int(&self, label: i64) -> Option<&'i Item<'a>> {
+        self.0.iter().find(|(candidate, ..)| *candidate == Label::Int(label)).map(|(_, item, _)| *item)
+    }
+
+    /// Each label and the offset of its key.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&Label, usize)> {
+        self.0.iter().map(|(label, _, offset)| (label, *offset))
+    }
+
+    /// Where each value stands, counted from `base`.
+    pub(crate) fn spans_from(&self, base: usize) -> Vec<(Label, Range<usize>)> {
+        let span = |item: &Item<'_>| item.offset - base..item.end - base;
+        self.0.iter().map(|(label, item, _)| (label.clone(), span(item))).collect()
+    }
+}
+
+pub(crate) fn read_entries<'i, 'a>(
+    item: &'i Item<'a>,
+    what: &'static str,
+) -> Result<Entries<'i, 'a>, Malformed> {
+    let map = item.value.as_map().ok_or_else(|| wrong_type(item, what, "a map"))?;
+    let entry = |(key, value): &'i (Item<'a>, Item<'a>)| Ok((Label::read(key)?, value, key.offset));
+    map.iter().map(entry).collect::<Result<_, _>>().map(Entries)
+}
+
+impl Header {
+    /// Reads the header that `message` holds in `span`. `also_understood` may be critical beside
+    /// what every message may have so.
+    pub(crate) fn read(
+        message: &Bytes,
+        span: Range<usize>,
+        also_understood: &[Label],
+    ) -> Result<Self, Malformed> {
+        if span.is_empty() {
+            return Ok(Self::empty());
+        }
+        let mut reader = Reader::starting_at(&message[..span.end], span.start, HEADER_LIMITS);
+        let item = reader.item()?;
+        reader.finish()?;
+        let entries = read_entries(&item, "the protected header")?;
+        check_critical(&entries, also_understood)?;
+        Self::from_entries(&entries, message, span)
+    }
+
+    fn from_entries(
+        entries: &Entries<'_, '_>,
+        message: &Bytes,
+        span: Range<usize>,
+    ) -> Result<Self, Malformed> {
+        let find = |label| entries.int(label);
+        Ok(Self {
+            alg: find(labels::ALG).map(alg).transpose()?,
+            content_type: content_type(entries, labels::CONTENT_TYPE, "content type (3)")?,
+            kid: find(labels::KID).map(kid).transpose()?,
+            claims: find(labels::CWT_CLAIMS).map(|item| Claims::read(item, message)).transpose()?,
+            typ: content_type(entries, labels::TYP, "typ (16)")?,
+            x5chain: find(labels::X5CHAIN).map(X5Chain::read).transpose()?,
+            x5t: find(labels::X5T).map(CertHash::read).transpose()?,
+            hash_envelope: HashEnvelope::read(entries)?,
+            entries: entries.spans_from(span.start),
+            bytes: message.slice(span),
+        })
+    }
+
+    fn empty() -> Self {
+        Self {
+            bytes: Bytes::new(),
+            entries: Vec::new(),
+            alg: None,
+            content_type: None,
+            kid: None,
+            claims: None,
+            typ: None,
+            x5chain: None,
+            x5t: None,
+            hash_envelope: None,
+        }
+    }
+}
+
+fn alg(item: &Item<'_>) -> Result<i64, Malformed> {
+    item.value.as_i64().ok_or_else(|| wrong_type(item, "alg (1)", "an integer"))
+}
+
+fn kid(item: &Item<'_>) -> Result<Bytes, Malformed> {
+    let bytes = item.value.as_bytes().map(Bytes::copy_from_slice);
+    bytes.ok_or_else(|| wrong_type(item, "kid (4)", "a byte string"))
+}
+
+fn content_type(
+    entries: &Entries<'_, '_>,
+    label: i64,
+    what: &'static str,
+) -> Result<Option<ContentType>, Malformed> {
+    entries.int(label).map(|item| ContentType::read(item, what)).transpose()
+}
+
+/// RFC 9052, section 3.1: what `crit` lists must be there, signed, and understood.
+fn check_critical(entries: &Entries<'_, '_>, also_understood: &[Label]) -> Result<(), Malformed> {
+    let Some(crit) = entries.int(labels::CRIT) else {
+        return Ok(());
+    };
+    let listed = match crit.value.as_array() {
+        Some(listed) if !listed.is_empty() => listed,
+        _ => return Err(wrong_type(crit, "crit (2)", "an array that is not empty")),
+    };
+    for item in listed {
+        let label = Label::read(item)?;
+        let understood = matches!(label, Label::Int(number) if UNDERSTOOD.contains(&number));
+        if !understood && !also_understood.contains(&label) {
+            return Err(Malformed::at(item.offset, MalformedKind::CriticalUnknown(label)));
+        }
+        if entries.get(&label).is_none() {
+            return Err(Malformed::at(item.offset, MalformedKind::CriticalAbsent(label)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Issuing receipts: sign a root once, then assemble a receipt for any leaf under it.
+//!
+//! Nothing in a protected header of ours depends on the leaf, so one signature serves every receipt under a
+//! root, and serving a receipt takes no key.
+
+use bytes::Bytes;
+use merkle::{Hash, LeafIndex, RootHash, TreeSize};
+
+use super::proof::{self, CONSISTENCY, INCLUSION};
+use super::{RFC9162_SHA256, check_structure, signed_tree_size};
+use crate::alg::Algorithm;
+use crate::cbor::Writer;
+use crate::frame::{self, EMPTY_MAP, Frame};
+use crate::header::{Header, Label, labels};
+use crate::key::{PublicKey, SignatureError};
+use crate::limits;
+use crate::malformed::{Malformed, MalformedKind};
+use crate::receipt::ReceiptError;
+use crate::signer::{SignError, Signer};
+
+/// The protected header of every receipt under one root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiptHeader {
+    /// The algorithm of the log's receipt key.
+    pub alg: Algorithm,
+    /// The name of that key.
+    pub kid: Vec<u8>,
+    /// The log's `iss` URL.
+    pub iss: String,
+    /// The log's origin.
+    pub sub: String,
+    /// When the batch was committed, in Unix seconds.
+    pub iat: u64,
+    /// The size of the tree whose root is signed.
+    pub tree_size: TreeSize,
+}
+
+impl ReceiptHeader {
+    /// The deterministic encoding: `{1: alg, 4: kid, 15: {1: iss, 2: sub, 6: iat}, 395: 1, "tree-size": n}`.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.map(5).int(labels::ALG).int(self.alg.to_cose()).int(labels::KID).bytes(&self.kid);
+        writer.int(labels::CWT_CLAIMS).map(3);
+        writer.int(labels::ISS).text(&self.iss).int(labels::SUB).text(&self.sub);
+        writer.int(labels::IAT).unsigned(self.iat);
+        writer.int(labels::VDS).int(RFC9162_SHA256);
+        writer.text(labels::TREE_SIZE).unsigned(self.tree_size.get());
+        writer.into_bytes()
+    }
+
+    /// Signs the root of the tree of this size. The signer's algorithm must be the header's.
+    ///
+    /// # Errors
+    /// When nothing was signed.
+    pub fn sign_root(&self, signer: &dyn Signer, root: &RootHash) -> Result<SignedRoot, SignError> {
+        let protected = self.encode();
+        let signature = signer.sign(&frame::sig_structure(&protected, false, root.as_bytes()))?;
+        Ok(SignedRoot { protected: protected.into(), signature: signature.into(), tree_size: self.tree_size })
+    }
+}
+
+/// A signature over a root, ready to be made into receipts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedRoot {
+    protected: Bytes,
+    signature: Bytes,
+    tree_size: TreeSize,
+}
+
+impl SignedRoot {
+    /// The size of the tree whose root is signed.
+    pub fn tree_size(&self) -> TreeSize {
+        self.tree_size
+    }
+
+    /// How it is stored: a COSE_Sign1 with an empty unprotected header and a detached payload.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        frame::write(&self.protected, &EMPTY_MAP, None, &self.signature)
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// When the bytes are something else, or the header lacks a tree size.
+    pub fn parse(input: impl Into<Bytes>) -> Result<Self, ReceiptError> {
+        let input = input.into();
+        let frame = Frame::read(&input, limits::RECEIPT_BYTES)?;
+        let (protected, signature) = (frame.protected.clone(), frame.signature.clone());
+        let start = protected.start;
+        drop(frame);
+        let tree_size = Label::Text(labels::TREE_SIZE.into());
+        let header = Header::read(&input, protected.clone(), &[Label::Int(labels::VDS), tree_size.clone()])?;
+        check_structure(&header, start)?;
+        let missing = Malformed::at(start, MalformedKind::Missing(tree_size));
+        let tree_size = signed_tree_size(&header, start)?.ok_or(missing)?;
+        Ok(Self { protected: input.slice(protected), signature: input.slice(signature), tree_size })
+    }
+
+    /// Checks the signature: at start-up, that the stored one is of the key in use.
+    ///
+    /// # Errors
+    /// When the signature proves nothing.
+    pub fn verify(&self, root: &RootHash, key: &PublicKey) -> Result<(), SignatureError> {
+        let whole = 0..self.protected.len();
+        let header =
+            Header::read(&self.protected, whole, &[Label::Int(labels::VDS), labels::TREE_SIZE.into()]);
+        let algorithm = header.map_err(|_| SignatureError::NoAlgorithm)?.signature_algorithm()?;
+        let signed = frame::sig_structure(&self.protected, false, root.as_bytes());
+        key.verify(algorithm, &signed, &self.signature)
+    }
+
+    /// A receipt that the leaf at `leaf_index` is in the tree; `path` is its inclusion proof.
+    pub fn inclusion_receipt(&self, leaf_index: LeafIndex, path: &[Hash]) -> Vec<u8> {
+        self.receipt(INCLUSION, &proof::encode(self.tree_size.get(), leaf_index.get(), path))
+    }
+
+    /// A receipt that the tree extends the one of size `older`; `path` is the consistency proof. There is none for
+    /// `older` 0 or the tree's own size.
+    pub fn consistency_receipt(&self, older: TreeSize, path: &[Hash]) -> Vec<u8> {
+        self.receipt(CONSISTENCY, &proof::encode(older.get(), self.tree_size.get(), path))
+    }
+
+    fn receipt(&self, proof_type: i64, proof: &[u8]) -> Vec<u8> {
+        let mut unprotected = Writer::with_capacity(proof.len() + 16);
+        unprotected.map(1).int(labels::VDP).map(1).int(proof_type).array(1).bytes(proof);
+        frame::write(&self.protected, &unprotected.into_bytes(), None, &self.signature)
+    }
+}

@@ -1,0 +1,159 @@
+//! Inclusion and consistency proofs of RFC 9942, sections 5.2 and 5.3.
+
+use std::borrow::Cow;
+
+use merkle::{Hash, LeafIndex, TreeSize};
+
+use crate::cbor::{self, Item, Value, Writer};
+use crate::header::wrong_type;
+use crate::limits;
+use crate::malformed::{Malformed, MalformedKind};
+
+pub(super) const INCLUSION: i64 = -1;
+pub(super) const CONSISTENCY: i64 = -2;
+
+const PROOF_LIMITS: cbor::Limits = cbor::Limits { depth: 2, items: limits::PATH + 4 };
+
+/// The way from a leaf to the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InclusionProof {
+    /// Size of the tree.
+    pub tree_size: TreeSize,
+    /// Position of the leaf.
+    pub leaf_index: LeafIndex,
+    /// Sibling hashes, from the leaf up; empty for the only leaf of a tree.
+    pub path: Vec<Hash>,
+}
+
+/// The way from an older root to a newer one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsistencyProof {
+    /// Size of the older tree, not 0.
+    pub older: TreeSize,
+    /// Size of the newer tree, larger than the older.
+    pub newer: TreeSize,
+    /// Hashes as RFC 9162, section 2.1.4.1, orders them; never empty.
+    pub path: Vec<Hash>,
+}
+
+impl InclusionProof {
+    fn read(item: &Item<'_>, signed: Option<TreeSize>) -> Result<Self, Malformed> {
+        let [size, index, path] = parts(item, "an inclusion proof")?;
+        let (tree_size, leaf_index) = (TreeSize::new(number(size)?), LeafIndex::new(number(index)?));
+        expect_signed(size, tree_size, signed)?;
+        if !tree_size.holds(leaf_index) {
+            let kind = MalformedKind::LeafOutsideTree { index: leaf_index.get(), size: tree_size.get() };
+            return Err(Malformed::at(index.offset, kind));
+        }
+        Ok(Self { tree_size, leaf_index, path: hashes(path, 0)? })
+    }
+}
+
+impl ConsistencyProof {
+    fn read(item: &Item<'_>, signed: Option<TreeSize>) -> Result<Self, Malformed> {
+        let [older_item, newer_item, path] = parts(item, "a consistency proof")?;
+        let (older, newer) = (TreeSize::new(number(older_item)?), TreeSize::new(number(newer_item)?));
+        expect_signed(newer_item, newer, signed)?;
+        if older == TreeSize::EMPTY || older >= newer {
+            let kind = MalformedKind::ConsistencySizes { older: older.get(), newer: newer.get() };
+            return Err(Malformed::at(older_item.offset, kind));
+        }
+        Ok(Self { older, newer, path: hashes(path, 1)? })
+    }
+}
+
+/// The proofs under label 396.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Proofs {
+    pub(super) inclusion: Vec<InclusionProof>,
+    pub(super) consistency: Vec<ConsistencyProof>,
+}
+
+impl Proofs {
+    pub(super) fn read(item: &Item<'_>, signed: Option<TreeSize>) -> Result<Self, Malformed> {
+        let map = item.value.as_map().ok_or_else(|| wrong_type(item, "proofs (396)", "a map"))?;
+        let mut proofs = Self::default();
+        for (kind, list) in map {
+            match kind.value.as_i64() {
+                Some(INCLUSION) => {
+                    proofs.inclusion = each(list, |proof| InclusionProof::read(proof, signed))?
+                }
+                Some(CONSISTENCY) => {
+                    proofs.consistency = each(list, |proof| ConsistencyProof::read(proof, signed))?;
+                }
+                _ => return Err(Malformed::at(kind.offset, MalformedKind::UnknownProof)),
+            }
+        }
+        if map.is_empty() {
+            return Err(Malformed::at(item.offset, MalformedKind::NoProof));
+        }
+        Ok(proofs)
+    }
+}
+
+/// `[tree size, leaf index, path]`, or `[older size, newer size, path]`.
+pub(super) fn encode(first: u64, second: u64, path: &[Hash]) -> Vec<u8> {
+    const PER_HASH: usize = 34;
+    let mut writer = Writer::with_capacity(path.len() * PER_HASH + 24);
+    writer.array(3).unsigned(first).unsigned(second).array(path.len());
+    path.iter().for_each(|hash| {
+        writer.bytes(hash.as_bytes());
+    });
+    writer.into_bytes()
+}
+
+/// `[+ bstr .cbor proof]`.
+fn each<P>(list: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<P, Malformed>) -> Result<Vec<P>, Malformed> {
+    let proofs = list.value.as_array().ok_or_else(|| wrong_type(list, "a list of proofs", "an array"))?;
+    if !(1..=limits::PROOFS).contains(&proofs.len()) {
+        let kind = MalformedKind::Count { what: "a list of proofs", least: 1, most: limits::PROOFS };
+        return Err(Malformed::at(list.offset, kind));
+    }
+    proofs.iter().map(|proof| embedded(proof, &read)).collect()
+}
+
+/// Reads what a byte string encodes; offsets stay those of the whole receipt.
+fn embedded<P>(item: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<P, Malformed>) -> Result<P, Malformed> {
+    let Value::Bytes(bytes) = &item.value else {
+        return Err(wrong_type(item, "a proof", "a byte string"));
+    };
+    let start = match bytes {
+        Cow::Borrowed(bytes) => item.end - bytes.len(),
+        Cow::Owned(_) => item.offset,
+    };
+    let proof = cbor::parse(bytes, PROOF_LIMITS).map_err(Malformed::from);
+    proof.and_then(|proof| read(&proof)).map_err(|error| Malformed::at(start + error.offset, error.kind))
+}
+
+fn parts<'i, 'a>(item: &'i Item<'a>, what: &'static str) -> Result<&'i [Item<'a>; 3], Malformed> {
+    let parts = item.value.as_array().and_then(|parts| parts.try_into().ok());
+    parts.ok_or_else(|| wrong_type(item, what, "an array of 3"))
+}
+
+fn number(item: &Item<'_>) -> Result<u64, Malformed> {
+    item.value.as_u64().ok_or_else(|| wrong_type(item, "a size or index", "an unsigned integer"))
+}
+
+fn expect_signed(item: &Item<'_>, size: TreeSize, signed: Option<TreeSize>) -> Result<(), Malformed> {
+    match signed {
+        Some(signed) if signed != size => {
+            let kind = MalformedKind::TreeSize { signed: signed.get(), proof: size.get() };
+            Err(Malformed::at(item.offset, kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn hashes(item: &Item<'_>, least: usize) -> Result<Vec<Hash>, Malformed> {
+    let hashes = item.value.as_array().ok_or_else(|| wrong_type(item, "a path", "an array"))?;
+    if !(least..=limits::PATH).contains(&hashes.len()) {
+        let kind = MalformedKind::Count { what: "a path", least, most: limits::PATH };
+        return Err(Malformed::at(item.offset, kind));
+    }
+    hashes.iter().map(hash).collect()
+}
+
+fn hash(item: &Item<'_>) -> Result<Hash, Malformed> {
+    let bytes = item.value.as_bytes().and_then(|bytes| bytes.try_into().ok());
+    bytes.map(Hash::from_bytes).ok_or_else(|| wrong_type(item, "a hash in a path", "32 bytes"))
+}

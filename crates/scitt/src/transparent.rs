@@ -1,0 +1,66 @@
+//! Transparent Statements: receipts in a statement's unprotected header (label 394).
+//!
+//! Only the unprotected header is touched, and in it only label 394: other entries keep their bytes and
+//! their order. The rest of the message is copied as it stands, so signature and entry ID do not change.
+//!
+//! Not here: whether a receipt belongs to the statement it is attached to (`verifier`).
+
+use bytes::Bytes;
+
+use crate::cbor::{Value, Writer};
+use crate::frame::Frame;
+use crate::header::labels;
+use crate::limits;
+use crate::malformed::{Malformed, MalformedKind};
+use crate::statement::SignedStatement;
+
+/// Adds receipts to those already attached; one that is attached already is not added again.
+///
+/// # Errors
+/// When the statement is malformed, or there would be more receipts than are read.
+pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8>, Malformed> {
+    let parsed = SignedStatement::parse(statement.to_vec())?;
+    let mut all = parsed.receipts().to_vec();
+    for receipt in receipts.iter().map(AsRef::as_ref) {
+        if !all.iter().any(|known| known == receipt) {
+            all.push(Bytes::copy_from_slice(receipt));
+        }
+    }
+    if all.len() > limits::RECEIPTS {
+        let kind = MalformedKind::Count { what: "receipts (394)", least: 1, most: limits::RECEIPTS };
+        return Err(Malformed::at(0, kind));
+    }
+    replace_receipts(statement, &all)
+}
+
+/// The statement without its receipts, and the receipts. What else is in the unprotected header stays;
+/// [`SignedStatement::bytes`] is the statement without any of it.
+///
+/// # Errors
+/// When the statement is malformed.
+pub fn strip(statement: &[u8]) -> Result<(Vec<u8>, Vec<Bytes>), Malformed> {
+    let receipts = SignedStatement::parse(statement.to_vec())?.receipts().to_vec();
+    Ok((replace_receipts(statement, &[])?, receipts))
+}
+
+fn replace_receipts(statement: &[u8], receipts: &[Bytes]) -> Result<Vec<u8>, Malformed> {
+    let frame = Frame::read(statement, limits::STATEMENT_BYTES)?;
+    let map = frame.unprotected.value.as_map().unwrap_or_default();
+    let receipts_key = Value::from(labels::RECEIPTS);
+    let others: Vec<_> = map.iter().filter(|(key, _)| key.value != receipts_key).collect();
+
+    let mut writer = Writer::with_capacity(statement.len());
+    writer.raw(&statement[..frame.unprotected.offset]);
+    writer.map(others.len() + usize::from(!receipts.is_empty()));
+    for (key, value) in others {
+        writer.raw(&statement[key.offset..value.end]);
+    }
+    if !receipts.is_empty() {
+        writer.int(labels::RECEIPTS).array(receipts.len());
+        receipts.iter().for_each(|receipt| {
+            writer.bytes(receipt);
+        });
+    }
+    writer.raw(&statement[frame.rest]);
+    Ok(writer.into_bytes())
+}
