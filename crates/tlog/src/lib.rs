@@ -1,1 +1,24 @@
 //! C2SP transparency-log formats: signed notes and checkpoints.
+//!
+//! * [`key`]: names of keys, and verifier keys ("vkeys"): signed-note v1.0.0;
+//! * [`note`]: text with signature lines: signed-note v1.0.0;
+//! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0.
+//!
+//! With these, public witnesses and monitors work with our logs unmodified. The key that signs
+//! checkpoints is never the one that signs receipts (RFC 9943 gives a key one purpose), and it
+//! may live elsewhere: see [`note::NoteSigner`].
+//!
+//! Only Ed25519 (type 0x01) signatures are made and checked; those of other types are carried
+//! along, as the format demands. Not here: tiles (`merkle::tile`), cosignatures, and what a log
+//! must keep before it signs.
+
+pub mod checkpoint;
+pub mod key;
+pub mod note;
+
+/// The longest note that is read. Sixteen post-quantum signatures fit in.
+pub const MAX_NOTE_BYTES: usize = 256 << 10;
+/// The most signature lines that are read; the format asks for 16 at least.
+pub const MAX_SIGNATURES: usize = 64;
+/// The longest key name or origin, in bytes: cosignatures give it one byte of length.
+pub const MAX_NAME_BYTES: usize = 255;

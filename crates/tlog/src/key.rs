@@ -1,0 +1,186 @@
+//! Keys of notes: their names, their ids, and how public keys are written down.
+
+use std::{fmt, str::FromStr};
+
+use data_encoding::BASE64;
+use ed25519_dalek::{Signature, VerifyingKey};
+use sha2::{Digest, Sha256};
+
+use crate::MAX_NAME_BYTES;
+
+/// The signature type of plain Ed25519 signatures.
+const ED25519: u8 = 0x01;
+
+/// Names a key, or rather who holds it: not empty, without spaces, pluses and control
+/// characters. That of a log is its origin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyName(String);
+
+/// The text cannot be a key's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key name is 1 to {MAX_NAME_BYTES} bytes without spaces, pluses and control characters")]
+pub struct NotAName;
+
+impl KeyName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<Self, NotAName> {
+        let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+        let odd = |c: char| c.is_whitespace() || c.is_ascii_control() || c == '+';
+        match fits && !text.contains(odd) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(NotAName),
+        }
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Tells the keys of one name apart. Too short to stand for the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId(u32);
+
+impl KeyId {
+    /// The number, as it stands in a signature.
+    pub const fn new(id: u32) -> Self {
+        Self(id)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// `SHA-256(name || 0x0A || type || key)[:4]`.
+    fn of(name: &KeyName, kind: u8, key: &[u8]) -> Self {
+        let hash = Sha256::new()
+            .chain_update(name.as_str())
+            .chain_update([b'\n', kind])
+            .chain_update(key)
+            .finalize();
+        Self(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]))
+    }
+}
+
+/// Eight lowercase hexadecimal digits.
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+/// Why a text is not a verifier key that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadKey {
+    /// Not of the form `name+id+base64`.
+    #[error("a verifier key has the form name+id+key")]
+    Form,
+    /// The name is not one.
+    #[error(transparent)]
+    Name(#[from] NotAName),
+    /// Not a plain Ed25519 key.
+    #[error("keys of type {0:#04x} are not supported")]
+    Unsupported(u8),
+    /// Not a point of the curve, or one for which anybody can sign.
+    #[error("not an Ed25519 public key")]
+    Point,
+    /// The id is not that of the name and the key.
+    #[error("the key's id is {computed}, not {given}")]
+    Id {
+        /// As written.
+        given: KeyId,
+        /// As it must be.
+        computed: KeyId,
+    },
+}
+
+/// A public key that can verify notes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifierKey {
+    name: KeyName,
+    id: KeyId,
+    key: VerifyingKey,
+}
+
+impl VerifierKey {
+    /// An Ed25519 key.
+    pub fn ed25519(name: KeyName, key: VerifyingKey) -> Result<Self, BadKey> {
+        if key.is_weak() {
+            return Err(BadKey::Point);
+        }
+        let id = KeyId::of(&name, ED25519, key.as_bytes());
+        Ok(Self { name, id, key })
+    }
+
+    /// Who holds it.
+    pub const fn name(&self) -> &KeyName {
+        &self.name
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The key itself.
+    pub const fn verifying_key(&self) -> &VerifyingKey {
+        &self.key
+    }
+
+    /// Whether this is the key's signature over the text.
+    pub(crate) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
+        Signature::from_slice(signature)
+            .and_then(|signature| self.key.verify_strict(text.as_bytes(), &signature))
+            .is_ok()
+    }
+}
+
+/// The form in which keys are published: `name+id+base64(type || key)`.
+impl fmt::Display for VerifierKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let typed = [&[ED25519], self.key.as_bytes().as_slice()].concat();
+        write!(f, "{}+{}+{}", self.name, self.id, BASE64.encode(&typed))
+    }
+}
+
+/// Reads what `Display` writes, and nothing else.
+impl FromStr for VerifierKey {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        // Base64 has pluses too: only the first two separate.
+        let mut parts = text.splitn(3, '+');
+        let mut part = || parts.next().ok_or(BadKey::Form);
+        let (name, id, key) = (part()?, part()?, part()?);
+        let name: KeyName = name.parse()?;
+        let given = read_id(id).ok_or(BadKey::Form)?;
+        let typed = BASE64.decode(key.as_bytes()).map_err(|_| BadKey::Form)?;
+        let key = match typed.split_first() {
+            Some((&ED25519, key)) => key.try_into().map_err(|_| BadKey::Point)?,
+            Some((kind, _)) => return Err(BadKey::Unsupported(*kind)),
+            None => return Err(BadKey::Form),
+        };
+        let key = VerifyingKey::from_bytes(key).map_err(|_| BadKey::Point)?;
+        let key = Self::ed25519(name, key)?;
+        match key.id {
+            computed if computed == given => Ok(key),
+            computed => Err(BadKey::Id { given, computed }),
+        }
+    }
+}
+
+fn read_id(text: &str) -> Option<KeyId> {
+    let id = u32::from_str_radix(text, 16).ok().map(KeyId);
+    id.filter(|id| id.to_string() == text)
+}
