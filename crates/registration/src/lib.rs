@@ -1,1 +1,34 @@
-//! Profiles and registration policy: an authenticated statement to a decision.
+//! Registration: from a parsed statement to a permit, or to the rule that refuses it.
+//!
+//! RFC 9943, section 5.1.1. Each step consumes what the last one made, so none can be left out:
+//!
+//! ```text
+//! SignedStatement ── authenticate ──▶ Authenticated ── Record::read ──▶ Record ── decide ──▶ Permit | Refusal
+//! ```
+//!
+//! Everything is a pure function of the statement, what came beside it, and a [`Policy`]: no I/O, no clock, no
+//! randomness, so that anyone can replay a log's decisions. What depends on the time or on the rest of the log becomes a
+//! condition of the [`Permit`]: a [`TimeWindow`] and [`Guard`] keys. Start reading at `authenticate.rs`, then `decide.rs`.
+//!
+//! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
+
+mod authenticate;
+mod decide;
+mod decision;
+mod facts;
+mod guard;
+pub mod limits;
+pub mod policy;
+mod record;
+mod untrusted;
+mod violation;
+pub mod vrf;
+
+pub use authenticate::{Authenticated, Beside, COLLATERAL_X5CHAIN, Method, authenticate};
+pub use decide::PolicyInForce;
+pub use decision::{Decision, Permit, Refusal, TimeWindow};
+pub use guard::{Guard, GuardKind};
+pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
+pub use record::Record;
+pub use untrusted::Untrusted;
+pub use violation::{Place, RuleName, Violation};

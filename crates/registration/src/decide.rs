@@ -1,0 +1,334 @@
+//! Policy and statement in, permit or refusal out: the rules that an operator can choose.
+//!
+//! Pure: the same statement under the same policy is decided the same way for ever, which is what lets anyone
+//! replay a log. What needs the time or the rest of the log leaves here as a condition of the permit.
+
+use merkle::LeafIndex;
+use scitt::Algorithm;
+
+use crate::authenticate::{Authenticated, Beside, authenticate};
+use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
+use crate::facts::facts;
+use crate::guard::{Guard, GuardKind};
+use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
+use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, VrfOptions, spell};
+use crate::record::{Record, content_type};
+use crate::untrusted::Untrusted;
+use crate::violation::{Place, RuleName, Violation, quote};
+use crate::vrf::{VrfRecord, VrfRule};
+
+/// A policy and the leaf that holds it: what decisions name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyInForce {
+    policy: Policy,
+    leaf: LeafIndex,
+}
+
+impl PolicyInForce {
+    /// The policy that the log holds at this leaf.
+    pub fn new(policy: Policy, leaf: LeafIndex) -> Self {
+        PolicyInForce { policy, leaf }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Its leaf.
+    pub fn leaf(&self) -> LeafIndex {
+        self.leaf
+    }
+
+    /// Establishes whose statement this is; see [`authenticate`].
+    pub fn authenticate<'s>(
+        &self,
+        statement: &'s scitt::SignedStatement,
+        beside: Beside<'s>,
+    ) -> Result<Authenticated<'s>, Untrusted> {
+        authenticate(statement, beside, &self.policy)
+    }
+
+    /// Decides whether an authenticated statement may be registered.
+    pub fn decide(&self, statement: &Authenticated<'_>, record: &Record) -> Decision {
+        match self.admit(statement, record) {
+            Ok(permit) => Decision::Admit(permit),
+            Err(violation) => Decision::Refuse(self.refuse(violation)),
+        }
+    }
+
+    /// A violation found before the policy was asked, as this policy's refusal.
+    pub fn refuse(&self, violation: Violation) -> Refusal {
+        Refusal { policy: self.leaf, policy_digest: self.policy.digest(), violation }
+    }
+
+    fn admit(&self, statement: &Authenticated<'_>, record: &Record) -> Result<Permit, Violation> {
+        let mut permit = self.blank(statement, record);
+        permit.bounds.extend(claimed_times(statement)?);
+        match record {
+            Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
+            _ => self.keeps_type_rule(statement, record, &mut permit)?,
+        }
+        match permit.valid().is_empty() {
+            false => Ok(permit),
+            true => Err(broken(
+                "never-valid",
+                Place::Statement,
+                "there is no time at which all its conditions hold",
+            )),
+        }
+    }
+
+    fn blank(&self, statement: &Authenticated<'_>, record: &Record) -> Permit {
+        Permit {
+            statement: statement.digest(),
+            policy: self.leaf,
+            policy_digest: self.policy.digest(),
+            rule: RuleName::fixed("policy"),
+            bounds: vec![statement.bound()],
+            guards: Vec::new(),
+            relied_absent: Vec::new(),
+            facts: facts(statement, record),
+            successor: None,
+        }
+    }
+
+    /// The rules of the content type, then of its profile.
+    fn keeps_type_rule(
+        &self,
+        statement: &Authenticated<'_>,
+        record: &Record,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        let rule = self.type_rule(statement)?;
+        check_common(rule, statement)?;
+        match (&rule.profile, record) {
+            (Profile::Vrf(options), Record::Vrf(record)) => check_vrf(options, statement, record, permit)?,
+            (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
+            _ => {
+                return Err(broken(
+                    "profile",
+                    Place::protected("3"),
+                    "the statement is not what its type's profile reads",
+                ));
+            }
+        }
+        permit.rule = RuleName::of(rule.name.clone());
+        Ok(())
+    }
+
+    fn type_rule(&self, statement: &Authenticated<'_>) -> Result<&TypeRule, Violation> {
+        let label = if statement.header().hash_envelope().is_some() { "259" } else { "3" };
+        let Some(name) = content_type(statement.header()) else {
+            return Err(broken(
+                "content-type-missing",
+                Place::protected(label),
+                "the policy admits statements by content type",
+            ));
+        };
+        self.policy.rule_for(name).ok_or_else(|| {
+            let detail = format!("the policy does not admit {}", quote(&spell(name)));
+            broken("content-type-not-admitted", Place::protected(label), detail)
+        })
+    }
+
+    /// A policy follows this one if it is the same log's, and the next revision.
+    fn follows(
+        &self,
+        statement: &Authenticated<'_>,
+        successor: &Policy,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        let (ours, theirs) = (self.policy.contents(), successor.contents());
+        if (&ours.iss, &ours.origin) != (&theirs.iss, &theirs.origin) {
+            return Err(broken("policy-identity", Place::payload(""), "the policy is that of another log"));
+        }
+        check_policy_subject(statement, successor)?;
+        if theirs.revision != ours.revision + 1 {
+            let detail =
+                format!("revision {} follows {}, not {}", ours.revision + 1, ours.revision, theirs.revision);
+            return Err(broken("policy-revision", Place::payload("/revision"), detail));
+        }
+        permit.guards.push(revision_guard(successor));
+        permit.successor = Some(successor.clone());
+        Ok(())
+    }
+
+    /// The permit of entry 0, under the policy that it carries.
+    pub(crate) fn genesis(self, statement: &Authenticated<'_>) -> Result<(PolicyInForce, Permit), Refusal> {
+        self.admit_genesis(statement).map_err(|violation| self.refuse(violation)).map(|permit| (self, permit))
+    }
+
+    fn admit_genesis(&self, statement: &Authenticated<'_>) -> Result<Permit, Violation> {
+        check_policy_subject(statement, &self.policy)?;
+        if self.policy.contents().revision != 0 {
+            return Err(broken(
+                "policy-revision",
+                Place::payload("/revision"),
+                "the first policy of a log is revision 0",
+            ));
+        }
+        let mut permit = self.blank(statement, &Record::Policy(self.policy.clone()));
+        permit.bounds.extend(claimed_times(statement)?);
+        permit.guards.push(revision_guard(&self.policy));
+        permit.successor = Some(self.policy.clone());
+        Ok(permit)
+    }
+}
+
+fn check_policy_subject(statement: &Authenticated<'_>, policy: &Policy) -> Result<(), Violation> {
+    match statement.sub() == policy.contents().origin {
+        true => Ok(()),
+        false => Err(broken(
+            "policy-subject",
+            Place::protected("15/2"),
+            "the subject of a policy is the log's origin",
+        )),
+    }
+}
+
+fn revision_guard(policy: &Policy) -> Guard {
+    Guard::new(GuardKind::PolicyRevision, &[&policy.contents().revision.to_be_bytes()])
+}
+
+/// When the CWT claims let the statement be accepted (RFC 8392, sections 3.1.4 and 3.1.5).
+fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation> {
+    let Some(claims) = statement.header().claims() else { return Ok(Vec::new()) };
+    let mut bounds = Vec::new();
+    if let Some(nbf) = claims.nbf() {
+        let window = TimeWindow::from(u64::try_from(nbf).unwrap_or(0));
+        bounds.push(Bound { rule: RuleName::fixed("nbf"), place: Place::protected("15/5"), window });
+    }
+    if let Some(exp) = claims.exp() {
+        let last = u64::try_from(exp).ok().and_then(|exp| exp.checked_sub(1));
+        let last = last.ok_or_else(|| broken("exp", Place::protected("15/4"), "it expired before 1970"))?;
+        bounds.push(Bound {
+            rule: RuleName::fixed("exp"),
+            place: Place::protected("15/4"),
+            window: TimeWindow::until(last),
+        });
+    }
+    Ok(bounds)
+}
+
+fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Violation> {
+    check_issuer(&rule.issuers, statement.iss())?;
+    check_algorithm(&rule.algorithms, statement.algorithm())?;
+    check_size(rule, statement)?;
+    check_shape(rule, statement)?;
+    check_claims(&rule.claims, statement)
+}
+
+fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
+    match issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(iss)) {
+        true => Ok(()),
+        false => {
+            let detail = format!("the policy does not take this content type from {}", quote(iss));
+            Err(broken("issuer-not-admitted", Place::protected("15/1"), detail))
+        }
+    }
+}
+
+fn check_algorithm(algorithms: &[Algorithm], algorithm: Algorithm) -> Result<(), Violation> {
+    match algorithms.is_empty() || algorithms.contains(&algorithm) {
+        true => Ok(()),
+        false => {
+            let detail = format!("the policy does not take this content type signed with {algorithm}");
+            Err(broken("algorithm-not-accepted", Place::protected("1"), detail))
+        }
+    }
+}
+
+fn check_size(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Violation> {
+    let size = statement.statement().bytes().len().max(statement.payload().len());
+    if size as u64 > rule.max_size {
+        return Err(broken(
+            "too-large",
+            Place::Statement,
+            format!("{size} bytes, at most {} are admitted", rule.max_size),
+        ));
+    }
+    match statement.sub().chars().nth(MAX_IDENTIFIER) {
+        None => Ok(()),
+        Some(_) => Err(broken(
+            "subject-too-long",
+            Place::protected("15/2"),
+            format!("more than {MAX_IDENTIFIER} characters"),
+        )),
+    }
+}
+
+fn check_shape(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Violation> {
+    if statement.statement().is_detached() && !rule.detached {
+        let detail = "the policy wants the payload of this content type attached";
+        return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
+    }
+    if statement.header().hash_envelope().is_some() && !rule.hash_envelope {
+        let detail = "the policy does not take this content type by its hash";
+        return Err(broken("hash-envelope-not-admitted", Place::protected("258"), detail));
+    }
+    Ok(())
+}
+
+fn check_claims(claims: &[Claim], statement: &Authenticated<'_>) -> Result<(), Violation> {
+    let given = statement.header().claims();
+    for claim in claims {
+        let (value, place) = match claim {
+            Claim::Iat => (given.and_then(|claims| claims.iat()), "15/6"),
+            Claim::Exp => (given.and_then(|claims| claims.exp()), "15/4"),
+            Claim::Nbf => (given.and_then(|claims| claims.nbf()), "15/5"),
+        };
+        if value.is_none() {
+            return Err(broken(
+                "claim-missing",
+                Place::protected(place),
+                format!("the policy asks for the claim {}", claim.name()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a policy may choose about VRF receipts, and what only the log can keep.
+fn check_vrf(
+    options: &VrfOptions,
+    statement: &Authenticated<'_>,
+    record: &VrfRecord,
+    permit: &mut Permit,
+) -> Result<(), Violation> {
+    let receipt = &record.receipt;
+    if statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
+        return Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19"));
+    }
+    if receipt.verified_at.numeric_offset && !options.allow_numeric_offset {
+        return Err(
+            VrfRule::UtcOffset.in_payload("/verified_at", "the policy takes UTC as Z only, not as +00:00")
+        );
+    }
+    match receipt.tier {
+        _ if !receipt.structural && options.allow_non_structural => {}
+        _ if !receipt.structural => {
+            return Err(VrfRule::NonStructural
+                .in_payload("/metadata/structural", "the policy takes structural receipts only"));
+        }
+        Some(tier) if tier < options.min_tier => {
+            let detail = format!("tier {tier}, the policy asks for {} or more", options.min_tier);
+            return Err(VrfRule::MinimumTier.in_payload("/tier", detail));
+        }
+        _ => {}
+    }
+    permit.bounds.push(Bound {
+        rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
+        place: Place::payload("/verified_at"),
+        window: TimeWindow::from(receipt.verified_at.unix_seconds.saturating_sub(CLOCK_SKEW)),
+    });
+    permit.guards.push(Guard::new(
+        GuardKind::VrfReceiptId,
+        &[statement.iss().as_bytes(), receipt.receipt_id.as_bytes()],
+    ));
+    Ok(())
+}
+
+fn broken(rule: &'static str, place: Place, detail: impl Into<String>) -> Violation {
+    Violation { rule: RuleName::fixed(rule), place, detail: detail.into() }
+}

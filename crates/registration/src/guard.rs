@@ -1,0 +1,96 @@
+//! Guards: claims of which a log holds at most one.
+//!
+//! A rule such as "an issuer uses a receipt_id once" needs the whole log to be decided. So it is not decided
+//! here: the permit lists what must be unique, and the log inserts these keys with the entry or not at all.
+//!
+//! A key is one byte for the kind and a SHA-256 over the claim's parts, each with its length before it, so that keys
+//! are short and no two claims share one.
+
+use std::fmt;
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use crate::violation::{Place, RuleName};
+use crate::vrf::VrfRule;
+
+/// What kind of claim a guard keeps unique. The numbers are part of every log: they are never given anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum GuardKind {
+    /// A VRF `receipt_id`, per issuer.
+    VrfReceiptId = 1,
+    /// A revision of the log's own policy.
+    PolicyRevision = 2,
+}
+
+/// One claim that no other entry of the log may make.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Guard {
+    kind: GuardKind,
+    key: [u8; 33],
+}
+
+impl Guard {
+    pub(crate) fn new(kind: GuardKind, parts: &[&[u8]]) -> Guard {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let mut key = [kind as u8; 33];
+        key[1..].copy_from_slice(&hash.finalize());
+        Guard { kind, key }
+    }
+
+    /// The kind of claim.
+    pub fn kind(&self) -> GuardKind {
+        self.kind
+    }
+
+    /// The key the log keeps unique.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The rule that a second claim breaks.
+    pub fn rule(&self) -> RuleName {
+        match self.kind {
+            GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
+            GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
+        }
+    }
+
+    /// Where the claim stands in the statement.
+    pub fn place(&self) -> Place {
+        match self.kind {
+            GuardKind::VrfReceiptId => Place::payload("/receipt_id"),
+            GuardKind::PolicyRevision => Place::payload("/revision"),
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({})", self.kind, HEXLOWER.encode(&self.key[1..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moving_a_byte_from_one_part_to_the_next_makes_another_guard() {
+        let guard = |a: &str, b: &str| Guard::new(GuardKind::VrfReceiptId, &[a.as_bytes(), b.as_bytes()]);
+        assert_eq!(guard("ab", "c"), guard("ab", "c"));
+        assert_ne!(guard("ab", "c"), guard("a", "bc"));
+        assert_ne!(guard("ab", "c"), guard("abc", ""));
+    }
+
+    #[test]
+    fn a_guard_key_is_a_kind_and_a_digest() {
+        let guard = Guard::new(GuardKind::VrfReceiptId, &[b"x"]);
+        assert_eq!((guard.as_bytes().len(), guard.as_bytes()[0]), (33, 1));
+    }
+}

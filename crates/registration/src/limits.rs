@@ -1,0 +1,22 @@
+//! Every bound this crate applies, in one place.
+
+/// Nesting of arrays and objects in a JSON payload.
+pub const JSON_DEPTH: usize = 64;
+/// The largest statement a policy may admit, in bytes.
+pub const MAX_STATEMENT: u64 = 8 << 20;
+/// What a content type admits when its policy names no size, in bytes.
+pub const DEFAULT_MAX_SIZE: u64 = 1 << 20;
+/// The largest policy payload, in bytes.
+pub const MAX_POLICY: usize = 1 << 20;
+/// Issuers, keys, anchors or content types in one policy, each.
+pub const MAX_POLICY_ITEMS: usize = 10_000;
+/// Characters of an `iss` (RFC 9943, section 6) or `sub`.
+pub const MAX_IDENTIFIER: usize = 8192;
+/// Characters of a string whose values a registry lists but does not close (VRF, section 9.3).
+pub const MAX_OPEN_STRING: usize = 64;
+/// Certificates that may come beside a statement.
+pub const MAX_CHAIN: usize = 8;
+/// How far ahead of the log's time a statement's own time may be, in seconds.
+pub const CLOCK_SKEW: u64 = 300;
+/// Characters of a claimed value that an answer repeats.
+pub const MAX_QUOTE: usize = 80;

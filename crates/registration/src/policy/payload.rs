@@ -1,0 +1,111 @@
+//! A policy as the log carries it: canonical JSON with every setting written out.
+//!
+//! The document has the same shape as the operator's TOML, so one reader serves both. Settings are written in full
+//! so that a later release with other defaults reads the old policy as it was meant.
+
+use data_encoding::{BASE64, HEXLOWER};
+use scitt::header::ContentType;
+use serde_json::{Map, Value, json};
+
+use super::LEAF_RULE;
+use super::model::{
+    Anchor, BoundKey, Contents, Issuer, Pattern, Profile, SelfCertified, TypeRule, VrfOptions,
+};
+
+/// The canonical JSON (RFC 8785) of a policy.
+pub(super) fn payload(contents: &Contents) -> Vec<u8> {
+    jose::jcs::canonical(&document(contents))
+}
+
+fn document(contents: &Contents) -> Value {
+    json!({
+        "iss": contents.iss,
+        "origin": contents.origin,
+        "revision": contents.revision,
+        "leaf": LEAF_RULE,
+        "operator": list(&contents.operators, bound_key),
+        "issuer": list(&contents.issuers, issuer),
+        "did": { "key": self_certified(&contents.did_key), "jwk": self_certified(&contents.did_jwk) },
+        "anchor": list(&contents.anchors, anchor),
+        "type": list(&contents.types, type_rule),
+    })
+}
+
+fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
+    Value::Array(items.iter().map(write).collect())
+}
+
+fn bound_key(bound: &BoundKey) -> Value {
+    let printable =
+        std::str::from_utf8(&bound.kid).ok().filter(|kid| kid.bytes().all(|b| b.is_ascii_graphic()));
+    match printable {
+        Some(kid) if !kid.is_empty() => json!({ "key": bound.key.did_key(), "kid": kid }),
+        _ => json!({ "key": bound.key.did_key(), "kid_hex": HEXLOWER.encode(&bound.kid) }),
+    }
+}
+
+fn issuer(issuer: &Issuer) -> Value {
+    json!({ "iss": issuer.iss, "keys": list(&issuer.keys, bound_key) })
+}
+
+fn self_certified(rule: &SelfCertified) -> Value {
+    match rule {
+        SelfCertified::Open => json!("open"),
+        SelfCertified::Listed(names) => json!(names),
+    }
+}
+
+fn anchor(anchor: &Anchor) -> Value {
+    let mut document = Map::from_iter([
+        ("name".to_owned(), json!(anchor.name)),
+        ("roots".to_owned(), list(&anchor.roots, |root| json!(BASE64.encode(root.der())))),
+        ("san".to_owned(), json!(anchor.san)),
+        ("issuers".to_owned(), patterns(&anchor.issuers)),
+    ]);
+    if let Some(eku) = &anchor.eku {
+        document.insert("eku".to_owned(), json!(eku));
+    }
+    Value::Object(document)
+}
+
+fn patterns(patterns: &[Pattern]) -> Value {
+    list(patterns, |pattern| json!(pattern.as_str()))
+}
+
+fn type_rule(rule: &TypeRule) -> Value {
+    let mut document = Map::from_iter([
+        ("name".to_owned(), json!(rule.name)),
+        ("content_type".to_owned(), content_type(&rule.content_type)),
+        ("issuers".to_owned(), patterns(&rule.issuers)),
+        ("algorithms".to_owned(), list(&rule.algorithms, |algorithm| json!(algorithm.name()))),
+        ("max_size".to_owned(), json!(rule.max_size)),
+        ("detached".to_owned(), json!(rule.detached)),
+        ("hash_envelope".to_owned(), json!(rule.hash_envelope)),
+        ("claims".to_owned(), list(&rule.claims, |claim| json!(claim.name()))),
+    ]);
+    let profile = match &rule.profile {
+        Profile::Opaque => "opaque",
+        Profile::Vrf(options) => {
+            document.insert("vrf".to_owned(), vrf_options(options));
+            "vrf"
+        }
+    };
+    document.insert("profile".to_owned(), json!(profile));
+    Value::Object(document)
+}
+
+fn content_type(name: &ContentType) -> Value {
+    match name {
+        ContentType::Text(text) => json!(text),
+        ContentType::Id(id) => json!(id),
+    }
+}
+
+fn vrf_options(options: &VrfOptions) -> Value {
+    json!({
+        "min_tier": options.min_tier,
+        "allow_non_structural": options.allow_non_structural,
+        "allow_ed25519_algorithm": options.allow_ed25519_algorithm,
+        "allow_numeric_offset": options.allow_numeric_offset,
+    })
+}

@@ -1,0 +1,346 @@
+//! From a document (the operator's TOML, or the payload of a policy statement) to a policy that can run.
+
+use std::collections::HashSet;
+
+use scitt::header::ContentType;
+use scitt::x509::RootCertificate;
+use scitt::{Algorithm, PublicKey};
+use serde_json::Value;
+
+use super::model::{
+    Anchor, BoundKey, Claim, Contents, Issuer, Pattern, Profile, SelfCertified, TypeRule, VrfOptions,
+};
+use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
+use super::{LEAF_RULE, is_policy, spell};
+use crate::limits::{DEFAULT_MAX_SIZE, MAX_STATEMENT};
+use crate::vrf;
+
+/// Reads the whole document; either everything is sound, or every mistake is told.
+pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
+    let notes = Notebook::default();
+    let contents = Section::open(document, "", &notes).and_then(|top| contents(top, &notes));
+    if let Some(contents) = &contents {
+        check_together(contents, &notes);
+    }
+    notes.close(contents)
+}
+
+fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
+    let iss = top.required("iss", name);
+    let origin = top.required("origin", origin);
+    let revision = top.optional("revision", number);
+    top.optional("leaf", leaf_rule);
+    let operators = top.list("operator", |value, at| bound_key(value, at, notes));
+    let issuers = top.list("issuer", |value, at| issuer(value, at, notes));
+    let (did_key, did_jwk) = dids(&mut top, notes);
+    let anchors = top.list("anchor", |value, at| anchor(value, at, notes));
+    let types = top.list("type", |value, at| type_rule(value, at, notes));
+    let revision = revision.unwrap_or(0);
+    top.close();
+    Some(Contents {
+        iss: iss?,
+        origin: origin?,
+        revision,
+        operators,
+        issuers,
+        did_key,
+        did_jwk,
+        anchors,
+        types,
+    })
+}
+
+fn origin(value: &Value) -> Result<String, String> {
+    let origin = name(value)?;
+    match origin.contains("://") || origin.ends_with('/') || origin.contains([' ', '+']) {
+        true => {
+            Err("an origin is a name without scheme, blank, '+' or trailing '/', e.g. \"log.example/2026\""
+                .to_owned())
+        }
+        false => Ok(origin),
+    }
+}
+
+fn leaf_rule(value: &Value) -> Result<(), String> {
+    match text(value)? {
+        LEAF_RULE => Ok(()),
+        other => Err(format!("this release knows one leaf rule, {LEAF_RULE:?}, not {other:?}")),
+    }
+}
+
+/// A key, alone or in a table with its kid. Without a kid, statements name it by its RFC 9679 thumbprint.
+fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
+    if let Value::String(_) = value {
+        let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
+        return Some(BoundKey { kid: key.thumbprint().to_vec(), key });
+    }
+    let mut section = Section::open(value, at, notes)?;
+    let key = section.required("key", public_key);
+    let text_kid = section.optional("kid", |value| name(value).map(String::into_bytes));
+    let hex_kid = section.optional("kid_hex", hex);
+    if text_kid.is_some() && hex_kid.is_some() {
+        section.note("kid_hex", "give `kid` or `kid_hex`, not both");
+    }
+    section.close();
+    let key = key?;
+    let kid = text_kid.or(hex_kid).unwrap_or_else(|| key.thumbprint().to_vec());
+    Some(BoundKey { kid, key })
+}
+
+/// A public key as PEM (SubjectPublicKeyInfo), as did:key, or as a COSE_Key in base64url.
+fn public_key(value: &Value) -> Result<PublicKey, String> {
+    let text = text(value)?.trim();
+    let unusable = |error: &dyn std::fmt::Display| format!("not a public key we can use: {error}");
+    match text {
+        pem if pem.starts_with("-----") => PublicKey::from_spki_pem(pem).map_err(|error| unusable(&error)),
+        did if did.starts_with("did:") => PublicKey::from_did(did).map_err(|error| unusable(&error)),
+        other => match data_encoding::BASE64URL_NOPAD.decode(other.as_bytes()) {
+            Ok(bytes) => PublicKey::from_cose_key(&bytes).map_err(|error| unusable(&error)),
+            Err(_) => {
+                Err("a public key is needed here: PEM, did:key, did:jwk, or a COSE_Key in base64url"
+                    .to_owned())
+            }
+        },
+    }
+}
+
+fn hex(value: &Value) -> Result<Vec<u8>, String> {
+    match data_encoding::HEXLOWER_PERMISSIVE.decode(text(value)?.as_bytes()) {
+        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+        _ => Err("hexadecimal digits are needed here".to_owned()),
+    }
+}
+
+fn issuer(value: &Value, at: &str, notes: &Notebook) -> Option<Issuer> {
+    let mut section = Section::open(value, at, notes)?;
+    let iss = section.required("iss", name);
+    let keys = section.list("keys", |value, at| bound_key(value, at, notes));
+    if keys.is_empty() {
+        section.note("keys", "an issuer needs a key");
+    }
+    if let Some(iss) = iss.as_deref().filter(|iss| iss.starts_with("did:key:") || iss.starts_with("did:jwk:"))
+    {
+        section.note("iss", format!("{iss} is its own key: list it under `did` instead"));
+    }
+    section.close();
+    Some(Issuer { iss: iss?, keys })
+}
+
+fn dids(top: &mut Section<'_>, notes: &Notebook) -> (SelfCertified, SelfCertified) {
+    let nobody = SelfCertified::Listed(Vec::new());
+    let table = top.optional("did", Ok).and_then(|value| Section::open(value, "did", notes));
+    let Some(mut table) = table else { return (nobody.clone(), nobody) };
+    let key = table.optional("key", |value| self_certified(value, "did:key:"));
+    let jwk = table.optional("jwk", |value| self_certified(value, "did:jwk:"));
+    table.close();
+    (key.unwrap_or_else(|| nobody.clone()), jwk.unwrap_or(nobody))
+}
+
+fn self_certified(value: &Value, method: &str) -> Result<SelfCertified, String> {
+    match value {
+        Value::String(word) if word == "open" => Ok(SelfCertified::Open),
+        Value::Array(items) => {
+            items.iter().map(|item| did(item, method)).collect::<Result<_, _>>().map(SelfCertified::Listed)
+        }
+        _ => Err("\"open\" or a list of DIDs is needed here".to_owned()),
+    }
+}
+
+fn did(value: &Value, method: &str) -> Result<String, String> {
+    let did = text(value)?;
+    match PublicKey::from_did(did) {
+        Ok(_) if did.starts_with(method) => Ok(did.to_owned()),
+        Ok(_) => Err(format!("a {method}… is needed here")),
+        Err(error) => Err(format!("{did:?} is no {method}… we can use: {error}")),
+    }
+}
+
+fn anchor(value: &Value, at: &str, notes: &Notebook) -> Option<Anchor> {
+    let mut section = Section::open(value, at, notes)?;
+    let name = section.required("name", name);
+    let roots = section.values("roots", root);
+    let san = section.optional("san", switch).unwrap_or(true);
+    let issuers = section.values("issuers", pattern);
+    let eku = section.optional("eku", oid);
+    if roots.is_empty() {
+        section.note("roots", "an anchor needs a root certificate");
+    }
+    if !san && issuers.is_empty() {
+        section.note("issuers", "with `san = false` no issuer can be bound: list some");
+    }
+    section.close();
+    Some(Anchor { name: name?, roots, san, issuers, eku })
+}
+
+/// A certificate as PEM, or DER in base64.
+fn root(value: &Value) -> Result<RootCertificate, String> {
+    let text = text(value)?.trim();
+    let root = match text.starts_with("-----") {
+        true => RootCertificate::from_pem(text),
+        false => match data_encoding::BASE64.decode(text.as_bytes()) {
+            Ok(der) => RootCertificate::from_der(&der),
+            Err(_) => return Err("a certificate is needed here: PEM, or DER in base64".to_owned()),
+        },
+    };
+    root.map_err(|error| error.to_string())
+}
+
+fn oid(value: &Value) -> Result<String, String> {
+    let oid = text(value)?;
+    let arcs =
+        oid.split('.').filter(|arc| !arc.is_empty() && arc.bytes().all(|b| b.is_ascii_digit())).count();
+    match arcs >= 3 && arcs == oid.split('.').count() {
+        true => Ok(oid.to_owned()),
+        false => {
+            Err("an object identifier in dotted form is needed here, e.g. \"1.3.6.1.5.5.7.3.3\"".to_owned())
+        }
+    }
+}
+
+fn pattern(value: &Value) -> Result<Pattern, String> {
+    name(value).map(Pattern::new)
+}
+
+fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
+    let mut section = Section::open(value, at, notes)?;
+    let content_type = section.required("content_type", content_type);
+    let rule_name = section.optional("name", name);
+    let issuers = section.values("issuers", pattern);
+    let algorithms = section.values("algorithms", algorithm);
+    let max_size = section.optional("max_size", max_size).unwrap_or(DEFAULT_MAX_SIZE);
+    let detached = section.optional("detached", switch).unwrap_or(false);
+    let hash_envelope = section.optional("hash_envelope", switch).unwrap_or(false);
+    let claims = section.values("claims", claim);
+    let profile = profile(&mut section, content_type.as_ref(), notes);
+    if hash_envelope && matches!(profile, Some(Profile::Vrf(_))) {
+        section
+            .note("hash_envelope", "a VRF receipt registered by its hash is not understood by this release");
+    }
+    section.close();
+    let content_type = content_type?;
+    let name = rule_name.unwrap_or_else(|| spell(&content_type).into_owned());
+    Some(TypeRule {
+        name,
+        content_type,
+        profile: profile?,
+        issuers,
+        algorithms,
+        max_size,
+        detached,
+        hash_envelope,
+        claims,
+    })
+}
+
+fn content_type(value: &Value) -> Result<ContentType, String> {
+    match value {
+        Value::Number(_) => number(value).map(ContentType::Id),
+        _ => match name(value)? {
+            own if is_policy(&own) => {
+                Err("policies are admitted by the operator's keys, never by a type".to_owned())
+            }
+            other if other.split_once('/').is_none_or(|(a, b)| a.is_empty() || b.is_empty()) => {
+                Err("a media type (\"type/subtype\") or a CoAP content format is needed here".to_owned())
+            }
+            other => Ok(ContentType::Text(other)),
+        },
+    }
+}
+
+fn algorithm(value: &Value) -> Result<Algorithm, String> {
+    let name = text(value)?;
+    Algorithm::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+        format!("{name:?} is no algorithm we speak: {}", known.join(", "))
+    })
+}
+
+fn max_size(value: &Value) -> Result<u64, String> {
+    match number(value)? {
+        0 => Err("must be at least 1".to_owned()),
+        size if size > MAX_STATEMENT => Err(format!("at most {MAX_STATEMENT} bytes")),
+        size => Ok(size),
+    }
+}
+
+fn claim(value: &Value) -> Result<Claim, String> {
+    let name = text(value)?;
+    let known = Claim::ALL.iter().find(|(_, known)| *known == name);
+    known.map(|(claim, _)| *claim).ok_or_else(|| format!("{name:?} is not one of iat, exp, nbf"))
+}
+
+/// VRF content types are always read as VRF, and nothing else is.
+fn profile(
+    section: &mut Section<'_>,
+    content_type: Option<&ContentType>,
+    notes: &Notebook,
+) -> Option<Profile> {
+    let is_vrf =
+        matches!(content_type, Some(ContentType::Text(name)) if vrf::Form::of_content_type(name).is_some());
+    let named = section.optional("profile", |value| text(value).map(str::to_owned));
+    let options_at = section.path("vrf");
+    let table = section.optional("vrf", Ok);
+    let options = table.and_then(|value| vrf_options(value, &options_at, notes)).unwrap_or_default();
+    match (named.as_deref(), is_vrf) {
+        (Some("vrf") | None, true) => return Some(Profile::Vrf(options)),
+        (Some("opaque") | None, false) if table.is_none() => return Some(Profile::Opaque),
+        (Some("opaque") | None, false) => {
+            section.note("vrf", "only the VRF content types have these options")
+        }
+        (Some("vrf"), false) => {
+            section.note("profile", "only application/vrf+cbor and application/vrf+json are VRF")
+        }
+        (Some("opaque"), true) => section.note("profile", "this content type is always read as VRF"),
+        (Some(other), _) => section.note("profile", format!("{other:?} is not one of opaque, vrf")),
+    }
+    None
+}
+
+fn vrf_options(value: &Value, at: &str, notes: &Notebook) -> Option<VrfOptions> {
+    let mut section = Section::open(value, at, notes)?;
+    let options = VrfOptions {
+        min_tier: section.optional("min_tier", tier).unwrap_or(0),
+        allow_non_structural: section.optional("allow_non_structural", switch).unwrap_or(false),
+        allow_ed25519_algorithm: section.optional("allow_ed25519_algorithm", switch).unwrap_or(false),
+        allow_numeric_offset: section.optional("allow_numeric_offset", switch).unwrap_or(false),
+    };
+    section.close();
+    Some(options)
+}
+
+fn tier(value: &Value) -> Result<i64, String> {
+    value.as_i64().filter(|tier| (0..=3).contains(tier)).ok_or_else(|| "a tier is 0, 1, 2 or 3".to_owned())
+}
+
+/// What only the whole can show.
+fn check_together(policy: &Contents, notes: &Notebook) {
+    if policy.operators.is_empty() {
+        notes.note("operator", "a policy needs an operator key: without one no later policy could follow");
+    }
+    unique("operator", policy.operators.iter().map(|operator| operator.kid.clone()), "kid", notes);
+    unique("issuer", policy.issuers.iter().map(|issuer| issuer.iss.clone()), "iss", notes);
+    unique("anchor", policy.anchors.iter().map(|anchor| anchor.name.clone()), "name", notes);
+    unique("type", policy.types.iter().map(|rule| rule.name.clone()), "name", notes);
+    let spelled = |rule: &TypeRule| spell(&rule.content_type).to_ascii_lowercase();
+    unique("type", policy.types.iter().map(spelled), "content_type", notes);
+    let operators: HashSet<[u8; 32]> =
+        policy.operators.iter().map(|operator| operator.key.thumbprint()).collect();
+    for (i, issuer) in policy.issuers.iter().enumerate() {
+        unique(&format!("issuer[{i}].keys"), issuer.keys.iter().map(|key| key.kid.clone()), "kid", notes);
+        if issuer.keys.iter().any(|bound| operators.contains(&bound.key.thumbprint())) {
+            notes.note(
+                format!("issuer[{i}].keys"),
+                "an operator's key signs policies and nothing else (RFC 9943, section 9.4)",
+            );
+        }
+    }
+}
+
+fn unique<T: std::hash::Hash + Eq>(list: &str, items: impl Iterator<Item = T>, key: &str, notes: &Notebook) {
+    let mut seen = HashSet::new();
+    for (i, item) in items.enumerate() {
+        if !seen.insert(item) {
+            notes.note(format!("{list}[{i}].{key}"), "appears more than once");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Policy statements: how a policy gets onto the log, and which may follow which.
+//!
+//! Entry 0 is signed by an operator key that it lists itself; relying parties pin its entry ID. Every later policy is
+//! signed by an operator key of the policy then in force and carries the next revision. `iss` is the log's, `sub` its origin.
+//! Later policies take the common path: [`authenticate`], [`Record::read`](crate::Record), [`PolicyInForce::decide`].
+
+use merkle::LeafIndex;
+use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
+
+use super::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
+use crate::authenticate::{Beside, authenticate};
+use crate::decide::PolicyInForce;
+use crate::decision::{Permit, Refusal};
+use crate::violation::{Place, RuleName, Violation};
+
+/// Why a policy was not signed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignPolicyError {
+    /// The key would not be believed.
+    #[error("this key is no operator key of the policy it must be signed under: {0}")]
+    NotAnOperator(String),
+    /// Nothing was signed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// Signs a policy with an operator key of the policy in force. For entry 0, that is the policy itself.
+pub fn sign(
+    policy: &Policy,
+    in_force: &Policy,
+    operator: &dyn Signer,
+) -> Result<SignedStatement, SignPolicyError> {
+    let listed = in_force.contents().operators.iter().find(|bound| bound.key == *operator.public_key());
+    let listed = listed.ok_or_else(|| SignPolicyError::NotAnOperator(operator.public_key().did_key()))?;
+    let contents = policy.contents();
+    let statement = StatementBuilder::new(policy.payload())
+        .content_type(POLICY_CONTENT_TYPE)
+        .kid(listed.kid.clone())
+        .iss(&contents.iss)
+        .sub(&contents.origin)
+        .sign(operator)?;
+    Ok(statement)
+}
+
+/// Checks entry 0 and answers with the policy that is in force from then on, and the permit to append it.
+pub fn genesis(statement: &SignedStatement) -> Result<(PolicyInForce, Permit), Violation> {
+    let refused = |rule: &'static str, place: Place, detail: String| Violation {
+        rule: RuleName::fixed(rule),
+        place,
+        detail,
+    };
+    let named = statement.header().content_type().and_then(|name| name.as_text());
+    if !named.is_some_and(super::is_policy) {
+        return Err(refused(
+            "content-type-not-admitted",
+            Place::protected("3"),
+            format!("entry 0 is {POLICY_CONTENT_TYPE}"),
+        ));
+    }
+    let payload = statement.payload().unwrap_or_default();
+    let policy = Policy::from_payload(payload)
+        .map_err(|mistakes| refused("policy-payload", Place::payload(""), mistakes.to_string()))?;
+    let authenticated =
+        authenticate(statement, Beside::default(), &policy).map_err(|untrusted| untrusted.violation())?;
+    PolicyInForce::new(policy, LeafIndex::new(0))
+        .genesis(&authenticated)
+        .map_err(|refusal: Refusal| refusal.violation)
+}
+
+/// What to do about the policy an operator configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is the one in force.
+    Keep,
+    /// It is the next one: sign and register it.
+    Publish,
+}
+
+/// A configured policy that is neither the one in force nor the next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyConflict {
+    /// The names differ, so it is another log's.
+    #[error("the policy in force is for {log}, the configured one for {configured}")]
+    AnotherLog {
+        /// `iss` and origin on the log.
+        log: String,
+        /// `iss` and origin configured.
+        configured: String,
+    },
+    /// The revision is not the next one.
+    #[error(
+        "the policy in force is revision {log} ({log_digest}), the configured one revision {configured} ({configured_digest}): \
+         to change a policy, set revision = {}", .log + 1
+    )]
+    Revision {
+        /// The revision in force.
+        log: u64,
+        /// Its digest.
+        log_digest: PolicyDigest,
+        /// The revision configured.
+        configured: u64,
+        /// Its digest.
+        configured_digest: PolicyDigest,
+    },
+}
+
+/// Compares the configured policy with the one in force: the same, the next, or a mistake that is named.
+pub fn step(in_force: &Policy, configured: &Policy) -> Result<Step, PolicyConflict> {
+    let (ours, theirs) = (in_force.contents(), configured.contents());
+    // By content: a release with more settings writes the same policy in other bytes.
+    if ours == theirs {
+        return Ok(Step::Keep);
+    }
+    if (&ours.iss, &ours.origin) != (&theirs.iss, &theirs.origin) {
+        let name = |iss: &str, origin: &str| format!("{iss} ({origin})");
+        let (log, configured) = (name(&ours.iss, &ours.origin), name(&theirs.iss, &theirs.origin));
+        return Err(PolicyConflict::AnotherLog { log, configured });
+    }
+    match theirs.revision == ours.revision + 1 {
+        true => Ok(Step::Publish),
+        false => Err(PolicyConflict::Revision {
+            log: ours.revision,
+            log_digest: in_force.digest(),
+            configured: theirs.revision,
+            configured_digest: configured.digest(),
+        }),
+    }
+}

@@ -1,0 +1,110 @@
+//! The policies that `tabellion init` and `serve --dev` start with.
+
+use scitt::PublicKey;
+use toml::Value;
+
+/// Whose log it is, and who may change its policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// The log's `iss`: a URL.
+    pub iss: &'a str,
+    /// The log's origin: a name without scheme.
+    pub origin: &'a str,
+    /// The operator's public key.
+    pub operator: &'a PublicKey,
+}
+
+/// A first policy, in TOML with comments: closed to everybody until issuers are listed.
+pub fn for_init(log: Identity<'_>) -> String {
+    format!("{}{}{}", head(log), INIT_ISSUERS, types("[]"))
+}
+
+/// The policy of a development log: it trusts the issuer made with it, and any did:key for VRF receipts.
+pub fn for_dev(log: Identity<'_>, issuer: &str, key: &PublicKey) -> String {
+    let issuers = format!(
+        "[[issuer]]\niss = {}\nkeys = [{}]\n\n[did]\nkey = \"open\"\njwk = []\n\n",
+        quoted(issuer),
+        quoted(&key.did_key())
+    );
+    format!("{}{issuers}{}", head(log), types(&format!("[{}]", quoted(issuer))))
+}
+
+fn head(log: Identity<'_>) -> String {
+    format!(
+        "# The registration policy of this log: who may register what. It is itself an entry of the log.\n\
+         # To change it, edit it, add 1 to `revision`, and send SIGHUP to the service (or start it again).\n\n\
+         iss = {}\n\
+         origin = {}\n\
+         revision = 0\n\
+         leaf = \"sha256-of-statement\"\n\n\
+         # Whose signature makes a policy. Losing every operator key means that this policy is the last.\n\
+         [[operator]]\n\
+         key = {}\n\n",
+        quoted(log.iss),
+        quoted(log.origin),
+        quoted(&log.operator.did_key())
+    )
+}
+
+const INIT_ISSUERS: &str = r#"# Issuers and their public keys: PEM, did:key, did:jwk, or a COSE_Key in base64url.
+# A statement names its key by kid; without `kid` here that is the RFC 9679 thumbprint.
+#
+# [[issuer]]
+# iss = "https://issuer.example"
+# keys = [ { key = "did:key:z6Mk…", kid = "key-1" } ]
+
+# Issuers whose name is their key: "open" for anyone, or a list.
+[did]
+key = []
+jwk = []
+
+# Issuers known by certificate.
+#
+# [[anchor]]
+# name = "example-ca"
+# roots = ["""
+# -----BEGIN CERTIFICATE-----
+# …
+# -----END CERTIFICATE-----
+# """]
+# san = true                            # iss may be a URI or DNS name of the certificate
+# issuers = ["https://*.example"]       # issuers that any certificate under these roots may speak for
+# eku = "1.3.6.1.5.5.7.3.3"             # optional: the extended key usage a certificate must have
+
+"#;
+
+fn types(issuers: &str) -> String {
+    format!(
+        "# What is admitted, by content type. Everything else is refused. `*` in a name stands for any run of characters;\n\
+         # an empty list stands for every issuer above, or every algorithm.\n\
+         [[type]]\n\
+         content_type = \"application/vrf+cbor\"\n\
+         issuers = [\"did:key:*\"]\n\
+         algorithms = [\"EdDSA\"]\n\
+         max_size = 262144\n\n\
+         [type.vrf]\n\
+         min_tier = 0\n\
+         allow_non_structural = false\n\
+         allow_ed25519_algorithm = false\n\
+         allow_numeric_offset = false\n\n\
+         [[type]]\n\
+         content_type = \"application/json\"\n\
+         issuers = {issuers}\n\
+         max_size = 1048576\n\
+         hash_envelope = true\n\n\
+         [[type]]\n\
+         content_type = \"application/octet-stream\"\n\
+         issuers = {issuers}\n\
+         max_size = 1048576\n\
+         hash_envelope = true\n\n\
+         [[type]]\n\
+         content_type = \"text/plain\"\n\
+         issuers = {issuers}\n\
+         max_size = 1048576\n"
+    )
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}

@@ -1,0 +1,175 @@
+//! What a VRF statement's protected header says (section 5; readings 3 to 10, 12 and 20).
+
+use merkle::EntryDigest;
+use scitt::cbor::Value;
+use scitt::header::{Header, Label};
+use scitt::{Algorithm, Curve, PublicKey};
+
+use super::receipt::{Receipt, is_hash};
+use super::rule::VrfRule;
+use super::{is_did_or_urn, kid_of, unlike};
+use crate::violation::{Violation, quote};
+
+/// The private labels (section 5.2), with the paths by which errors call them.
+const VERSION: (i64, &str) = (-70001, "-70001");
+const ISSUER_DID: (i64, &str) = (-70002, "-70002");
+const RECEIPT_ID: (i64, &str) = (-70003, "-70003");
+const PREV_RECEIPT_HASH: (i64, &str) = (-70004, "-70004");
+const CHAIN_POSITION: (i64, &str) = (-70005, "-70005");
+
+/// Labels -70001 to -70005 in the order of their numbers.
+pub(super) const LABELS: [i64; 5] =
+    [VERSION.0, ISSUER_DID.0, RECEIPT_ID.0, PREV_RECEIPT_HASH.0, CHAIN_POSITION.0];
+
+/// A VRF header that keeps every rule which needs nothing but the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VrfHeaders {
+    /// `sub`: the agent whose work was checked.
+    pub sub: String,
+    /// Label -70001.
+    pub version: String,
+    /// Label -70003.
+    pub receipt_id: String,
+    /// Labels -70004 and -70005.
+    pub chain: Chain,
+}
+
+/// Where a receipt stands among its issuer's receipts for one agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chain {
+    /// Outside any chain.
+    Unchained,
+    /// The first of a chain, at position 0.
+    Genesis,
+    /// A later one.
+    Link {
+        /// Its position, at least 1.
+        position: u64,
+        /// The receipt before it, by entry ID.
+        previous: EntryDigest,
+    },
+}
+
+impl VrfHeaders {
+    /// Reads a protected header.
+    pub fn read(header: &Header) -> Result<VrfHeaders, Violation> {
+        check_algorithm(header)?;
+        let (iss, sub) = check_identity(header)?;
+        let version = label_text(header, VERSION)?;
+        let issuer = label_text(header, ISSUER_DID)?;
+        if issuer != iss {
+            return Err(VrfRule::IssuerAgrees.in_header(ISSUER_DID.1, unlike(&issuer, iss)));
+        }
+        let receipt_id = label_text(header, RECEIPT_ID)?;
+        Ok(VrfHeaders { sub: sub.to_owned(), version, receipt_id, chain: Chain::read(header)? })
+    }
+
+    /// Checks that the payload says the same where both speak.
+    pub(super) fn agree_with(&self, receipt: &Receipt) -> Result<(), Violation> {
+        if self.version != super::VERSION {
+            return Err(VrfRule::VersionAgrees.in_header(VERSION.1, unlike(&self.version, super::VERSION)));
+        }
+        if self.receipt_id != receipt.receipt_id {
+            return Err(VrfRule::ReceiptIdAgrees
+                .in_header(RECEIPT_ID.1, unlike(&self.receipt_id, &receipt.receipt_id)));
+        }
+        match &receipt.subject {
+            Some(subject) if *subject != self.sub => {
+                Err(VrfRule::SubjectAgrees.in_payload("/subject", unlike(subject, &self.sub)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_algorithm(header: &Header) -> Result<(), Violation> {
+    match header.algorithm() {
+        Some(Algorithm::EdDsa | Algorithm::Ed25519) => Ok(()),
+        _ => Err(VrfRule::Algorithm.in_header("1", "a VRF statement is signed with EdDSA (-8)")),
+    }
+}
+
+/// `iss` is an Ed25519 did:key, kid names that key, `sub` names an agent.
+fn check_identity(header: &Header) -> Result<(&str, &str), Violation> {
+    let claims = header.claims();
+    let iss = claims.and_then(|claims| claims.iss()).unwrap_or_default();
+    let sub = claims.and_then(|claims| claims.sub()).unwrap_or_default();
+    if PublicKey::from_did_key(iss).map(|key| key.curve()) != Ok(Curve::Ed25519) {
+        return Err(VrfRule::IssuerDidKey
+            .in_header("15/1", format!("{} is no did:key of an Ed25519 key", quote(iss))));
+    }
+    let kid = header.kid().map(|kid| String::from_utf8_lossy(kid)).unwrap_or_default();
+    if kid != kid_of(iss) {
+        return Err(VrfRule::Kid.in_header("4", unlike(&kid, &kid_of(iss))));
+    }
+    if !is_did_or_urn(sub) {
+        return Err(VrfRule::Subject.in_header("15/2", format!("{} is neither a DID nor a URN", quote(sub))));
+    }
+    Ok((iss, sub))
+}
+
+fn label_text(header: &Header, (number, path): (i64, &'static str)) -> Result<String, Violation> {
+    match header.get(&Label::Int(number)) {
+        Some(Value::Text(text)) => Ok(text.into_owned()),
+        Some(_) => Err(VrfRule::Labels.in_header(path, "text is needed here")),
+        None => Err(VrfRule::Labels.in_header(path, "this label is required")),
+    }
+}
+
+/// Label -70004.
+enum Previous {
+    Absent,
+    Null,
+    Receipt(EntryDigest),
+}
+
+impl Chain {
+    fn read(header: &Header) -> Result<Chain, Violation> {
+        match (Previous::read(header)?, chain_position(header)?) {
+            (Previous::Absent, None) => Ok(Chain::Unchained),
+            (Previous::Absent | Previous::Null, Some(0)) => Ok(Chain::Genesis),
+            (Previous::Receipt(previous), Some(position @ 1..)) => Ok(Chain::Link { position, previous }),
+            (Previous::Receipt(_), Some(0)) => {
+                Err(VrfRule::Genesis.in_header(PREV_RECEIPT_HASH.1, "position 0 has no predecessor"))
+            }
+            (Previous::Absent | Previous::Null, Some(_)) => {
+                Err(VrfRule::Genesis.in_header(PREV_RECEIPT_HASH.1, "only position 0 has no predecessor"))
+            }
+            (Previous::Null | Previous::Receipt(_), None) => {
+                Err(VrfRule::ChainLabels
+                    .in_header(CHAIN_POSITION.1, "label -70004 is there, so -70005 must be"))
+            }
+        }
+    }
+}
+
+impl Previous {
+    fn read(header: &Header) -> Result<Previous, Violation> {
+        let refuse = |detail: &str| Err(VrfRule::PrevReceiptHash.in_header(PREV_RECEIPT_HASH.1, detail));
+        match header.get(&Label::Int(PREV_RECEIPT_HASH.0)) {
+            None => Ok(Previous::Absent),
+            Some(Value::Null) => Ok(Previous::Null),
+            Some(Value::Text(hash)) => match entry_id(&hash) {
+                Some(id) if id.as_bytes() != &[0; 32] => Ok(Previous::Receipt(id)),
+                Some(_) => refuse("a hash of zeros is no predecessor: a first receipt says null"),
+                None => refuse("\"sha256:\" and 64 lower-case hex digits are needed here, or null"),
+            },
+            Some(_) => refuse("text or null is needed here"),
+        }
+    }
+}
+
+fn entry_id(hash: &str) -> Option<EntryDigest> {
+    let digits = hash.strip_prefix("sha256:").filter(|_| is_hash(hash))?;
+    digits.parse().ok()
+}
+
+fn chain_position(header: &Header) -> Result<Option<u64>, Violation> {
+    match header.get(&Label::Int(CHAIN_POSITION.0)) {
+        None => Ok(None),
+        Some(Value::Unsigned(position)) => Ok(Some(position)),
+        Some(_) => {
+            Err(VrfRule::ChainPosition.in_header(CHAIN_POSITION.1, "an unsigned integer is needed here"))
+        }
+    }
+}

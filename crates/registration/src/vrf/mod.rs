@@ -1,0 +1,153 @@
+//! VRF, the Verification Receipt Format (draft-clawbizarre-scitt-vrf-00): receipts for checked work.
+//!
+//! A verifier (`iss`, always a did:key) says of an agent's work (`sub`) that checks passed or failed. The draft leaves
+//! choices open and contradicts itself in places; these are our readings, by number, as [`VrfRule`] cites them:
+//!
+//! | # | reading |
+//! |---|---|
+//! | 1 | `application/vrf+cbor`: one CBOR byte string that holds the canonical JSON. `application/vrf+json`: the JSON alone. Never a CBOR map |
+//! | 2 | canonical JSON is RFC 8785; numbers are integers, member names stay within U+0020..U+D7FF; nothing is repaired |
+//! | 3 | labels -70001 to -70005 as given: below -65536 is private use |
+//! | 4 | CWT claims and kid are required; -70002 = `iss`; kid = `<did>#<did without "did:key:">` |
+//! | 5 | `sub` is the DID or URN of the agent whose work was checked; a payload's `subject` equals it |
+//! | 6 | alg -8; -19 by policy; Ed25519 only, verified strictly |
+//! | 7 | prev_receipt_hash is `sha256:` and the predecessor's entry ID |
+//! | 8 | null, or no label, at position 0, and nowhere else |
+//! | 9 | positions count by one from 0 |
+//! | 10 | both chain labels absent: a receipt outside any chain |
+//! | 12 | receipt_id is a lower-case UUID v4, equal to -70003, used once per issuer |
+//! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, by policy only |
+//! | 14 | total ≥ passed + failed + errors; details within the counters |
+//! | 15 | pass: all passed, at least one; fail: one failed; partial: some of each; error: one errored, or none ran |
+//! | 16 | hashes: sha256, sha384 or sha512 in lower-case hex |
+//! | 17 | verified_at in UTC with `Z`, at most five minutes ahead of the log |
+//! | 18 | task_type and sandbox are open, up to 64 characters |
+//! | 19 | unknown members are kept |
+//! | 20 | vrf_version is "1.0", in header and payload |
+//!
+//! Not here yet: whether the predecessor exists (readings 10 and 11 across statements) and receipts registered by
+//! their hash (21).
+
+mod build;
+mod form;
+mod headers;
+mod members;
+mod receipt;
+mod rule;
+mod time;
+
+use scitt::header::Header;
+use scitt::{PublicKey, SignedStatement};
+
+pub use build::{BuildVrfError, VrfStatement};
+pub use form::Form;
+pub use headers::{Chain, VrfHeaders};
+pub use receipt::{Receipt, Results, Verdict};
+pub use rule::VrfRule;
+pub use time::VerifiedAt;
+
+use crate::violation::{Violation, quote};
+
+/// A receipt in a CBOR byte string.
+pub const VRF_CBOR: &str = "application/vrf+cbor";
+/// A receipt in bare JSON.
+pub const VRF_JSON: &str = "application/vrf+json";
+/// The one version of the format.
+pub const VERSION: &str = "1.0";
+
+/// A VRF statement that keeps every rule which no policy can switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VrfRecord {
+    /// How the receipt stands in the payload.
+    pub form: Form,
+    /// What the receipt says.
+    pub receipt: Receipt,
+    /// Where it stands among its issuer's receipts for this agent.
+    pub chain: Chain,
+}
+
+impl VrfRecord {
+    /// Reads a statement's protected header and payload. The signature is somebody else's business.
+    pub fn read(form: Form, header: &Header, payload: &[u8]) -> Result<VrfRecord, Violation> {
+        let headers = VrfHeaders::read(header)?;
+        let json = form::canonical_json(form.open(payload)?)?;
+        let receipt = Receipt::read(&json)?;
+        headers.agree_with(&receipt)?;
+        Ok(VrfRecord { form, receipt, chain: headers.chain })
+    }
+
+    /// Reads a statement on its own, with no policy: its rules and its signature, by the key that its `iss` is.
+    pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRecord, Violation> {
+        let header = statement.header();
+        let named = header.content_type().and_then(|name| name.as_text()).and_then(Form::of_content_type);
+        let form = named.ok_or_else(|| {
+            VrfRule::Form.in_header("3", "the content type is neither vrf+cbor nor vrf+json")
+        })?;
+        let payload = statement.payload().or(detached);
+        let payload = payload
+            .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
+        let record = VrfRecord::read(form, header, payload)?;
+        let iss = header.claims().and_then(|claims| claims.iss()).unwrap_or_default();
+        let key = PublicKey::from_did_key(iss)
+            .map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))?;
+        match statement.verify_with(&key, detached) {
+            Ok(()) => Ok(record),
+            Err(error) => Err(crate::Untrusted::from(error).violation()),
+        }
+    }
+}
+
+/// The kid of a did:key: the DID with its only fragment.
+pub fn kid_of(did: &str) -> String {
+    format!("{did}#{}", did.strip_prefix("did:key:").unwrap_or_default())
+}
+
+/// `did:method:id`, or `urn:nid:nss`, as far as both can be told by shape.
+fn is_did_or_urn(name: &str) -> bool {
+    let mut parts = name.splitn(3, ':');
+    let scheme = parts.next();
+    let space = parts.next().unwrap_or_default();
+    let rest = parts.next().unwrap_or_default();
+    let in_space = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    matches!(scheme, Some("did" | "urn"))
+        && !space.is_empty()
+        && space.bytes().all(in_space)
+        && !rest.is_empty()
+        && rest.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn unlike(found: &str, needed: &str) -> String {
+    format!("found {}, needed {}", quote(found), quote(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_name_of_its_own() {
+        let names: std::collections::HashSet<_> = VrfRule::ALL.iter().map(|rule| rule.name()).collect();
+        assert_eq!(names.len(), VrfRule::ALL.len());
+        assert!(names.iter().all(|name| name.starts_with("vrf-")));
+    }
+
+    #[test]
+    fn agents_are_named_by_did_or_urn() {
+        for good in ["did:web:agent.example", "did:key:z6Mk", "urn:uuid:0", "urn:x-y:a/b"] {
+            assert!(is_did_or_urn(good), "{good}");
+        }
+        for bad in [
+            "",
+            "did:",
+            "did:web:",
+            "did::x",
+            "urn:uuid",
+            "https://agent.example",
+            "agent",
+            "did:web:a b",
+            "DID:web:a",
+        ] {
+            assert!(!is_did_or_urn(bad), "{bad}");
+        }
+    }
+}

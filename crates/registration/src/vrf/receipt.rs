@@ -1,0 +1,280 @@
+//! A VRF receipt: its canonical JSON as a typed value (section 4; readings 12 to 20).
+//!
+//! Everything here holds for the receipt alone. Members the draft does not know are kept and ignored: the bytes
+//! are what was signed, and section 8.2 promises members that no table lists.
+
+use serde_json::Value;
+
+use super::members::{At, Members};
+use super::rule::VrfRule;
+use super::time::VerifiedAt;
+use crate::violation::Violation;
+
+/// A receipt that keeps every rule which needs nothing but the receipt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt {
+    /// UUID v4, lower case.
+    pub receipt_id: String,
+    /// When the verification was completed.
+    pub verified_at: VerifiedAt,
+    /// 0 to 3 for a structural receipt; absent or negative otherwise.
+    pub tier: Option<i64>,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// The counters.
+    pub results: Results,
+    /// `hashes.output`: what was verified.
+    pub output: String,
+    /// Whether the verification was deterministic.
+    pub structural: bool,
+    /// The verification software.
+    pub verifier: String,
+    /// An external reference, such as a job's identifier.
+    pub task_id: Option<String>,
+    /// The category of work.
+    pub task_type: Option<String>,
+    /// Our extension: whose work was checked, equal to the statement's `sub`.
+    pub subject: Option<String>,
+}
+
+/// The outcome of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every check that ran passed.
+    Pass,
+    /// A check failed.
+    Fail,
+    /// Some passed, some failed.
+    Partial,
+    /// A check could not be run, or there was none.
+    Error,
+}
+
+/// How many checks ended how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Results {
+    /// All of them.
+    pub total: u64,
+    /// Those that passed.
+    pub passed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those that could not be run.
+    pub errors: u64,
+}
+
+impl Receipt {
+    /// Reads a receipt out of its parsed canonical JSON.
+    pub fn read(json: &Value) -> Result<Receipt, Violation> {
+        let top = Members::of(json, At::Member(""))?;
+        version(&top)?;
+        let metadata = top.object("metadata", "/metadata")?;
+        let (structural, tier) = tier(&top, &metadata)?;
+        let results = Results::read(&top.object("results", "/results")?)?;
+        let task = top.get("task").map(|_| top.object("task", "/task")).transpose()?;
+        check_metadata(&metadata)?;
+        Ok(Receipt {
+            receipt_id: receipt_id(&top)?,
+            verified_at: VerifiedAt::read(&top)?,
+            tier,
+            verdict: Verdict::read(&top, &results)?,
+            results,
+            output: output_hash(&top)?,
+            structural,
+            verifier: metadata.text("verifier")?.to_owned(),
+            task_id: task.map(|t| t.optional_text("task_id")).transpose()?.flatten().map(str::to_owned),
+            task_type: task.map(|t| task_type(&t)).transpose()?.flatten(),
+            subject: top.optional_text("subject")?.map(str::to_owned),
+        })
+    }
+}
+
+impl Verdict {
+    /// The word the receipt uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Partial => "partial",
+            Verdict::Error => "error",
+        }
+    }
+
+    fn read(top: &Members<'_>, results: &Results) -> Result<Verdict, Violation> {
+        let verdict = match top.text("verdict")? {
+            "pass" => Verdict::Pass,
+            "fail" => Verdict::Fail,
+            "partial" => Verdict::Partial,
+            "error" => Verdict::Error,
+            other => {
+                return Err(top.unfit(VrfRule::Verdict, "verdict", other, "pass, fail, partial or error"));
+            }
+        };
+        match verdict.borne_out_by(results) {
+            true => Ok(verdict),
+            false => {
+                let detail = format!("the counters do not bear out \"{}\": {results:?}", verdict.as_str());
+                Err(top.broken(VrfRule::VerdictMeaning, "verdict", &detail))
+            }
+        }
+    }
+
+    /// Reading 15: what the draft's own predecessor said each verdict means.
+    fn borne_out_by(self, results: &Results) -> bool {
+        let Results { total, passed, failed, errors } = *results;
+        match self {
+            Verdict::Pass => failed == 0 && errors == 0 && passed >= 1,
+            Verdict::Fail => failed >= 1,
+            Verdict::Partial => passed >= 1 && failed >= 1,
+            Verdict::Error => errors >= 1 || total == 0,
+        }
+    }
+}
+
+impl Results {
+    fn read(results: &Members<'_>) -> Result<Results, Violation> {
+        let counts = Results {
+            total: results.count("total")?,
+            passed: results.count("passed")?,
+            failed: results.count("failed")?,
+            errors: results.count("errors")?,
+        };
+        let ended = counts.passed.saturating_add(counts.failed).saturating_add(counts.errors);
+        let skipped = counts.total.checked_sub(ended);
+        let skipped = skipped
+            .ok_or_else(|| results.broken(VrfRule::Totals, "total", "less than passed + failed + errors"))?;
+        counts.check_details(results, skipped)?;
+        Ok(counts)
+    }
+
+    fn check_details(&self, results: &Members<'_>, skipped: u64) -> Result<(), Violation> {
+        let Some(details) = results.get("details") else { return Ok(()) };
+        let details = details
+            .as_array()
+            .ok_or_else(|| results.broken(VrfRule::Member, "details", "an array is needed here"))?;
+        let mut seen = [0u64; 4];
+        for (index, detail) in details.iter().enumerate() {
+            seen[detail_status(&Members::of(detail, At::Detail(index))?)?] += 1;
+        }
+        let allowed = [self.passed, self.failed, self.errors, skipped];
+        match seen.iter().zip(allowed).position(|(seen, allowed)| *seen > allowed) {
+            None => Ok(()),
+            Some(status) => {
+                let detail = format!(
+                    "{} details say \"{}\", the counters allow {}",
+                    seen[status], STATUSES[status], allowed[status]
+                );
+                Err(results.broken(VrfRule::Details, "details", &detail))
+            }
+        }
+    }
+}
+
+/// In the order of the counters; the rest of the total was skipped.
+const STATUSES: [&str; 4] = ["pass", "fail", "error", "skip"];
+
+fn detail_status(detail: &Members<'_>) -> Result<usize, Violation> {
+    detail.text("name")?;
+    for text in ["expected", "actual", "message"] {
+        detail.optional_text(text)?;
+    }
+    detail.optional_integer("elapsed_ms")?;
+    let status = detail.text("status")?;
+    STATUSES
+        .iter()
+        .position(|known| *known == status)
+        .ok_or_else(|| detail.unfit(VrfRule::DetailStatus, "status", status, "pass, fail, error or skip"))
+}
+
+fn version(top: &Members<'_>) -> Result<(), Violation> {
+    match top.text("vrf_version")? {
+        super::VERSION => Ok(()),
+        other => Err(top.unfit(VrfRule::Version, "vrf_version", other, "\"1.0\"")),
+    }
+}
+
+fn receipt_id(top: &Members<'_>) -> Result<String, Violation> {
+    let id = top.text("receipt_id")?;
+    match is_uuid_v4(id) {
+        true => Ok(id.to_owned()),
+        false => Err(top.unfit(VrfRule::ReceiptId, "receipt_id", id, "a UUID of version 4 in lower case")),
+    }
+}
+
+/// The one spelling of a version-4 UUID of the RFC 9562 variant: 8-4-4-4-12 lower-case hex digits.
+fn is_uuid_v4(id: &str) -> bool {
+    let shape = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        14 => byte == b'4',
+        19 => matches!(byte, b'8' | b'9' | b'a' | b'b'),
+        _ => is_lower_hex(byte),
+    };
+    id.len() == 36 && id.bytes().enumerate().all(shape)
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// Reading 13: the only two pairs of `structural` and `tier` that mean something.
+fn tier(top: &Members<'_>, metadata: &Members<'_>) -> Result<(bool, Option<i64>), Violation> {
+    let structural = metadata
+        .get("structural")
+        .and_then(Value::as_bool)
+        .ok_or_else(|| metadata.broken(VrfRule::Structural, "structural", "a boolean is required here"))?;
+    let tier = top.optional_integer("tier")?;
+    match (structural, tier) {
+        (true, Some(0..=3)) | (false, None | Some(..=-1)) => Ok((structural, tier)),
+        (true, _) => {
+            Err(top.broken(VrfRule::TierStructural, "tier", "a structural receipt has a tier from 0 to 3"))
+        }
+        (false, _) => Err(top.broken(
+            VrfRule::TierStructural,
+            "tier",
+            "a receipt that is not structural has no tier of 0 or more",
+        )),
+    }
+}
+
+fn check_metadata(metadata: &Members<'_>) -> Result<(), Violation> {
+    metadata.optional_integer("execution_ms")?;
+    metadata.open_text("sandbox").map(drop)
+}
+
+fn task_type(task: &Members<'_>) -> Result<Option<String>, Violation> {
+    task.optional_text("description")?;
+    Ok(task.open_text("task_type")?.map(str::to_owned))
+}
+
+fn output_hash(top: &Members<'_>) -> Result<String, Violation> {
+    let hashes = top.object("hashes", "/hashes")?;
+    if hashes.get("output").is_none() {
+        return Err(hashes.broken(VrfRule::OutputHash, "output", "this hash is required"));
+    }
+    for name in ["output", "specification", "tests"] {
+        hashes.optional_text(name)?;
+    }
+    // "All hashes use the format" (section 4.2.4): the extensions too, as far as they are text.
+    for (name, hash) in hashes.texts() {
+        if !is_hash(hash) {
+            return Err(hashes.unfit(
+                VrfRule::Hash,
+                name,
+                hash,
+                "sha256:, sha384: or sha512: and its lower-case hex digits",
+            ));
+        }
+    }
+    hashes.text("output").map(str::to_owned)
+}
+
+/// `algorithm:hex-digest` (section 4.2.4) for the three algorithms of reading 16.
+pub(super) fn is_hash(text: &str) -> bool {
+    let digits = match text.split_once(':') {
+        Some(("sha256", hex)) => (hex, 64),
+        Some(("sha384", hex)) => (hex, 96),
+        Some(("sha512", hex)) => (hex, 128),
+        _ => return false,
+    };
+    digits.0.len() == digits.1 && digits.0.bytes().all(is_lower_hex)
+}
