@@ -1,1 +1,334 @@
-//! The LogStore promise kept by SQLite.
+//! The [`LogStore`] promise kept by SQLite: one file, one log, one writing process.
+//!
+//! * WAL with `synchronous=FULL`: once a commit is acknowledged it survives power loss. Checkpoints
+//!   are run here and not by SQLite, which would keep quiet about one that failed.
+//! * One connection writes, under `BEGIN IMMEDIATE`; others read.
+//! * A lock file beside the database says who may write ([`Place`](place::Place)). SQLite's own
+//!   locks cannot: they drop when any descriptor of the database file closes, so nothing here opens
+//!   that file but SQLite.
+//! * After an I/O error in a commit or checkpoint, or when the file was moved or replaced, nothing
+//!   is written any more until the process starts again: what the page cache holds then is not what
+//!   the disk holds.
+//!
+//! Not here: order, signatures and the pin that notices an old backup (`sequencer`).
+
+mod heads;
+mod inbox;
+mod place;
+mod reader;
+mod sql;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+use sqlx::ConnectOptions;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use store::{
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
+    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+};
+
+pub use place::{FileSystem, LOCK_SUFFIX};
+use place::{LeaseFlag, Place};
+
+/// How many connections read, unless the settings say otherwise.
+pub const READERS: u32 = 4;
+/// How long a statement waits for another connection's lock, unless the settings say otherwise.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The write-ahead log is copied into the database file once it is larger than this.
+pub const CHECKPOINT_BYTES: u64 = 16 << 20;
+
+/// Where the database is, and how it is used.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The database file; made if it is not there, but its folder is not.
+    pub path: PathBuf,
+    /// Uses any file system, also one on which SQLite's shared memory is not to be trusted. The
+    /// database then has a rollback journal and one connection that holds an exclusive lock.
+    pub allow_filesystem: bool,
+    /// Connections that read.
+    pub readers: u32,
+    /// How long to wait for a lock or a free connection.
+    pub busy_timeout: Duration,
+}
+
+impl Settings {
+    /// The usual settings for a file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), allow_filesystem: false, readers: READERS, busy_timeout: BUSY_TIMEOUT }
+    }
+}
+
+/// A log in a SQLite file. Clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Sqlite {
+    write: SqlitePool,
+    read: SqlitePool,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    /// `None`: opened to be read only.
+    place: Option<Place>,
+    wal: bool,
+    lease: Arc<LeaseFlag>,
+    /// Set once this process must not write any more.
+    poisoned: AtomicBool,
+}
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite");
+
+impl Sqlite {
+    /// Opens a database for writing, makes it if there is none, and brings its tables up to date.
+    ///
+    /// Refused when another process has it, when the file system cannot be trusted with it, and
+    /// when a newer version of this program has changed its tables.
+    pub async fn open(settings: Settings) -> Result<Self, StoreError> {
+        let place = Place::take(&settings.path, settings.allow_filesystem)?;
+        let wal = !settings.allow_filesystem;
+        let shared =
+            Shared { settings, place: Some(place), wal, lease: Arc::default(), poisoned: false.into() };
+        let mut store = Self::connect(Arc::new(shared)).await?;
+        MIGRATIONS.run(&store.write).await.map_err(sql::migration)?;
+        if store.shared.wal {
+            // Only now: a reader of an empty file could not find out that it is in WAL mode.
+            store.read = readers(&store.shared.settings).await?;
+        }
+        store.shared.remember_files()?;
+        Ok(store)
+    }
+
+    /// Opens a database to be read beside the process that writes it. Every write is refused.
+    pub async fn open_read_only(settings: Settings) -> Result<Self, StoreError> {
+        let read = readers(&settings).await?;
+        let shared =
+            Shared { settings, place: None, wal: true, lease: Arc::default(), poisoned: false.into() };
+        Ok(Self { write: read.clone(), read, shared: Arc::new(shared) })
+    }
+
+    /// A second set of connections in the same process, under the same lock file.
+    ///
+    /// Without WAL there can be no second set, and the answer is a clone.
+    pub async fn another(&self) -> Result<Self, StoreError> {
+        if !self.shared.wal {
+            return Ok(self.clone());
+        }
+        let mut store = Self::connect(Arc::clone(&self.shared)).await?;
+        store.read = readers(&self.shared.settings).await?;
+        Ok(store)
+    }
+
+    /// Waits for what is running and closes the files. Dropping does the same without waiting.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.write.close().await;
+    }
+
+    async fn connect(shared: Arc<Shared>) -> Result<Self, StoreError> {
+        let write = writer_pool(&shared.settings, shared.wal).await?;
+        Ok(Self { read: write.clone(), write, shared })
+    }
+
+    /// The pool for a write, if this process may still write.
+    fn writable(&self) -> Result<&SqlitePool, StoreError> {
+        self.shared.check()?;
+        Ok(&self.write)
+    }
+}
+
+impl Shared {
+    fn check(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(StoreError::Refused("the database failed in use: start the process again".into()));
+        }
+        match &self.place {
+            None => Err(StoreError::Refused("the database was opened to be read only".into())),
+            Some(place) => place.check().inspect_err(|_| self.poison()),
+        }
+    }
+
+    fn remember_files(&self) -> Result<(), StoreError> {
+        self.place.as_ref().map_or(Ok(()), |place| place.remember(self.wal))
+    }
+
+    fn poison(&self) {
+        self.poisoned.store(true, Ordering::Release);
+    }
+}
+
+fn options(settings: &Settings) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(&settings.path)
+        .busy_timeout(settings.busy_timeout)
+        .foreign_keys(true)
+        .pragma("trusted_schema", "OFF")
+        .pragma("cell_size_check", "ON")
+        .disable_statement_logging()
+}
+
+fn pool(settings: &Settings, connections: u32) -> SqlitePoolOptions {
+    // A connection that is opened later would open whatever has the name then.
+    SqlitePoolOptions::new()
+        .min_connections(connections)
+        .max_connections(connections)
+        .acquire_timeout(settings.busy_timeout)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}
+
+async fn writer_pool(settings: &Settings, wal: bool) -> Result<SqlitePool, StoreError> {
+    let options = options(settings)
+        .create_if_missing(true)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("secure_delete", "ON")
+        .pragma("recursive_triggers", "ON")
+        .pragma("wal_autocheckpoint", "0");
+    let options = match wal {
+        true => options.journal_mode(SqliteJournalMode::Wal),
+        false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
+    };
+    pool(settings, 1).connect_with(options).await.map_err(sql::store_error)
+}
+
+async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {
+    let (options, count) = (options(settings).read_only(true), settings.readers.max(1));
+    let pool = pool(settings, count).connect_with(options).await.map_err(sql::store_error)?;
+    // All connections and their files are opened now: the names could lead elsewhere later.
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let mut connection = pool.acquire().await.map_err(sql::store_error)?;
+        let read = sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut *connection).await;
+        read.map_err(sql::store_error)?;
+        connections.push(connection);
+    }
+    Ok(pool)
+}
+
+#[async_trait]
+impl LogStore for Sqlite {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        writer::open(self, origin).await
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        reader::head(&self.read).await
+    }
+
+    async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        self.shared.check()?;
+        Ok(LeaseFlag::take(&self.shared.lease).map(|lease| Box::new(lease) as Box<dyn Lease>))
+    }
+
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
+        writer::take_over(self, holder).await
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        writer::commit(self, batch).await
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
+        reader::find(&self.read, digests).await
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+        reader::guards(&self.read, keys).await
+    }
+
+    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+        Ok(reader::entries(&self.read, index, 1).await?.pop())
+    }
+
+    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        reader::entries(&self.read, from, limit).await
+    }
+
+    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
+        reader::collateral(&self.read, index).await
+    }
+
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        reader::tiles(&self.read, addresses).await
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
+        heads::list(&self.read, from, limit).await
+    }
+
+    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
+        heads::of_size(&self.read, size).await
+    }
+
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+        heads::keep_signature(self.writable()?, signature).await
+    }
+
+    async fn signature(
+        &self,
+        size: TreeSize,
+        kind: SignatureKind,
+        kid: &[u8],
+    ) -> Result<Option<HeadSignature>, StoreError> {
+        heads::signature(&self.read, size, kind, kid).await
+    }
+
+    async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError> {
+        heads::newest_signed(&self.read, kind).await
+    }
+
+    async fn signatures(
+        &self,
+        after: Option<TreeSize>,
+        limit: usize,
+    ) -> Result<Vec<HeadSignature>, StoreError> {
+        heads::signatures(&self.read, after, limit).await
+    }
+
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        inbox::enqueue(self.writable()?, item).await
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        inbox::pending(&self.read, limit).await
+    }
+
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
+        inbox::progress(&self.read, digest).await
+    }
+
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
+        inbox::refuse(self.writable()?, digest, failure).await
+    }
+
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
+        inbox::trim(self.writable()?, limit).await
+    }
+
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
+        heads::keep_key(self.writable()?, key).await
+    }
+
+    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
+        heads::retire_key(self.writable()?, kid, at).await
+    }
+
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
+        heads::keys(&self.read).await
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        writer::check_durability(self).await
+    }
+}

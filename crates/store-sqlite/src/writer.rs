@@ -1,0 +1,219 @@
+//! The one transaction in which history grows, and what decides who may send it.
+
+use merkle::{CompactRange, EntryDigest, Hash};
+use sqlx::{Row, SqliteConnection};
+use store::{Batch, CommitError, Head, NewEntry, StoreError};
+
+use crate::sql::{self, seen_key, signed};
+use crate::{CHECKPOINT_BYTES, Sqlite, reader};
+
+const IMMEDIATE: &str = "BEGIN IMMEDIATE";
+
+pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreError> {
+    if store.shared.place.is_some() {
+        let insert = sqlx::query(
+            "INSERT INTO log (one, origin, epoch, size, root, edge, batch, at, policy, holder)
+             VALUES (1, ?, 0, 0, ?, x'', 0, 0, 0, '') ON CONFLICT DO NOTHING",
+        );
+        let root = CompactRange::empty().root();
+        insert
+            .bind(origin)
+            .bind(&root.as_bytes()[..])
+            .execute(store.writable()?)
+            .await
+            .map_err(sql::store_error)?;
+    }
+    let known: Option<String> = sqlx::query_scalar("SELECT origin FROM log")
+        .fetch_optional(&store.write)
+        .await
+        .map_err(sql::store_error)?;
+    match known {
+        Some(known) if known == origin => reader::head(&store.write).await,
+        Some(known) => Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}"))),
+        None => Err(StoreError::Refused("the database holds no log".into())),
+    }
+}
+
+pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, StoreError> {
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(sql::store_error)?;
+    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?").bind(holder);
+    update.execute(&mut *transaction).await.map_err(sql::store_error)?;
+    let head = reader::head(&mut *transaction).await?;
+    transaction.commit().await.map_err(|error| {
+        poison_if_in_doubt(store, &error);
+        sql::store_error(error)
+    })?;
+    Ok(head)
+}
+
+pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitError> {
+    batch.check().map_err(CommitError::NotCommitted)?;
+    let pool = store.writable().map_err(CommitError::NotCommitted)?;
+    let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(not_committed)?;
+    move_head(&mut transaction, batch).await?;
+    insert_entries(&mut transaction, batch).await?;
+    insert_look_ups(&mut transaction, batch).await?;
+    extend_tiles(&mut transaction, batch).await?;
+    settle(&mut transaction, batch).await?;
+    transaction.commit().await.map_err(|error| {
+        poison_if_in_doubt(store, &error);
+        CommitError::Unknown(error.to_string())
+    })?;
+    checkpoint(store).await;
+    Ok(())
+}
+
+/// The compare-and-swap: first, so that a fenced process does no work.
+async fn move_head(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    let (from, to) = (&batch.from, &batch.to);
+    let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
+    let root = to.root();
+    let update = sqlx::query(
+        "UPDATE log SET size = ?1, root = ?2, edge = ?3, batch = ?4, at = ?5, policy = ?6
+         WHERE epoch = ?7 AND size = ?8 AND root = ?9",
+    );
+    let update = update.bind(signed(to.size().get())).bind(&root.as_bytes()[..]).bind(edge);
+    let update = update.bind(signed(to.batch)).bind(signed(to.at)).bind(signed(to.policy.get()));
+    let update = update.bind(signed(from.epoch)).bind(signed(from.size().get()));
+    let moved =
+        update.bind(&from.root().as_bytes()[..]).execute(&mut *connection).await.map_err(not_committed)?;
+    if moved.rows_affected() != 1 {
+        return Err(CommitError::Fenced);
+    }
+    if batch.entries.is_empty() {
+        return Ok(());
+    }
+    let insert = sqlx::query("INSERT INTO batch (batch, size, root, epoch, at) VALUES (?, ?, ?, ?, ?)");
+    let insert = insert.bind(signed(to.batch)).bind(signed(to.size().get())).bind(&root.as_bytes()[..]);
+    let insert = insert.bind(signed(to.epoch)).bind(signed(to.at));
+    insert.execute(connection).await.map(drop).map_err(beyond_the_head)
+}
+
+async fn insert_entries(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    let rows = numbered(batch);
+    let into = "INSERT INTO entry (idx, digest, policy, rule, facts, statement) ";
+    let inserted = sql::insert(connection, into, &rows, |row, (index, entry)| {
+        row.push_bind(*index).push_bind(entry.digest.as_bytes().to_vec());
+        row.push_bind(signed(entry.policy.get())).push_bind(entry.rule.clone());
+        row.push_bind(entry.facts.clone()).push_bind(entry.statement.to_vec());
+    });
+    inserted.await.map_err(beyond_the_head)?;
+    let rows: Vec<_> = rows
+        .iter()
+        .flat_map(|(index, entry)| entry.collateral.iter().map(move |item| (*index, item)))
+        .collect();
+    let into = "INSERT INTO collateral (idx, kind, bytes) ";
+    let inserted = sql::insert(connection, into, &rows, |row, (index, item)| {
+        row.push_bind(*index).push_bind(item.kind).push_bind(item.bytes.to_vec());
+    });
+    inserted.await.map_err(not_committed)
+}
+
+async fn insert_look_ups(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    let rows = numbered(batch);
+    let mut seen: Vec<(&EntryDigest, i64)> = rows
+        .iter()
+        .flat_map(|(index, entry)| std::iter::once(&entry.digest).chain(&entry.twin).map(|key| (key, *index)))
+        .collect();
+    // In the order of the index, so that each of its pages is written once.
+    seen.sort_unstable_by_key(|(digest, _)| digest.as_bytes());
+    let inserted = sql::insert(connection, "INSERT INTO seen (key, idx) ", &seen, |row, (digest, index)| {
+        row.push_bind(seen_key(digest).to_vec()).push_bind(*index);
+    });
+    inserted.await.map_err(|error| unless_taken(error, CommitError::AlreadySeen))?;
+    let guards: Vec<_> =
+        rows.iter().flat_map(|(index, entry)| entry.guards.iter().map(move |key| (key, *index))).collect();
+    let inserted = sql::insert(connection, "INSERT INTO guard (key, idx) ", &guards, |row, (key, index)| {
+        row.push_bind(key.0.clone()).push_bind(*index);
+    });
+    inserted.await.map_err(|error| unless_taken(error, CommitError::GuardTaken))
+}
+
+async fn extend_tiles(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    for tile in &batch.tiles {
+        let upsert = sqlx::query(
+            "INSERT INTO tile (level, number, data) VALUES (?, ?, ?)
+             ON CONFLICT (level, number) DO UPDATE SET data = excluded.data",
+        );
+        let upsert = upsert.bind(tile.address.level).bind(signed(tile.address.number)).bind(&tile.data[..]);
+        upsert.execute(&mut *connection).await.map_err(not_committed)?;
+    }
+    Ok(())
+}
+
+async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    for (digest, index) in &batch.settled {
+        let insert = sqlx::query(
+            "INSERT INTO inbox_outcome (attempt, digest, idx)
+             SELECT attempt, digest, ?2 FROM inbox
+             WHERE digest = ?1 AND attempt NOT IN (SELECT attempt FROM inbox_outcome WHERE digest = ?1)",
+        );
+        let insert = insert.bind(&digest.as_bytes()[..]).bind(signed(index.get()));
+        insert.execute(&mut *connection).await.map_err(not_committed)?;
+    }
+    Ok(())
+}
+
+/// Copies the write-ahead log into the database when it has grown. A failure does not undo the
+/// commit, which is in the write-ahead log; but it is the last one.
+async fn checkpoint(store: &Sqlite) {
+    let grown = store.shared.place.as_ref().is_some_and(|place| place.wal_bytes() > CHECKPOINT_BYTES);
+    if !grown {
+        return;
+    }
+    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(RESTART)").fetch_all(&store.write).await {
+        tracing::error!(%error, "the write-ahead log could not be copied into the database");
+        poison_if_in_doubt(store, &error);
+    }
+}
+
+pub(crate) async fn check_durability(store: &Sqlite) -> Result<(), StoreError> {
+    let mut connection = store.writable()?.acquire().await.map_err(sql::store_error)?;
+    let journal = if store.shared.wal { "wal" } else { "delete" };
+    expect_pragma(&mut connection, "PRAGMA journal_mode", journal).await?;
+    expect_pragma(&mut connection, "PRAGMA synchronous", "2").await?;
+    expect_pragma(&mut connection, "PRAGMA secure_delete", "1").await?;
+    expect_pragma(&mut connection, "PRAGMA foreign_keys", "1").await?;
+    expect_pragma(&mut connection, "PRAGMA recursive_triggers", "1").await
+}
+
+async fn expect_pragma(
+    connection: &mut SqliteConnection,
+    pragma: &'static str,
+    expected: &str,
+) -> Result<(), StoreError> {
+    let row = sqlx::query(pragma).fetch_one(connection).await.map_err(sql::store_error)?;
+    let number = row.try_get_unchecked::<i64, _>(0).map(|number| number.to_string());
+    let found = row.try_get::<String, _>(0).or(number).map_err(sql::store_error)?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!("SQLite answers {found} to {pragma}, and a log needs {expected}")))
+}
+
+fn numbered(batch: &Batch) -> Vec<(i64, &NewEntry)> {
+    batch.entries.iter().zip(batch.from.size().get()..).map(|(entry, index)| (signed(index), entry)).collect()
+}
+
+fn poison_if_in_doubt(store: &Sqlite, error: &sqlx::Error) {
+    if sql::leaves_doubt(error) {
+        store.shared.poison();
+    }
+}
+
+fn not_committed(error: sqlx::Error) -> CommitError {
+    CommitError::NotCommitted(sql::store_error(error))
+}
+
+fn unless_taken(error: sqlx::Error, taken: CommitError) -> CommitError {
+    if sql::is_constraint(&error) { taken } else { not_committed(error) }
+}
+
+/// A row that is in the way of a new one was not written by a commit.
+fn beyond_the_head(error: sqlx::Error) -> CommitError {
+    if sql::is_constraint(&error) {
+        let text = format!("there are rows beyond the head: {error}");
+        return CommitError::NotCommitted(StoreError::Damaged(text));
+    }
+    not_committed(error)
+}
