@@ -1,0 +1,61 @@
+//! Health and metrics, on a listener of their own.
+//!
+//! `/livez` says that the process answers; `/readyz` that it can register: the reason stands in the
+//! body when it cannot. Nothing here is meant for the public.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+
+use crate::metrics::Metrics;
+
+/// Says whether the service can register, and why not.
+#[async_trait::async_trait]
+pub trait Readiness: Send + Sync {
+    /// Every reason against it; none means ready.
+    async fn obstacles(&self) -> Vec<String>;
+
+    /// Brings gauges up to date that nobody updates as things happen.
+    fn refresh(&self) {}
+}
+
+#[derive(Clone)]
+struct Admin {
+    readiness: Arc<dyn Readiness>,
+    metrics: Arc<Metrics>,
+}
+
+/// The admin listener's routes.
+pub fn routes(readiness: Arc<dyn Readiness>, metrics: Arc<Metrics>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(text))
+        .with_state(Admin { readiness, metrics })
+}
+
+async fn readyz(State(admin): State<Admin>) -> Response {
+    let obstacles = admin.readiness.obstacles().await;
+    if obstacles.is_empty() {
+        return "ready\n".into_response();
+    }
+    let mut body = obstacles.join("\n");
+    body.push('\n');
+    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+}
+
+async fn text(State(admin): State<Admin>) -> Response {
+    admin.readiness.refresh();
+    match admin.metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "metrics could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a running service needs to know; holds only what can run.
+//!
+//! Reading flags, environment and files is the binary's work. [`Config::mistakes`] names all that
+//! is wrong at once, each with the setting as the operator knows it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::limits::{Limits, STATEMENT_BYTES_CAP};
+
+/// The service's whole configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The log's name in C2SP checkpoints and the `sub` of receipts: host (and path) without scheme. For ever.
+    pub origin: String,
+    /// The `iss` of receipts and of policy statements: a URL that names the log. For ever.
+    pub iss: String,
+    /// Where clients reach the service: `Location` is `<public_url>/entries/<id>`. No trailing slash.
+    pub public_url: String,
+    /// Where the log is kept.
+    pub database: Database,
+    /// Holds the pin: what this log has signed. Never on the disk of the database it guards.
+    pub state_dir: PathBuf,
+    /// The public listener. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Health and metrics. `None`: no such listener.
+    pub admin_listen: Option<SocketAddr>,
+    /// Certificate and key of the public listener. `None`: plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Allows plain HTTP on an address that others can reach: somebody else ends TLS in front of it.
+    pub plaintext: bool,
+    /// Signing keys (PKCS#8 PEM, mode 0600).
+    pub keys: KeyFiles,
+    /// How receipts are signed: ES256, ES384 or EdDSA. Must fit the receipt key.
+    pub receipt_algorithm: ReceiptAlgorithm,
+    /// The registration policy (TOML).
+    pub policy: PathBuf,
+    /// Who may come in, and how clients are told apart. Never decides what is registered.
+    pub doors: Doors,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Which store keeps the log.
+#[derive(Clone)]
+pub enum Database {
+    /// A SQLite file, made when absent.
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Takes a file system that SQLite's locks are not known to work on (network, overlay).
+        any_filesystem: bool,
+    },
+    /// A PostgreSQL URL; it may hold a password.
+    Postgres(SecretString),
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path, .. } => write!(f, "sqlite {}", path.display()),
+            Self::Postgres(_) => f.write_str("postgres (URL hidden)"),
+        }
+    }
+}
+
+/// Certificate chain and private key, PEM. Read again on reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain, leaf first.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// How receipts may be signed. ES256 is the one that every existing verifier knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiptAlgorithm {
+    /// ECDSA with P-256 and SHA-256 (-7).
+    #[default]
+    Es256,
+    /// ECDSA with P-384 and SHA-384 (-35).
+    Es384,
+    /// Ed25519 under its older name (-8).
+    EdDsa,
+}
+
+impl FromStr for ReceiptAlgorithm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ES256" => Ok(Self::Es256),
+            "ES384" => Ok(Self::Es384),
+            "EdDSA" => Ok(Self::EdDsa),
+            _ => Err(format!("{text:?} is not one of ES256, ES384, EdDSA")),
+        }
+    }
+}
+
+/// One file per purpose: RFC 9943 forbids a key two.
+#[derive(Clone, Debug)]
+pub struct KeyFiles {
+    /// Signs receipts (COSE).
+    pub receipt: PathBuf,
+    /// Signs checkpoints (C2SP note, Ed25519).
+    pub checkpoint: PathBuf,
+    /// Signs policy statements. Needed only to publish one: `None` serves a log whose policy stands.
+    pub operator: Option<PathBuf>,
+}
+
+/// Doors are not policy: an audit ignores them.
+#[derive(Clone, Debug, Default)]
+pub struct Doors {
+    /// Bearer tokens: each names a rate bucket.
+    pub tokens: Vec<Token>,
+    /// Refuses `POST` without a known token (401).
+    pub token_required: bool,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<Network>,
+}
+
+/// A bearer token and the client it stands for.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// Named in logs and rate buckets.
+    pub name: String,
+    /// What the client sends.
+    pub secret: SecretString,
+}
+
+/// An address range, as in `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether the address lies in the range.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(net), IpAddr::V4(one)) => {
+                same_prefix(net.to_bits().into(), one.to_bits().into(), self.prefix + 96)
+            }
+            (IpAddr::V6(net), IpAddr::V6(one)) => same_prefix(net.to_bits(), one.to_bits(), self.prefix),
+            _ => false,
+        }
+    }
+}
+
+fn same_prefix(left: u128, right: u128, prefix: u8) -> bool {
+    let differing = (left ^ right).leading_zeros();
+    differing >= u32::from(prefix)
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not an address range such as 10.0.0.0/8");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix.parse::<u8>().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(bits);
+        if prefix > bits { Err(wrong()) } else { Ok(Self { address, prefix }) }
+    }
+}
+
+/// A setting that cannot be run with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{setting}: {what}")]
+pub struct Mistake {
+    /// The setting, as the operator writes it.
+    pub setting: &'static str,
+    /// What is wrong with it, and what would be right.
+    pub what: String,
+}
+
+impl Config {
+    /// Everything that is wrong, at once. Files are looked at when the service starts.
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut check = |holds: bool, setting, what: String| {
+            if !holds {
+                found.push(Mistake { setting, what });
+            }
+        };
+        check(
+            origin_is_sound(&self.origin),
+            "origin",
+            "give the host of the log without scheme or spaces, as in log.example.org".into(),
+        );
+        check(
+            is_url(&self.iss),
+            "iss",
+            "give a URL that names the log, as in https://log.example.org".into(),
+        );
+        check(
+            is_url(&self.public_url) && !self.public_url.ends_with('/'),
+            "public_url",
+            "give the URL clients use, without a trailing slash".into(),
+        );
+        check(
+            self.plaintext_is_allowed(),
+            "listen",
+            format!(
+                "{} is not loopback: give tls_cert and tls_key, or plaintext = true if a proxy ends TLS",
+                self.listen
+            ),
+        );
+        check(
+            self.admin_listen.is_none_or(|admin| admin.port() == 0 || admin != self.listen),
+            "admin_listen",
+            "must not be the public listener".into(),
+        );
+        check(
+            (1..=STATEMENT_BYTES_CAP).contains(&self.limits.statement_bytes),
+            "max_statement_bytes",
+            format!("is at least 1 and at most {STATEMENT_BYTES_CAP}"),
+        );
+        check(
+            self.limits.bodies_in_flight_bytes >= self.limits.statement_bytes,
+            "inflight_bytes",
+            "must hold at least one statement".into(),
+        );
+        check(self.limits.connections > 0, "connections", "is at least 1".into());
+        check(
+            !self.doors.token_required || !self.doors.tokens.is_empty(),
+            "tokens_file",
+            "a token is required and none is listed: nobody could register".into(),
+        );
+        check(
+            self.doors.tokens.iter().all(|token| token.secret.expose_secret().len() >= 16),
+            "tokens_file",
+            "a token has at least 16 characters".into(),
+        );
+        found
+    }
+
+    fn plaintext_is_allowed(&self) -> bool {
+        self.tls.is_some() || self.plaintext || self.listen.ip().to_canonical().is_loopback()
+    }
+}
+
+/// C2SP: no scheme, no whitespace, no plus sign, not empty.
+fn origin_is_sound(origin: &str) -> bool {
+    !origin.is_empty()
+        && origin.len() <= 255
+        && !origin.contains("://")
+        && !origin.ends_with('/')
+        && !origin.chars().any(|c| c.is_whitespace() || c.is_control() || c == '+')
+}
+
+fn is_url(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && text.len() <= 8192 && text.parse::<http::Uri>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_its_own_addresses_and_no_others() {
+        let net: Network = "10.1.0.0/16".parse().unwrap();
+        assert!(net.holds("10.1.255.3".parse().unwrap()));
+        assert!(net.holds("::ffff:10.1.2.3".parse().unwrap()));
+        assert!(!net.holds("10.2.0.1".parse().unwrap()));
+        assert!(!net.holds("::1".parse().unwrap()));
+        let all: Network = "::/0".parse().unwrap();
+        assert!(all.holds("2001:db8::1".parse().unwrap()));
+        for wrong in ["10.0.0.0/33", "ten/8", "10.0.0.0/", "/8", "::/129"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_a_name_without_scheme() {
+        assert!(origin_is_sound("log.example.org/2026"));
+        for wrong in ["", "https://log.example.org", "log example", "log+1", "log.example/"] {
+            assert!(!origin_is_sound(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Doors: who may come in, and how often. They never decide what is registered, and audits ignore them.
+//!
+//! A bearer token names its client's bucket; without one the bucket is the address, a /64 for IPv6.
+//! `X-Forwarded-For` is believed only from listed proxies. What ends in a 5xx is given back.
+//! SCRAPI -11, 2.3.4 and 5.3: beyond the limit 429, always with `Retry-After`.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::config::{Doors, Network};
+use crate::limits::{Limits, RATE_BUCKETS, Rate};
+use crate::problem::Problem;
+
+/// The other end of the connection, put into each request by the listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
+
+/// Whose requests are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Bucket {
+    Token(usize),
+    V4(Ipv4Addr),
+    V6Net(u64),
+    Issuer(u64),
+    /// All newcomers, once there are too many buckets to keep.
+    Crowd,
+}
+
+/// Counts, lets in, turns away. Reloadable.
+pub struct Doorkeeper {
+    orders: ArcSwap<Orders>,
+}
+
+struct Orders {
+    tokens: Vec<(String, [u8; 32])>,
+    token_required: bool,
+    trusted_proxies: Vec<Network>,
+    writes: Arc<Meter>,
+    reads: Arc<Meter>,
+    issuer: Option<Arc<Meter>>,
+}
+
+impl Doorkeeper {
+    /// A doorkeeper with these orders.
+    pub fn new(doors: &Doors, limits: &Limits) -> Self {
+        let orders = Orders {
+            tokens: digests(doors),
+            token_required: doors.token_required,
+            trusted_proxies: doors.trusted_proxies.clone(),
+            writes: Arc::new(Meter::new(limits.writes)),
+            reads: Arc::new(Meter::new(limits.reads)),
+            issuer: limits.issuer.map(|rate| Arc::new(Meter::new(rate))),
+        };
+        Self { orders: ArcSwap::from_pointee(orders) }
+    }
+
+    /// New orders. Counts go on where the rate stays as it was.
+    pub fn reload(&self, doors: &Doors, limits: &Limits) {
+        let old = self.orders.load_full();
+        let keep = |meter: &Arc<Meter>, rate: Rate| {
+            if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(rate)) }
+        };
+        let issuer = limits.issuer.map(|rate| match &old.issuer {
+            Some(meter) => keep(meter, rate),
+            None => Arc::new(Meter::new(rate)),
+        });
+        self.orders.store(Arc::new(Orders {
+            tokens: digests(doors),
+            token_required: doors.token_required,
+            trusted_proxies: doors.trusted_proxies.clone(),
+            writes: keep(&old.writes, limits.writes),
+            reads: keep(&old.reads, limits.reads),
+            issuer,
+        }));
+    }
+
+    /// Charges an issuer whose signature has been verified.
+    pub fn charge_issuer(&self, issuer: &str) -> Result<(), Problem> {
+        let orders = self.orders.load();
+        let Some(meter) = &orders.issuer else { return Ok(()) };
+        let mut hasher = DefaultHasher::new();
+        issuer.hash(&mut hasher);
+        meter.charge(Bucket::Issuer(hasher.finish()))
+    }
+
+    /// Forgets clients that have not come for a while.
+    pub fn sweep(&self) {
+        let orders = self.orders.load();
+        for meter in [Some(&orders.writes), Some(&orders.reads), orders.issuer.as_ref()].into_iter().flatten()
+        {
+            meter.sweep();
+        }
+    }
+}
+
+/// The layer: names the bucket, charges it, and gives back what ended in a 5xx.
+pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next: Next) -> Response {
+    let orders = keeper.orders.load_full();
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let bucket = match orders.bucket(&request, reads) {
+        Ok(bucket) => bucket,
+        Err(answer) => return answer,
+    };
+    let meter = if reads { &orders.reads } else { &orders.writes };
+    if let Err(problem) = meter.charge(bucket) {
+        return problem.into_response();
+    }
+    let response = next.run(request).await;
+    if response.status().is_server_error() {
+        meter.give_back(bucket);
+    }
+    response
+}
+
+impl Orders {
+    fn bucket(&self, request: &Request, reads: bool) -> Result<Bucket, Response> {
+        match bearer(request.headers()) {
+            Some(secret) => self.known(secret).map(Bucket::Token).ok_or_else(|| self.unknown_token(request)),
+            None if self.token_required && !reads => {
+                Err(unauthorized("A bearer token is required to register here"))
+            }
+            None => Ok(address_bucket(self.client_address(request))),
+        }
+    }
+
+    /// Guessing is charged to the address.
+    fn unknown_token(&self, request: &Request) -> Response {
+        match self.writes.charge(address_bucket(self.client_address(request))) {
+            Ok(()) => unauthorized("The bearer token is not known here"),
+            Err(problem) => problem.into_response(),
+        }
+    }
+
+    /// Compares with every token, in constant time.
+    fn known(&self, secret: &[u8]) -> Option<usize> {
+        let digest = Sha256::digest(secret);
+        let mut found = None;
+        for (place, (_, token)) in self.tokens.iter().enumerate() {
+            if bool::from(token.as_slice().ct_eq(digest.as_slice())) {
+                found = Some(place);
+            }
+        }
+        found
+    }
+
+    /// The last hop that is not one of our proxies.
+    fn client_address(&self, request: &Request) -> IpAddr {
+        let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else {
+            return IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        };
+        let mut client = peer.ip();
+        for hop in forwarded(request.headers()).rev() {
+            if !self.trusted_proxies.iter().any(|net| net.holds(client)) {
+                break;
+            }
+            let Some(hop) = hop else { break };
+            client = hop;
+        }
+        client
+    }
+}
+
+/// `X-Forwarded-For`, in order; `None` where it is no address.
+fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
+    let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop.trim().parse().ok()).collect();
+    hops.into_iter()
+}
+
+fn address_bucket(address: IpAddr) -> Bucket {
+    match address.to_canonical() {
+        IpAddr::V4(address) => Bucket::V4(address),
+        IpAddr::V6(address) => Bucket::V6Net((address.to_bits() >> 64) as u64),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, secret) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| secret.trim_ascii())
+}
+
+fn unauthorized(detail: &'static str) -> Response {
+    let mut response =
+        Problem::new(StatusCode::UNAUTHORIZED, "token", "Unauthorized", detail).into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn digests(doors: &Doors) -> Vec<(String, [u8; 32])> {
+    let digest = |secret: &str| Sha256::digest(secret.as_bytes()).into();
+    doors.tokens.iter().map(|token| (token.name.clone(), digest(token.secret.expose_secret()))).collect()
+}
+
+/// One rate, counted per bucket.
+struct Meter {
+    rate: Rate,
+    limiter: DefaultKeyedRateLimiter<Bucket>,
+    clock: DefaultClock,
+    /// Requests that were charged and then failed through no fault of the client.
+    given_back: Mutex<HashMap<Bucket, u32>>,
+}
+
+impl Meter {
+    fn new(rate: Rate) -> Self {
+        let quota = Quota::with_period(rate.interval())
+            .unwrap_or(Quota::per_second(rate.requests))
+            .allow_burst(rate.burst);
+        Self {
+            rate,
+            limiter: RateLimiter::keyed(quota),
+            clock: DefaultClock::default(),
+            given_back: Mutex::default(),
+        }
+    }
+
+    fn charge(&self, bucket: Bucket) -> Result<(), Problem> {
+        let bucket = if self.limiter.len() > RATE_BUCKETS { Bucket::Crowd } else { bucket };
+        self.limiter.check_key(&bucket).or_else(|early| {
+            if self.take_back(bucket) {
+                return Ok(());
+            }
+            Err(self.refusal(early.wait_time_from(self.clock.now())))
+        })
+    }
+
+    fn refusal(&self, wait: Duration) -> Problem {
+        let detail = format!("Only {} are allowed.", self.rate.in_words());
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
+            .retry_after(seconds)
+    }
+
+    fn give_back(&self, bucket: Bucket) {
+        let mut given = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.len() < RATE_BUCKETS {
+            let credit = given.entry(bucket).or_default();
+            *credit = (*credit + 1).min(self.rate.burst.get());
+        }
+    }
+
+    fn take_back(&self, bucket: Bucket) -> bool {
+        let mut given = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(credit) = given.get_mut(&bucket) else { return false };
+        *credit -= 1;
+        if *credit == 0 {
+            given.remove(&bucket);
+        }
+        true
+    }
+
+    fn sweep(&self) {
+        self.limiter.retain_recent();
+        self.limiter.shrink_to_fit();
+        self.given_back.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(peer: &str, forwarded: &[&str]) -> Request {
+        let mut request = Request::new(axum::body::Body::empty());
+        request.extensions_mut().insert(Peer(SocketAddr::new(peer.parse().unwrap(), 1)));
+        for line in forwarded {
+            request.headers_mut().append("x-forwarded-for", line.parse().unwrap());
+        }
+        request
+    }
+
+    fn keeper(proxies: &[&str]) -> Doorkeeper {
+        let trusted_proxies = proxies.iter().map(|net| net.parse().unwrap()).collect();
+        Doorkeeper::new(&Doors { trusted_proxies, ..Doors::default() }, &Limits::default())
+    }
+
+    fn client(keeper: &Doorkeeper, peer: &str, forwarded: &[&str]) -> String {
+        keeper.orders.load().client_address(&request(peer, forwarded)).to_string()
+    }
+
+    #[test]
+    fn forwarded_headers_are_believed_only_from_listed_proxies() {
+        let keeper = keeper(&["10.0.0.0/8"]);
+        assert_eq!(client(&keeper, "203.0.113.9", &["198.51.100.1"]), "203.0.113.9");
+        assert_eq!(client(&keeper, "10.0.0.1", &["198.51.100.1"]), "198.51.100.1");
+        // What the client itself claims stands left of what our proxies saw.
+        assert_eq!(client(&keeper, "10.0.0.1", &["1.1.1.1, 198.51.100.1", "10.0.0.2"]), "198.51.100.1");
+        assert_eq!(client(&keeper, "10.0.0.1", &["nonsense"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_64_bit_network() {
+        let one = address_bucket("2001:db8:1:2:3::1".parse().unwrap());
+        let other = address_bucket("2001:db8:1:2:ffff::9".parse().unwrap());
+        let foreign = address_bucket("2001:db8:1:3::1".parse().unwrap());
+        assert_eq!(one, other);
+        assert_ne!(one, foreign);
+        assert_eq!(
+            address_bucket("::ffff:192.0.2.1".parse().unwrap()),
+            address_bucket("192.0.2.1".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn a_request_that_failed_through_our_fault_is_given_back() {
+        let meter = Meter::new(Rate::per_second(1, 1));
+        let bucket = Bucket::Crowd;
+        assert!(meter.charge(bucket).is_ok());
+        let refused = meter.charge(bucket).unwrap_err();
+        assert_eq!((refused.status, refused.retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(1)));
+        assert_eq!(refused.detail, "Only 1 requests per second are allowed.");
+        meter.give_back(bucket);
+        assert!(meter.charge(bucket).is_ok());
+        assert!(meter.charge(bucket).is_err());
+    }
+}

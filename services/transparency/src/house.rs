@@ -1,0 +1,226 @@
+//! What every request passes on its way in and out, whatever it asks for.
+//!
+//! From the outside in: [`frame`] (number, head limits, problem bodies, headers, log line, metrics),
+//! panic catcher, time limit, doors, routes. The frame is outermost so that whatever answers, the
+//! framework included, answers in one shape.
+//!
+//! Known limit: what hyper itself refuses (a request line that is no HTTP, more than 256 headers,
+//! a head over 128 KiB) gets a bare status without a body, and a head that does not arrive in time
+//! gets a closed connection.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE,
+    REFERRER_POLICY, RETRY_AFTER, SERVER, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::body::BodyBudget;
+use crate::config::Doors;
+use crate::doors::{self, Doorkeeper};
+use crate::limits::Limits;
+use crate::media;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+
+/// What the layers share.
+pub struct House {
+    /// The bounds in force.
+    pub limits: ArcSwap<Limits>,
+    /// Who comes in.
+    pub doors: Arc<Doorkeeper>,
+    /// The memory that bodies share.
+    pub bodies: BodyBudget,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+impl House {
+    /// A house with these bounds.
+    pub fn new(limits: &Limits, doors: &Doors, metrics: Arc<Metrics>) -> Self {
+        Self {
+            doors: Arc::new(Doorkeeper::new(doors, limits)),
+            bodies: BodyBudget::new(limits.bodies_in_flight_bytes),
+            limits: ArcSwap::from_pointee(limits.clone()),
+            metrics,
+        }
+    }
+
+    /// New bounds and doors for the requests to come. The budget for bodies stays as it is.
+    pub fn reload(&self, limits: &Limits, doors: &Doors) {
+        self.limits.store(Arc::new(limits.clone()));
+        self.doors.reload(doors, limits);
+    }
+}
+
+/// Puts the layers around the routes.
+pub fn enclose(routes: Router, house: Arc<House>) -> Router {
+    routes
+        .fallback(|| async { Problem::of_status(StatusCode::NOT_FOUND) })
+        .method_not_allowed_fallback(|| async { Problem::of_status(StatusCode::METHOD_NOT_ALLOWED) })
+        .layer(from_fn_with_state(house.doors.clone(), doors::enter))
+        .layer(from_fn_with_state(house.clone(), in_time))
+        .layer(CatchPanicLayer::custom(after_panic))
+        .layer(from_fn_with_state(house, frame))
+}
+
+/// What the answer depends on besides the handler.
+struct Asked {
+    id: Uuid,
+    method: Method,
+    route: Option<MatchedPath>,
+    json: bool,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Self {
+        Self {
+            id: Uuid::new_v4(),
+            method: request.method().clone(),
+            route: request.extensions().get().cloned(),
+            json: reads_json(request),
+        }
+    }
+
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or("", MatchedPath::as_str)
+    }
+}
+
+/// JSON problems exist under `/v1` only, and only on request.
+fn reads_json(request: &Request) -> bool {
+    let path = request.uri().path();
+    let under_v1 = path == "/v1" || path.starts_with("/v1/");
+    let named = |media| media::prefers(request.headers(), media, &[media::CBOR, media::CONCISE_PROBLEM]);
+    under_v1 && (named(media::JSON) || named(media::JSON_PROBLEM))
+}
+
+/// The outermost layer.
+async fn frame(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let asked = Asked::of(&request);
+    let started = Instant::now();
+    let span = tracing::info_span!("request", id = %asked.id, method = %asked.method, route = asked.route());
+    let in_flight = house.metrics.http_in_flight();
+    let response = match head_problem(&request, &house.limits.load()) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).instrument(span.clone()).await,
+    };
+    drop(in_flight);
+    let response = dressed(response, &asked);
+    let took = started.elapsed();
+    house.metrics.http_request(&asked.method, asked.route(), response.status(), took);
+    span.in_scope(|| log(response.status(), took.as_secs_f64()));
+    response
+}
+
+fn log(status: StatusCode, seconds: f64) {
+    match status.as_u16() {
+        500.. => tracing::warn!(status = status.as_u16(), seconds, "answered"),
+        400.. => tracing::info!(status = status.as_u16(), seconds, "answered"),
+        _ => tracing::debug!(status = status.as_u16(), seconds, "answered"),
+    }
+}
+
+fn head_problem(request: &Request, limits: &Limits) -> Option<Problem> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > limits.head_bytes {
+        let detail = format!("The request target is longer than {} bytes", limits.head_bytes);
+        return Some(Problem::new(StatusCode::URI_TOO_LONG, "head-too-large", "URI Too Long", detail));
+    }
+    let title = "Request Header Fields Too Large";
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    if request.headers().len() > limits.headers {
+        let detail = format!("The request has more than {} header fields", limits.headers);
+        return Some(Problem::new(status, "headers-too-many", title, detail));
+    }
+    // As HTTP/1 writes them: name, colon, space, value, line end.
+    let fields: usize =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if target + fields > limits.head_bytes {
+        let detail = format!("The request head is larger than {} bytes", limits.head_bytes);
+        return Some(Problem::new(status, "head-too-large", title, detail));
+    }
+    None
+}
+
+/// Gives an answer its problem body, if it is one, and the headers all answers carry.
+fn dressed(mut response: Response, asked: &Asked) -> Response {
+    let status = response.status();
+    if status.is_client_error() || status.is_server_error() {
+        response = with_problem(response, asked);
+    }
+    let headers = response.headers_mut();
+    headers.insert(SERVER, HeaderValue::from_static("tabellion"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if matches!(asked.method, Method::GET | Method::HEAD) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("location, link, retry-after, deprecation, etag"),
+        );
+    }
+    response
+}
+
+fn with_problem(mut response: Response, asked: &Asked) -> Response {
+    let status = response.status();
+    let problem = response
+        .extensions_mut()
+        .remove::<Box<Problem>>()
+        .unwrap_or_else(|| Box::new(Problem::of_status(status)));
+    let body = if asked.json { problem.to_json(asked.id) } else { problem.to_cbor(asked.id) };
+    let media = if asked.json { media::JSON_PROBLEM } else { media::CONCISE_PROBLEM };
+    let mut dressed = (status, body).into_response();
+    let headers = dressed.headers_mut();
+    keep(response.headers(), headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(methods) = problem.allow {
+        headers.insert(ALLOW, HeaderValue::from_static(methods));
+    }
+    dressed
+}
+
+/// Headers of an error that are about the error and not about a body we replace.
+fn keep(from: &HeaderMap, to: &mut HeaderMap) {
+    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, http::header::WWW_AUTHENTICATE, http::header::CONNECTION]
+    {
+        if let Some(value) = from.get(&name) {
+            to.insert(name, value.clone());
+        }
+    }
+}
+
+async fn in_time(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let limits = house.limits.load_full();
+    // Reading the body has its own limit; this one is for our own work.
+    match tokio::time::timeout(limits.body_time + limits.request_time, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "The service did not finish in time; registering the same statement again is safe";
+            Problem::busy("too-slow", detail, limits.retry_after.into()).into_response()
+        }
+    }
+}
+
+fn after_panic(cause: Box<dyn Any + Send>) -> Response {
+    let text =
+        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(cause = text.unwrap_or("unknown"), "a handler panicked");
+    Problem::internal().into_response()
+}

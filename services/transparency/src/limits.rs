@@ -1,0 +1,143 @@
+//! Every bound this service keeps, in one place, with its default.
+//!
+//! All of them are always on. `GET /v1/limits` shows the ones a client can run into; a reload
+//! (SIGHUP) may change any of them but those marked "at start".
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// No configuration raises the limit on one statement above this.
+pub const STATEMENT_BYTES_CAP: usize = 8 << 20;
+/// hyper's own header count limit, above ours so that ours refuses with a body.
+pub const HYPER_HEADERS: usize = 256;
+/// hyper's own head size limit, above ours for the same reason. Beyond it hyper answers a bare 431.
+pub const HYPER_HEAD_BYTES: usize = 128 << 10;
+/// Streams one HTTP/2 connection may have open.
+pub const HTTP2_STREAMS: u32 = 128;
+/// How much of an oversized body is read and dropped so that the client can read our answer.
+pub const DISCARD_BYTES: usize = 16 << 20;
+/// How long that may take.
+pub const DISCARD_TIME: Duration = Duration::from_secs(2);
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// How long requests in flight may run on after a stop was asked for.
+pub const DRAIN_TIME: Duration = Duration::from_secs(8);
+/// Input that an error quotes, at most, in bytes.
+pub const ECHO_BYTES: usize = 64;
+/// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.
+pub const RATE_BUCKETS: usize = 100_000;
+/// How often forgotten rate buckets are dropped.
+pub const RATE_SWEEP: Duration = Duration::from_secs(60);
+/// How often the database's durability settings are checked again.
+pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
+/// How often a decision is made again because the log moved while the statement waited.
+pub const DECISIONS: usize = 4;
+/// A committed head may lack its signature this long before `/readyz` says so.
+pub const UNSIGNED_HEAD_TIME: Duration = Duration::from_secs(5);
+/// Nesting of statement headers (CBOR), as the parser keeps it.
+pub const HEADER_DEPTH: usize = 16;
+/// Nesting of payloads, as the profiles keep it.
+pub const PAYLOAD_DEPTH: usize = 64;
+
+/// The bounds an operator may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest request body in bytes; at most [`STATEMENT_BYTES_CAP`].
+    pub statement_bytes: usize,
+    /// What all request bodies held at one time may take together (at start); beyond it: 503.
+    pub bodies_in_flight_bytes: usize,
+    /// Header lines in one request; beyond it: 431.
+    pub headers: usize,
+    /// Request line and headers in bytes; beyond it: 431 (or 414 when the target alone is too long).
+    pub head_bytes: usize,
+    /// How long a client may take to send a request head.
+    pub header_time: Duration,
+    /// How long a client may take to send a request body; beyond it: 408.
+    pub body_time: Duration,
+    /// How long the service may work on one request; beyond it: 503.
+    pub request_time: Duration,
+    /// Connections open at one time (at start). More wait in the kernel's backlog.
+    pub connections: usize,
+    /// How long `POST /entries` waits for the receipt before it answers 202 (at start).
+    pub receipt_wait: Duration,
+    /// Statements that may wait to be sequenced (at start); beyond it: 503.
+    pub queue_entries: usize,
+    /// Their bytes together (at start); beyond it: 503.
+    pub queue_bytes: usize,
+    /// How long a busy sequencer waits to fill a batch (at start).
+    pub linger: Duration,
+    /// What 202, 204 and 503 say in `Retry-After`, in seconds.
+    pub retry_after: u32,
+    /// `POST` requests per client: a token's name, or an address (IPv6: its /64).
+    pub writes: Rate,
+    /// `GET` requests per client.
+    pub reads: Rate,
+    /// Registrations per issuer (`iss`), charged once its signature has been verified.
+    pub issuer: Option<Rate>,
+    /// Entries that one page lists at most.
+    pub page: usize,
+    /// Memory for tiles (at start).
+    pub tile_cache_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            statement_bytes: 1 << 20,
+            bodies_in_flight_bytes: 64 << 20,
+            headers: 100,
+            head_bytes: 32 << 10,
+            header_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(30),
+            request_time: Duration::from_secs(30),
+            connections: 4096,
+            receipt_wait: Duration::from_secs(1),
+            queue_entries: 16_384,
+            queue_bytes: 64 << 20,
+            linger: Duration::from_millis(2),
+            retry_after: 1,
+            writes: Rate::per_second(500, 2_000),
+            reads: Rate::per_second(2_000, 8_000),
+            issuer: None,
+            page: 1000,
+            tile_cache_bytes: 64 << 20,
+        }
+    }
+}
+
+/// So many requests in a period, and how many may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests per period, sustained.
+    pub requests: NonZeroU32,
+    /// The period.
+    pub period: Duration,
+    /// Requests that may come at once after a pause.
+    pub burst: NonZeroU32,
+}
+
+impl Rate {
+    /// `requests` a second, `burst` at once. Zero means one.
+    pub fn per_second(requests: u32, burst: u32) -> Self {
+        Self { requests: at_least_one(requests), period: Duration::from_secs(1), burst: at_least_one(burst) }
+    }
+
+    /// The time in which one request is earned back.
+    pub fn interval(&self) -> Duration {
+        (self.period / self.requests.get()).max(Duration::from_nanos(1))
+    }
+
+    /// "500 per second", for people.
+    pub fn in_words(&self) -> String {
+        match self.period.as_secs() {
+            1 => format!("{} requests per second", self.requests),
+            60 => format!("{} requests per minute", self.requests),
+            3600 => format!("{} requests per hour", self.requests),
+            seconds => format!("{} requests per {seconds} seconds", self.requests),
+        }
+    }
+}
+
+fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}

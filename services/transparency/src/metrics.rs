@@ -1,0 +1,299 @@
+//! What is counted, under the names that dashboards and alerts use.
+//!
+//! Never a payload, subject or issuer as a label.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use prometheus::{
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Registry, TextEncoder,
+};
+
+/// Seconds: from a memory answer to a request that timed out.
+const SECONDS: &[f64] =
+    &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+/// Entries in one commit.
+const ENTRIES: &[f64] = &[1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0];
+
+/// How a registration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A new leaf.
+    Accepted,
+    /// Known before.
+    Duplicate,
+    /// Not a Signed Statement.
+    Malformed,
+    /// The signature or its key did not pass.
+    Signature,
+    /// The policy refused.
+    Policy,
+    /// A limit refused: queue full, issuer quota.
+    Limit,
+    /// The service failed.
+    Error,
+}
+
+impl Outcome {
+    const ALL: [Self; 7] = [
+        Self::Accepted,
+        Self::Duplicate,
+        Self::Malformed,
+        Self::Signature,
+        Self::Policy,
+        Self::Limit,
+        Self::Error,
+    ];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Malformed => "malformed",
+            Self::Signature => "signature",
+            Self::Policy => "policy",
+            Self::Limit => "limit",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Every metric of the service.
+pub struct Metrics {
+    registry: Registry,
+    http_duration: HistogramVec,
+    http_active: IntGauge,
+    register_total: IntCounterVec,
+    register_duration: HistogramVec,
+    /// Leaves in the newest published tree.
+    pub tree_size: IntGauge,
+    /// When its newest batch was committed.
+    pub tree_timestamp: IntGauge,
+    /// Age of the newest published head.
+    pub checkpoint_age: Gauge,
+    /// Batches, from taking the queue to the commit's answer.
+    pub sequence_duration: Histogram,
+    /// Entries per batch.
+    pub sequence_batch: Histogram,
+    sequence_rounds: IntCounterVec,
+    /// Submissions waiting.
+    pub queue_depth: IntGauge,
+    /// Submissions turned away.
+    pub queue_rejected: IntCounter,
+    receipts: IntCounterVec,
+    proof_duration: HistogramVec,
+    /// Commits whose outcome had to be looked up.
+    pub commit_unknown: IntCounter,
+    /// The fencing epoch in force.
+    pub fence_epoch: IntGauge,
+    /// Free bytes where the state directory lies.
+    pub free_bytes: IntGauge,
+    /// When the last clean fsck ended.
+    pub fsck_last_success: IntGauge,
+    /// Differences that fsck found.
+    pub fsck_mismatch: IntCounter,
+}
+
+impl Metrics {
+    /// Registers every metric, at zero.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let metrics = Self {
+            http_duration: histograms(
+                &registry,
+                "http_server_request_duration_seconds",
+                "Time to answer a request",
+                &["http_request_method", "http_route", "http_response_status_code"],
+            )?,
+            http_active: gauge(&registry, "http_server_active_requests", "Requests being answered")?,
+            register_total: counters(
+                &registry,
+                "tabellion_register_total",
+                "Registrations by result",
+                &["result"],
+            )?,
+            register_duration: histograms(
+                &registry,
+                "tabellion_register_duration_seconds",
+                "Time a registration spends in each stage",
+                &["stage"],
+            )?,
+            tree_size: gauge(&registry, "tabellion_tree_size_leaves", "Leaves in the newest published tree")?,
+            tree_timestamp: gauge(
+                &registry,
+                "tabellion_tree_timestamp_seconds",
+                "When its last batch was committed",
+            )?,
+            checkpoint_age: register(
+                &registry,
+                Gauge::new("tabellion_checkpoint_age_seconds", "Age of the newest published head")?,
+            )?,
+            sequence_duration: register(
+                &registry,
+                Histogram::with_opts(buckets(
+                    "tabellion_sequence_duration_seconds",
+                    "Time to commit a batch",
+                    SECONDS,
+                ))?,
+            )?,
+            sequence_batch: register(
+                &registry,
+                Histogram::with_opts(buckets(
+                    "tabellion_sequence_batch_entries",
+                    "Entries in a batch",
+                    ENTRIES,
+                ))?,
+            )?,
+            sequence_rounds: counters(
+                &registry,
+                "tabellion_sequence_rounds_total",
+                "Batches by failure",
+                &["error"],
+            )?,
+            queue_depth: gauge(&registry, "tabellion_queue_depth", "Submissions waiting for the sequencer")?,
+            queue_rejected: counter(&registry, "tabellion_queue_rejected_total", "Submissions turned away")?,
+            receipts: counters(&registry, "tabellion_receipt_issued_total", "Receipts served", &["alg"])?,
+            proof_duration: histograms(
+                &registry,
+                "tabellion_proof_duration_seconds",
+                "Time to build a proof",
+                &["kind"],
+            )?,
+            commit_unknown: counter(
+                &registry,
+                "tabellion_storage_commit_unknown_total",
+                "Commits whose outcome had to be looked up",
+            )?,
+            fence_epoch: gauge(&registry, "tabellion_storage_fence_epoch", "The fencing epoch in force")?,
+            free_bytes: gauge(
+                &registry,
+                "tabellion_storage_free_bytes",
+                "Free bytes in the state directory",
+            )?,
+            fsck_last_success: gauge(
+                &registry,
+                "tabellion_fsck_last_success_timestamp_seconds",
+                "When the last clean fsck ended",
+            )?,
+            fsck_mismatch: counter(&registry, "tabellion_fsck_mismatch_total", "Differences found by fsck")?,
+            registry,
+        };
+        metrics.name_every_outcome();
+        Ok(metrics)
+    }
+
+    /// A rate over a counter that appears only with its first event misses that event.
+    fn name_every_outcome(&self) {
+        for outcome in Outcome::ALL {
+            self.register_total.with_label_values(&[outcome.label()]);
+        }
+        self.sequence_rounds.with_label_values(&["none"]);
+    }
+
+    /// Counts a request while the guard lives.
+    pub fn http_in_flight(&self) -> InFlight {
+        self.http_active.inc();
+        InFlight(self.http_active.clone())
+    }
+
+    /// One answered request.
+    pub fn http_request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
+        let labels = [method_label(method), route, status.as_str()];
+        self.http_duration.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    /// One registration's end.
+    pub fn registration(&self, outcome: Outcome) {
+        self.register_total.with_label_values(&[outcome.label()]).inc();
+    }
+
+    /// Time spent in a stage: parse, verify, policy, queue, commit, sign.
+    pub fn stage(&self, stage: &'static str, took: Duration) {
+        self.register_duration.with_label_values(&[stage]).observe(took.as_secs_f64());
+    }
+
+    /// One batch's end; `error` is "none" or a short name.
+    pub fn round(&self, error: &'static str) {
+        self.sequence_rounds.with_label_values(&[error]).inc();
+    }
+
+    /// One receipt that left.
+    pub fn receipt(&self, algorithm: &str) {
+        self.receipts.with_label_values(&[algorithm]).inc();
+    }
+
+    /// One proof built from stored tiles.
+    pub fn proof(&self, kind: &'static str, took: Duration) {
+        self.proof_duration.with_label_values(&[kind]).observe(took.as_secs_f64());
+    }
+
+    /// All of it in Prometheus's text format.
+    pub fn text(&self) -> Result<String, prometheus::Error> {
+        let mut families = self.registry.gather();
+        families.extend(prometheus::gather());
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&families, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// A request being answered.
+pub struct InFlight(IntGauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Clients may invent methods; labels may not.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "_OTHER",
+    }
+}
+
+fn buckets(name: &str, help: &str, bounds: &[f64]) -> HistogramOpts {
+    HistogramOpts::new(name, help).buckets(bounds.to_vec())
+}
+
+fn register<C: prometheus::core::Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: C,
+) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+    register(registry, IntGauge::new(name, help)?)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    register(registry, IntCounter::new(name, help)?)
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn histograms(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<HistogramVec, prometheus::Error> {
+    register(registry, HistogramVec::new(buckets(name, help, SECONDS), labels)?)
+}

@@ -1,0 +1,95 @@
+//! The keys that verify receipts, as relying parties fetch them (SCRAPI -11, 2.1 and 2.2).
+//!
+//! Every key that ever signed is listed and served for ever: receipts outlive keys. A key answers to
+//! the unpadded base64url of its kid, and to the raw kid where that is safe in a path. No name ever
+//! stands for two keys.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use scitt::key::{kid_segment, kid_segment_matches};
+use scitt::{CoseKey, KeySet};
+use store::LogKey;
+
+/// What the key resources answer with.
+#[derive(Clone, Debug, Default)]
+pub struct PublishedKeys {
+    /// A COSE_KeySet.
+    pub set: Bytes,
+    by_segment: BTreeMap<String, Bytes>,
+}
+
+impl PublishedKeys {
+    /// Out of the log's records; keys of other kinds are passed over.
+    pub fn of(recorded: &[LogKey]) -> Self {
+        let keys: Vec<CoseKey> = recorded.iter().filter_map(|key| CoseKey::parse(&key.public).ok()).collect();
+        let mut by_segment = BTreeMap::new();
+        for key in &keys {
+            if let Some(kid) = &key.kid {
+                by_segment.insert(kid_segment(kid), Bytes::from(key.encode()));
+            }
+        }
+        // Raw forms come second and never displace another key's base64url form.
+        for key in &keys {
+            let kid = key.kid.as_deref().unwrap_or_default();
+            if let Some(raw) = std::str::from_utf8(kid).ok().filter(|raw| kid_segment_matches(kid, raw)) {
+                by_segment.entry(raw.to_owned()).or_insert_with(|| Bytes::from(key.encode()));
+            }
+        }
+        Self { set: KeySet::new(keys).encode().into(), by_segment }
+    }
+
+    /// One COSE_Key, by a path segment.
+    pub fn find(&self, segment: &str) -> Option<&Bytes> {
+        self.by_segment.get(segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use merkle::TreeSize;
+    use scitt::{Algorithm, Signer, SigningKey};
+
+    fn recorded(kid: &[u8]) -> LogKey {
+        let key = SigningKey::generate(Algorithm::Es256).unwrap();
+        let public = CoseKey { key: key.public_key().clone(), kid: Some(kid.to_vec()), algorithm: None };
+        LogKey {
+            kid: kid.to_vec(),
+            public: public.encode().into(),
+            from_size: TreeSize::new(0),
+            retired_at: None,
+        }
+    }
+
+    #[test]
+    fn a_key_answers_to_base64url_and_to_its_raw_kid_where_that_is_safe() {
+        let (plain, binary) = (recorded(b"key-1"), recorded(&[0xff, 0x00, 0x2f]));
+        let keys = PublishedKeys::of(&[plain.clone(), binary.clone()]);
+        assert_eq!(keys.find("a2V5LTE"), Some(&plain.public));
+        assert_eq!(keys.find("key-1"), Some(&plain.public));
+        assert_eq!(keys.find("_wAv"), Some(&binary.public));
+        for wrong in ["a2V5LTE=", "", ".", "..", "KEY-1", "/wAv"] {
+            assert_eq!(keys.find(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_for_two_keys() {
+        // "YQ" is a raw kid and the base64url of the kid "a".
+        let (raw, encoded) = (recorded(b"YQ"), recorded(b"a"));
+        let keys = PublishedKeys::of(&[raw.clone(), encoded.clone()]);
+        assert_eq!(keys.find("YQ"), Some(&encoded.public));
+        assert_eq!(keys.find("WVE"), Some(&raw.public));
+    }
+
+    #[test]
+    fn retired_keys_stay_and_note_keys_are_not_listed() {
+        let retired = LogKey { retired_at: Some(1), ..recorded(b"old") };
+        let note = LogKey { public: Bytes::from_static(b"log.example+00000000+AAAA"), ..recorded(b"note") };
+        let keys = PublishedKeys::of(&[retired, note]);
+        assert!(keys.find("old").is_some());
+        assert!(keys.find("note").is_none());
+        assert_eq!(KeySet::parse(&keys.set).unwrap().keys().len(), 1);
+    }
+}

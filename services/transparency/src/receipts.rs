@@ -1,0 +1,98 @@
+//! Receipts, assembled and never signed here: the head's one signature serves every leaf under it.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use merkle::LeafIndex;
+use scitt::receipt::{ReceiptError, SignedRoot};
+use sequencer::{Handle, Placement};
+use store::{HeadSignature, LogStore, SignatureKind, StoreError};
+
+use crate::metrics::Metrics;
+use crate::tiles::{ProofError, Tiles};
+
+/// Makes receipts out of signed heads and tiles.
+pub struct Receipts {
+    store: Arc<dyn LogStore>,
+    tiles: Tiles,
+    metrics: Arc<Metrics>,
+    algorithm: &'static str,
+    /// The signature used last, parsed: a whole batch shares it.
+    newest: ArcSwapOption<(Bytes, SignedRoot)>,
+}
+
+/// Why there is no receipt.
+#[derive(Debug, thiserror::Error)]
+pub enum NoReceipt {
+    /// The entry is committed and no signed head covers it yet.
+    #[error("no signed head covers leaf {0} yet")]
+    NotSignedYet(LeafIndex),
+    /// The path could not be made.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The stored signature is not one.
+    #[error("the signature over the head is damaged: {0}")]
+    Signature(#[from] ReceiptError),
+}
+
+impl Receipts {
+    /// Over this store; `algorithm` is what receipts are counted under.
+    pub fn new(
+        store: Arc<dyn LogStore>,
+        tiles: Tiles,
+        metrics: Arc<Metrics>,
+        algorithm: &'static str,
+    ) -> Self {
+        Self { store, tiles, metrics, algorithm, newest: ArcSwapOption::empty() }
+    }
+
+    /// The receipt of a leaf that was just placed; from memory when the sequencer gave the path.
+    pub async fn placed(&self, placement: &Placement, handle: &Handle) -> Result<Bytes, NoReceipt> {
+        let signature = placement.head.as_ref().and_then(|head| head.signature(SignatureKind::Receipt));
+        match (signature, &placement.path) {
+            (Some(signature), Some(path)) => Ok(self.assemble(signature, placement.index, path)?),
+            _ => self.fresh(placement.index, handle).await,
+        }
+    }
+
+    /// A receipt under the newest signed head.
+    pub async fn fresh(&self, leaf: LeafIndex, handle: &Handle) -> Result<Bytes, NoReceipt> {
+        let signature = self.covering(leaf, handle).await?;
+        let path = self.tiles.inclusion(leaf, signature.size).await?;
+        Ok(self.assemble(&signature, leaf, &path)?)
+    }
+
+    /// The newest signature for receipts whose head has the leaf.
+    async fn covering(&self, leaf: LeafIndex, handle: &Handle) -> Result<HeadSignature, NoReceipt> {
+        let published = handle.published();
+        let known = published.as_deref().filter(|head| head.head.size.holds(leaf));
+        if let Some(signature) = known.and_then(|head| head.signature(SignatureKind::Receipt)) {
+            return Ok(signature.clone());
+        }
+        let stored = self.store.newest_signed(SignatureKind::Receipt).await?;
+        stored
+            .filter(|head| head.head.size.holds(leaf))
+            .map(|head| head.signature)
+            .ok_or(NoReceipt::NotSignedYet(leaf))
+    }
+
+    fn assemble(
+        &self,
+        signature: &HeadSignature,
+        leaf: LeafIndex,
+        path: &[merkle::Hash],
+    ) -> Result<Bytes, ReceiptError> {
+        self.metrics.receipt(self.algorithm);
+        if let Some(newest) = self.newest.load().as_deref().filter(|newest| newest.0 == signature.bytes) {
+            return Ok(newest.1.inclusion_receipt(leaf, path).into());
+        }
+        let signed = SignedRoot::parse(signature.bytes.clone())?;
+        let receipt = signed.inclusion_receipt(leaf, path).into();
+        self.newest.store(Some(Arc::new((signature.bytes.clone(), signed))));
+        Ok(receipt)
+    }
+}
