@@ -1,1 +1,228 @@
-//! The LogStore promise kept by PostgreSQL.
+//! The [`LogStore`] promise kept by PostgreSQL 14 or newer.
+//!
+//! A batch is one transaction that locks the log's head row, inserts, and moves the head by
+//! compare-and-swap on epoch and size (`commit`); a take-over raises the epoch on a connection of
+//! its own (`head`); an advisory lock says who tries (`lease`). The schema, with triggers that
+//! refuse what the promise rules out, is in `migrations/postgres`.
+//!
+//! What it costs an operator: the URL must lead to the primary and not through a pooler in
+//! transaction mode, and at most [`MAX_CONNECTIONS`] connections and three more are used.
+//!
+//! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite
+//! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
+
+mod commit;
+mod durability;
+mod entry;
+mod error;
+mod head;
+mod history;
+mod inbox;
+mod lease;
+mod limits;
+mod notices;
+mod number;
+mod partition;
+mod schema;
+mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+use sqlx::PgPool;
+use store::{
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
+    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+};
+use tokio::time::timeout;
+
+use crate::commit::Sequencing;
+use crate::error::too_late;
+pub use crate::limits::MAX_CONNECTIONS;
+use crate::partition::Partitions;
+pub use crate::schema::schema_version;
+use crate::session::{Role, Server};
+
+/// Where a log is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    server: Server,
+    log: i16,
+    connections: u32,
+}
+
+impl Options {
+    /// From a `postgres://` URL. TLS as its `sslmode` and `sslrootcert` say; `prefer` when silent.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        Ok(Self { server: Server::from_url(url)?, log: 1, connections: MAX_CONNECTIONS })
+    }
+
+    /// Which log of the database; the first when not said.
+    pub fn with_log(self, log: u8) -> Self {
+        Self { log: log.into(), ..self }
+    }
+
+    /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].
+    pub fn with_connections(self, connections: u32) -> Self {
+        Self { connections, ..self }
+    }
+}
+
+/// A log in PostgreSQL.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Server,
+    pool: PgPool,
+    log: i16,
+    sequencing: Sequencing,
+    partitions: Partitions,
+}
+
+impl Postgres {
+    /// Brings the database's schema up to date; refuses one that a newer program made.
+    pub async fn migrate(options: &Options) -> Result<(), StoreError> {
+        let mut connection = options.server.connect(Role::Upkeep).await?;
+        schema::migrate(&mut connection).await?;
+        session::close(connection).await;
+        Ok(())
+    }
+
+    /// Connects to a database whose schema is this program's.
+    pub async fn connect(options: &Options) -> Result<Self, StoreError> {
+        let mut connection = options.server.connect(Role::Reader).await?;
+        schema::check(&mut connection).await?;
+        session::close(connection).await;
+        Ok(Self {
+            server: options.server.clone(),
+            pool: options.server.pool(options.connections),
+            log: options.log,
+            sequencing: Sequencing::new(),
+            partitions: Partitions::default(),
+        })
+    }
+
+    /// Bounds what a network that swallows packets could leave waiting for ever.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        timeout(limits::ANSWER, answer).await.map_err(|_| too_late("the database"))?
+    }
+}
+
+#[async_trait]
+impl LogStore for Postgres {
+    async fn open(&self, origin: &str) -> Result<Head, StoreError> {
+        self.in_time(head::open(&self.pool, self.log, origin)).await
+    }
+
+    async fn head(&self) -> Result<Head, StoreError> {
+        self.in_time(head::read(&self.pool, self.log)).await
+    }
+
+    async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
+        lease::lease(&self.server, self.log, holder).await
+    }
+
+    async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
+        head::take_over(&self.server, self.log, holder).await
+    }
+
+    async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
+        batch.check().map_err(CommitError::NotCommitted)?;
+        self.partitions.make_room(&self.server, batch.to.size()).await;
+        self.sequencing.commit(&self.server, self.log, batch).await
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
+        self.in_time(entry::find(&self.pool, self.log, digests)).await
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+        self.in_time(entry::guards(&self.pool, self.log, keys)).await
+    }
+
+    async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+        self.in_time(entry::entry(&self.pool, self.log, index)).await
+    }
+
+    async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.in_time(entry::entries(&self.pool, self.log, from, limit)).await
+    }
+
+    async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
+        self.in_time(entry::collateral(&self.pool, self.log, index)).await
+    }
+
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.in_time(entry::tiles(&self.pool, self.log, addresses)).await
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
+        self.in_time(history::heads(&self.pool, self.log, from, limit)).await
+    }
+
+    async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
+        self.in_time(history::head_of_size(&self.pool, self.log, size)).await
+    }
+
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+        self.in_time(history::keep_signature(&self.pool, self.log, signature)).await
+    }
+
+    async fn signature(
+        &self,
+        size: TreeSize,
+        kind: SignatureKind,
+        kid: &[u8],
+    ) -> Result<Option<HeadSignature>, StoreError> {
+        self.in_time(history::signature(&self.pool, self.log, size, kind, kid)).await
+    }
+
+    async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError> {
+        self.in_time(history::newest_signed(&self.pool, self.log, kind)).await
+    }
+
+    async fn signatures(
+        &self,
+        after: Option<TreeSize>,
+        limit: usize,
+    ) -> Result<Vec<HeadSignature>, StoreError> {
+        self.in_time(history::signatures(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        self.in_time(inbox::enqueue(&self.pool, self.log, item)).await
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        self.in_time(inbox::pending(&self.pool, self.log, limit)).await
+    }
+
+    async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
+        self.in_time(inbox::progress(&self.pool, self.log, digest)).await
+    }
+
+    async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
+        self.in_time(inbox::refuse(&self.pool, self.log, digest, failure)).await
+    }
+
+    async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
+        self.in_time(inbox::trim(&self.pool, self.log, limit)).await
+    }
+
+    async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
+        self.in_time(history::keep_key(&self.pool, self.log, key)).await
+    }
+
+    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
+        self.in_time(history::retire_key(&self.pool, self.log, kid, at)).await
+    }
+
+    async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
+        self.in_time(history::keys(&self.pool, self.log)).await
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.in_time(durability::check(&self.pool)).await
+    }
+}

@@ -1,0 +1,202 @@
+//! A batch: one transaction, in which history can fork and does not.
+//!
+//! The head row is locked first, so whoever takes over waits for the batch and sees it. Rows are
+//! inserted by UNNEST, one message for each table, and not by COPY: a backend stalled in COPY
+//! ignores every timeout while it holds the head row. Until COMMIT is sent nothing has happened;
+//! after that, only an acknowledgement without a warning says that it has.
+
+mod rows;
+
+use sqlx::{Connection, PgConnection, PgTransaction};
+use store::{Batch, CommitError, StoreError};
+use tokio::time::timeout;
+
+use crate::error::{is_worth_another_try, store_error, too_late, violated};
+use crate::head::{HeadRow, edge_bytes, not_open};
+use crate::limits;
+use crate::notices::Warnings;
+use crate::number::column;
+use crate::session::{Role, Server};
+
+/// The session that commits, kept between batches. Whoever uses it takes it out and puts it back
+/// only when it is known to be idle, so a caller who goes away leaves none in mid-transaction.
+#[derive(Debug)]
+pub(crate) struct Sequencing {
+    session: tokio::sync::Mutex<Option<PgConnection>>,
+    warnings: Warnings,
+}
+
+impl Sequencing {
+    pub(crate) fn new() -> Self {
+        Self { session: tokio::sync::Mutex::new(None), warnings: Warnings::new() }
+    }
+
+    pub(crate) async fn commit(&self, server: &Server, log: i16, batch: &Batch) -> Result<(), CommitError> {
+        let mut session = self.session.lock().await;
+        for _ in 1..limits::APPEND_TRIES {
+            match self.try_commit(&mut session, server, log, batch).await {
+                Err(Failed::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
+                Err(Failed::For(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            }
+        }
+        self.try_commit(&mut session, server, log, batch).await.map_err(CommitError::from)
+    }
+
+    async fn try_commit(
+        &self,
+        session: &mut Option<PgConnection>,
+        server: &Server,
+        log: i16,
+        batch: &Batch,
+    ) -> Result<(), Failed> {
+        let kept = session.take();
+        let was_kept = kept.is_some();
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => server.connect(Role::Sequencer).await?,
+        };
+        let begun = timeout(limits::CONNECT, connection.begin()).await;
+        let mut transaction = match begun.map_err(|_| too_late("beginning a batch")) {
+            Ok(Ok(transaction)) => transaction,
+            // The server may have gone and come back since the last batch.
+            Ok(Err(error)) if was_kept => return Err(Failed::Passing(error)),
+            Ok(Err(error)) => return Err(store_error(error).into()),
+            Err(error) => return Err(error.into()),
+        };
+        let appended = timeout(limits::APPEND, append(&mut transaction, log, batch)).await;
+        if let Err(failed) = appended.unwrap_or_else(|_| Err(too_late("a batch").into())) {
+            let rolled_back = timeout(limits::CONNECT, transaction.rollback()).await;
+            if matches!(rolled_back, Ok(Ok(()))) {
+                *session = Some(connection);
+            }
+            return Err(failed);
+        }
+        match timeout(limits::COMMIT, self.warnings.during(transaction.commit())).await {
+            Ok((Ok(()), None)) => {
+                *session = Some(connection);
+                Ok(())
+            }
+            Ok((Ok(()), Some(warning))) => {
+                Err(unknown(format!("COMMIT was answered with a warning: {warning}")))
+            }
+            Ok((Err(error), _)) => Err(unknown(error.to_string())),
+            Err(_) => Err(unknown("COMMIT was not answered in time".into())),
+        }
+    }
+}
+
+fn unknown(why: String) -> Failed {
+    Failed::For(CommitError::Unknown(why))
+}
+
+/// Why a try did not succeed.
+enum Failed {
+    /// For a reason that another try may not meet; nothing was changed.
+    Passing(sqlx::Error),
+    For(CommitError),
+}
+
+impl From<Failed> for CommitError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Passing(error) => Self::NotCommitted(store_error(error)),
+            Failed::For(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::For(CommitError::NotCommitted(error))
+    }
+}
+
+impl From<sqlx::Error> for Failed {
+    fn from(error: sqlx::Error) -> Self {
+        match violated(&error) {
+            Some("seen_pkey") => Self::For(CommitError::AlreadySeen),
+            Some("guard_pkey") => Self::For(CommitError::GuardTaken),
+            Some(constraint) => Self::For(CommitError::NotCommitted(StoreError::Damaged(format!(
+                "rows beyond the head: {constraint} is violated"
+            )))),
+            None if is_worth_another_try(&error) => Self::Passing(error),
+            None => store_error(error).into(),
+        }
+    }
+}
+
+/// Everything but COMMIT.
+async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+    lock_head(transaction, log, batch).await?;
+    if !batch.entries.is_empty() {
+        rows::insert(transaction, log, batch).await?;
+        move_head(transaction, log, batch).await?;
+    }
+    settle(transaction, log, batch).await
+}
+
+/// Checks all of the head, not only what the update compares: a database that was put back to an
+/// older state, or swapped for another, may agree in epoch and size.
+async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+    let row = sqlx::query_as!(
+        HeadRow,
+        "SELECT epoch, size, root, edge, batch, at, policy FROM log WHERE log_id = $1 FOR UPDATE",
+        log
+    )
+    .fetch_optional(&mut **transaction)
+    .await?;
+    let head = row.ok_or_else(not_open)?.into_head()?;
+    if head == batch.from {
+        return Ok(());
+    }
+    tracing::error!(
+        ours.epoch = batch.from.epoch, ours.size = %batch.from.size(), ours.root = %batch.from.root(),
+        theirs.epoch = head.epoch, theirs.size = %head.size(), theirs.root = %head.root(),
+        "the database holds another head than this process"
+    );
+    Err(Failed::For(CommitError::Fenced))
+}
+
+/// The commit point's own safeguard: exactly one row, or the batch is not committed.
+async fn move_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+    let (from, to, root) = (&batch.from, &batch.to, batch.to.root());
+    let moved = sqlx::query!(
+        "UPDATE log SET size = $4, root = $5, edge = $6, batch = $7, at = $8, policy = $9
+          WHERE log_id = $1 AND epoch = $2 AND size = $3",
+        log,
+        column(from.epoch),
+        column(from.size().get()),
+        column(to.size().get()),
+        root.as_bytes(),
+        edge_bytes(&to.edge),
+        column(to.batch),
+        column(to.at),
+        column(to.policy.get()),
+    )
+    .execute(&mut **transaction)
+    .await?;
+    if moved.rows_affected() == 1 { Ok(()) } else { Err(Failed::For(CommitError::Fenced)) }
+}
+
+/// Inserts the outcome of the inbox attempts that this batch ends; what does not wait is left out.
+async fn settle(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+    if batch.settled.is_empty() {
+        return Ok(());
+    }
+    let digests: Vec<&[u8]> = batch.settled.iter().map(|(digest, _)| digest.as_bytes().as_slice()).collect();
+    let indices: Vec<i64> = batch.settled.iter().map(|(_, index)| column(index.get())).collect();
+    sqlx::query!(
+        "INSERT INTO inbox_outcome (log_id, digest, attempt, idx)
+         SELECT inbox.log_id, inbox.digest, inbox.attempt, settled.idx
+           FROM UNNEST($2::bytea[], $3::bigint[]) AS settled (digest, idx)
+           JOIN inbox ON inbox.log_id = $1 AND inbox.digest = settled.digest
+             ON CONFLICT (log_id, digest, attempt) DO NOTHING",
+        log,
+        &digests as &[&[u8]],
+        &indices
+    )
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}

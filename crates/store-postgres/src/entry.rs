@@ -1,0 +1,183 @@
+//! Entries, what stands beside them, and the tiles over them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex};
+use sqlx::PgPool;
+use store::{Collateral, Entry, Found, GuardKey, StoreError, TileAddress};
+use uuid::Uuid;
+
+use crate::error::store_error;
+use crate::limits;
+use crate::number::{column, hash, number, rows};
+
+/// 128 bits of a digest: enough against accident, and a hit is compared in full.
+pub(crate) fn seen_key(digest: &EntryDigest) -> Uuid {
+    Uuid::from_bytes(digest.as_bytes().as_chunks().0[0])
+}
+
+/// An index row holds less than a third of a page, so a long guard is stored as its hash. The
+/// first byte tells the two forms apart.
+pub(crate) fn guard_column(key: &GuardKey) -> Vec<u8> {
+    let (form, bytes) = if key.0.len() <= limits::GUARD_BYTES {
+        (0, Cow::Borrowed(&key.0))
+    } else {
+        (1, Cow::Owned(EntryDigest::of(&key.0).as_bytes().to_vec()))
+    };
+    [&[form], bytes.as_slice()].concat()
+}
+
+pub(crate) async fn find(
+    pool: &PgPool,
+    log: i16,
+    digests: &[EntryDigest],
+) -> Result<Vec<Option<Found>>, StoreError> {
+    let keys: Vec<Uuid> = digests.iter().map(seen_key).collect();
+    let hits = sqlx::query!(
+        r#"SELECT seen.key, seen.idx, entry.digest AS "digest?"
+             FROM seen LEFT JOIN entry ON entry.log_id = seen.log_id AND entry.idx = seen.idx
+            WHERE seen.log_id = $1 AND seen.key = ANY($2)"#,
+        log,
+        &keys
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    let mut found = HashMap::with_capacity(hits.len());
+    for hit in hits {
+        let digest =
+            hit.digest.ok_or_else(|| StoreError::Damaged(format!("entry {} is missing", hit.idx)))?;
+        let digest = EntryDigest::from_bytes(hash(&digest)?);
+        found.insert(hit.key, Found { index: LeafIndex::new(number(hit.idx)?), digest });
+    }
+    Ok(keys.iter().map(|key| found.get(key).copied()).collect())
+}
+
+pub(crate) async fn guards(
+    pool: &PgPool,
+    log: i16,
+    keys: &[GuardKey],
+) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+    let columns: Vec<Vec<u8>> = keys.iter().map(guard_column).collect();
+    let hits = sqlx::query!("SELECT key, idx FROM guard WHERE log_id = $1 AND key = ANY($2)", log, &columns)
+        .fetch_all(pool)
+        .await
+        .map_err(store_error)?;
+    let mut taken = HashMap::with_capacity(hits.len());
+    for hit in hits {
+        taken.insert(hit.key, LeafIndex::new(number(hit.idx)?));
+    }
+    Ok(columns.iter().map(|key| taken.get(key).copied()).collect())
+}
+
+struct EntryRow {
+    idx: i64,
+    digest: Vec<u8>,
+    statement: Option<Vec<u8>>,
+    policy: i64,
+    rule: String,
+    facts: String,
+}
+
+impl TryFrom<EntryRow> for Entry {
+    type Error = StoreError;
+
+    fn try_from(row: EntryRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            index: LeafIndex::new(number(row.idx)?),
+            digest: EntryDigest::from_bytes(hash(&row.digest)?),
+            statement: row.statement.map(Bytes::from),
+            policy: LeafIndex::new(number(row.policy)?),
+            rule: row.rule,
+            facts: row.facts,
+        })
+    }
+}
+
+pub(crate) async fn entry(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+    sqlx::query_as!(
+        EntryRow,
+        "SELECT idx, digest, statement, policy, rule, facts FROM entry WHERE log_id = $1 AND idx = $2",
+        log,
+        column(index.get())
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .map(Entry::try_from)
+    .transpose()
+}
+
+pub(crate) async fn entries(
+    pool: &PgPool,
+    log: i16,
+    from: LeafIndex,
+    limit: usize,
+) -> Result<Vec<Entry>, StoreError> {
+    let found = sqlx::query_as!(
+        EntryRow,
+        "SELECT idx, digest, statement, policy, rule, facts FROM entry
+          WHERE log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3",
+        log,
+        column(from.get()),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    let found: Vec<Entry> = found.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
+    match found.iter().zip(from.get()..).find(|(entry, index)| entry.index.get() != *index) {
+        None => Ok(found),
+        Some((_, index)) => Err(StoreError::Damaged(format!("entry {index} is missing"))),
+    }
+}
+
+pub(crate) async fn collateral(
+    pool: &PgPool,
+    log: i16,
+    index: LeafIndex,
+) -> Result<Vec<Collateral>, StoreError> {
+    let items = sqlx::query!(
+        r#"SELECT kind, bytes AS "bytes!" FROM collateral
+            WHERE log_id = $1 AND idx = $2 AND bytes IS NOT NULL ORDER BY kind, no"#,
+        log,
+        column(index.get())
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    items
+        .into_iter()
+        .map(|item| {
+            let kind = u8::try_from(item.kind)
+                .map_err(|_| StoreError::Damaged(format!("collateral of kind {}", item.kind)))?;
+            Ok(Collateral { kind, bytes: item.bytes.into() })
+        })
+        .collect()
+}
+
+pub(crate) async fn tiles(
+    pool: &PgPool,
+    log: i16,
+    addresses: &[TileAddress],
+) -> Result<Vec<Option<Bytes>>, StoreError> {
+    let keys: Vec<(i16, i64)> =
+        addresses.iter().map(|address| (i16::from(address.level), column(address.number))).collect();
+    let (levels, numbers): (Vec<i16>, Vec<i64>) = keys.iter().copied().unzip();
+    let stored = sqlx::query!(
+        "SELECT tile.level, tile.no, tile.data
+           FROM UNNEST($2::smallint[], $3::bigint[]) AS asked (level, no)
+           JOIN tile ON tile.log_id = $1 AND tile.level = asked.level AND tile.no = asked.no",
+        log,
+        &levels,
+        &numbers
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    let stored: HashMap<(i16, i64), Bytes> =
+        stored.into_iter().map(|tile| ((tile.level, tile.no), Bytes::from(tile.data))).collect();
+    Ok(keys.iter().map(|key| stored.get(key).cloned()).collect())
+}

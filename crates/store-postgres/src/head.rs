@@ -1,0 +1,119 @@
+//! The log's one mutable row: made once, read, and taken over.
+
+use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
+use sqlx::{Connection, PgConnection, PgPool};
+use store::{Head, StoreError};
+use tokio::time::timeout;
+
+use crate::error::{store_error, too_late};
+use crate::limits;
+use crate::notices::Warnings;
+use crate::number::number;
+use crate::session::{Role, Server};
+
+/// The row's columns, apart from its key, origin and holder.
+pub(crate) struct HeadRow {
+    pub(crate) epoch: i64,
+    pub(crate) size: i64,
+    pub(crate) root: Vec<u8>,
+    pub(crate) edge: Vec<u8>,
+    pub(crate) batch: i64,
+    pub(crate) at: i64,
+    pub(crate) policy: i64,
+}
+
+impl HeadRow {
+    /// Refuses a row whose root is not the root of its edge.
+    pub(crate) fn into_head(self) -> Result<Head, StoreError> {
+        let hashes = self.edge.as_chunks::<32>().0.iter().map(|hash| Hash::from_bytes(*hash)).collect();
+        let edge = CompactRange::from_parts(TreeSize::new(number(self.size)?), hashes)
+            .map_err(|error| StoreError::Damaged(format!("the right edge of the tree: {error}")))?;
+        if edge.root().as_bytes().as_slice() != self.root {
+            return Err(StoreError::Damaged("the root is not that of the right edge of the tree".into()));
+        }
+        Ok(Head {
+            epoch: number(self.epoch)?,
+            batch: number(self.batch)?,
+            edge,
+            at: number(self.at)?,
+            policy: LeafIndex::new(number(self.policy)?),
+        })
+    }
+}
+
+/// The edge as its column holds it.
+pub(crate) fn edge_bytes(edge: &CompactRange) -> Vec<u8> {
+    edge.hashes().iter().flat_map(|hash| hash.as_bytes()).copied().collect()
+}
+
+pub(crate) async fn open(pool: &PgPool, log: i16, origin: &str) -> Result<Head, StoreError> {
+    let root = CompactRange::empty().root();
+    sqlx::query!(
+        "INSERT INTO log (log_id, origin, epoch, size, root, edge, batch, at, policy, holder)
+         VALUES ($1, $2, 0, 0, $3, '', 0, 0, 0, '') ON CONFLICT (log_id) DO NOTHING",
+        log,
+        origin,
+        root.as_bytes()
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    let known = sqlx::query_scalar!("SELECT origin FROM log WHERE log_id = $1", log)
+        .fetch_one(pool)
+        .await
+        .map_err(store_error)?;
+    if known != origin {
+        return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
+    }
+    read(pool, log).await
+}
+
+pub(crate) async fn read(pool: &PgPool, log: i16) -> Result<Head, StoreError> {
+    sqlx::query_as!(
+        HeadRow,
+        "SELECT epoch, size, root, edge, batch, at, policy FROM log WHERE log_id = $1",
+        log
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .ok_or_else(not_open)?
+    .into_head()
+}
+
+pub(crate) fn not_open() -> StoreError {
+    StoreError::Refused("the database holds no such log yet: open it first".into())
+}
+
+/// On a new connection, because the one that raced may hang; and acknowledged without a warning,
+/// because only then is what it shows on every standby that must have it.
+pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {
+    let mut connection = server.connect(Role::TakeOver).await?;
+    let row = timeout(limits::TAKE_OVER, raise_epoch(&mut connection, log, holder))
+        .await
+        .map_err(|_| too_late("taking over the log"))??;
+    crate::session::close(connection).await;
+    row.into_head()
+}
+
+async fn raise_epoch(connection: &mut PgConnection, log: i16, holder: &str) -> Result<HeadRow, StoreError> {
+    let mut transaction = connection.begin().await.map_err(store_error)?;
+    let row = sqlx::query_as!(
+        HeadRow,
+        "UPDATE log SET epoch = epoch + 1, holder = $2 WHERE log_id = $1
+         RETURNING epoch, size, root, edge, batch, at, policy",
+        log,
+        holder
+    )
+    .fetch_optional(&mut *transaction)
+    .await
+    .map_err(store_error)?
+    .ok_or_else(not_open)?;
+    match Warnings::new().during(transaction.commit()).await {
+        (Ok(()), None) => Ok(row),
+        (Ok(()), Some(warning)) => {
+            Err(StoreError::Unavailable(format!("taking over was not replicated: {warning}")))
+        }
+        (Err(error), _) => Err(store_error(error)),
+    }
+}

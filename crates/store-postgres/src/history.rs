@@ -1,0 +1,252 @@
+//! Committed heads, the signatures over them, and the keys that made those.
+
+use bytes::Bytes;
+use merkle::{RootHash, TreeSize};
+use sqlx::PgPool;
+use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedHead, StoreError};
+
+use crate::error::store_error;
+use crate::number::{column, hash, number, rows};
+
+struct BatchRow {
+    batch: i64,
+    epoch: i64,
+    size: i64,
+    root: Vec<u8>,
+    at: i64,
+}
+
+impl TryFrom<BatchRow> for CommittedHead {
+    type Error = StoreError;
+
+    fn try_from(row: BatchRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            batch: number(row.batch)?,
+            epoch: number(row.epoch)?,
+            size: TreeSize::new(number(row.size)?),
+            root: RootHash::from_bytes(hash(&row.root)?),
+            at: number(row.at)?,
+        })
+    }
+}
+
+pub(crate) async fn heads(
+    pool: &PgPool,
+    log: i16,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<CommittedHead>, StoreError> {
+    sqlx::query_as!(
+        BatchRow,
+        "SELECT batch, epoch, size, root, at FROM batch
+          WHERE log_id = $1 AND batch >= $2 ORDER BY batch LIMIT $3",
+        log,
+        column(from),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(CommittedHead::try_from)
+    .collect()
+}
+
+pub(crate) async fn head_of_size(
+    pool: &PgPool,
+    log: i16,
+    size: TreeSize,
+) -> Result<Option<CommittedHead>, StoreError> {
+    sqlx::query_as!(
+        BatchRow,
+        "SELECT batch, epoch, size, root, at FROM batch WHERE log_id = $1 AND size = $2",
+        log,
+        column(size.get())
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .map(CommittedHead::try_from)
+    .transpose()
+}
+
+struct SignatureRow {
+    size: i64,
+    kind: i16,
+    kid: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl TryFrom<SignatureRow> for HeadSignature {
+    type Error = StoreError;
+
+    fn try_from(row: SignatureRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            size: TreeSize::new(number(row.size)?),
+            kind: kind(row.kind)?,
+            kid: row.kid,
+            bytes: row.bytes.into(),
+        })
+    }
+}
+
+fn kind(column: i16) -> Result<SignatureKind, StoreError> {
+    [SignatureKind::Receipt, SignatureKind::Checkpoint, SignatureKind::Cosignature]
+        .into_iter()
+        .find(|kind| kind_column(*kind) == column)
+        .ok_or_else(|| StoreError::Damaged(format!("a signature of kind {column}")))
+}
+
+fn kind_column(kind: SignatureKind) -> i16 {
+    i16::from(kind as u8)
+}
+
+pub(crate) async fn keep_signature(
+    pool: &PgPool,
+    log: i16,
+    signature: &HeadSignature,
+) -> Result<(), StoreError> {
+    let kept = sqlx::query!(
+        "INSERT INTO head_signature (log_id, size, kind, kid, bytes) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (log_id, size, kind, kid) DO NOTHING",
+        log,
+        column(signature.size.get()),
+        kind_column(signature.kind),
+        signature.kid,
+        signature.bytes.as_ref()
+    )
+    .execute(pool)
+    .await;
+    match kept {
+        Ok(_) => Ok(()),
+        Err(sqlx::Error::Database(answer)) if answer.is_foreign_key_violation() => {
+            Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)))
+        }
+        Err(error) => Err(store_error(error)),
+    }
+}
+
+pub(crate) async fn signature(
+    pool: &PgPool,
+    log: i16,
+    size: TreeSize,
+    kind: SignatureKind,
+    kid: &[u8],
+) -> Result<Option<HeadSignature>, StoreError> {
+    sqlx::query_as!(
+        SignatureRow,
+        "SELECT size, kind, kid, bytes FROM head_signature
+          WHERE log_id = $1 AND size = $2 AND kind = $3 AND kid = $4",
+        log,
+        column(size.get()),
+        kind_column(kind),
+        kid
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .map(HeadSignature::try_from)
+    .transpose()
+}
+
+pub(crate) async fn newest_signed(
+    pool: &PgPool,
+    log: i16,
+    kind: SignatureKind,
+) -> Result<Option<SignedHead>, StoreError> {
+    let row = sqlx::query!(
+        "SELECT batch.batch, batch.epoch, batch.size, batch.root, batch.at, newest.kid, newest.bytes
+           FROM (SELECT size, kid, bytes FROM head_signature WHERE log_id = $1 AND kind = $2
+                  ORDER BY size DESC, kid DESC LIMIT 1) AS newest
+           JOIN batch ON batch.log_id = $1 AND batch.size = newest.size",
+        log,
+        kind_column(kind)
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?;
+    let Some(row) = row else { return Ok(None) };
+    let head: CommittedHead =
+        BatchRow { batch: row.batch, epoch: row.epoch, size: row.size, root: row.root, at: row.at }
+            .try_into()?;
+    let signature = HeadSignature { size: head.size, kind, kid: row.kid, bytes: row.bytes.into() };
+    Ok(Some(SignedHead { head, signature }))
+}
+
+/// The signatures of one head are never split, so a page can be longer than the limit.
+pub(crate) async fn signatures(
+    pool: &PgPool,
+    log: i16,
+    after: Option<TreeSize>,
+    limit: usize,
+) -> Result<Vec<HeadSignature>, StoreError> {
+    sqlx::query_as!(
+        SignatureRow,
+        "SELECT size, kind, kid, bytes FROM head_signature
+          WHERE log_id = $1 AND size > $2
+            AND size <= (SELECT max(size) FROM (SELECT size FROM head_signature WHERE log_id = $1 AND size > $2
+                                                 ORDER BY size LIMIT $3) AS page)
+          ORDER BY size, kind, kid",
+        log,
+        after.map_or(-1, |size| column(size.get())),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(HeadSignature::try_from)
+    .collect()
+}
+
+pub(crate) async fn keep_key(pool: &PgPool, log: i16, key: &LogKey) -> Result<(), StoreError> {
+    sqlx::query!(
+        "INSERT INTO log_key (log_id, kid, public, from_size, retired_at) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (log_id, kid) DO NOTHING",
+        log,
+        key.kid,
+        key.public.as_ref(),
+        column(key.from_size.get()),
+        key.retired_at.map(column)
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+pub(crate) async fn retire_key(pool: &PgPool, log: i16, kid: &[u8], at: u64) -> Result<(), StoreError> {
+    let retired = sqlx::query!(
+        "UPDATE log_key SET retired_at = $3 WHERE log_id = $1 AND kid = $2 AND retired_at IS NULL",
+        log,
+        kid,
+        column(at)
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    if retired.rows_affected() == 1 || keys(pool, log).await?.iter().any(|key| key.kid == kid) {
+        return Ok(());
+    }
+    Err(StoreError::Refused("no such key".into()))
+}
+
+pub(crate) async fn keys(pool: &PgPool, log: i16) -> Result<Vec<LogKey>, StoreError> {
+    sqlx::query!(
+        "SELECT kid, public, from_size, retired_at FROM log_key WHERE log_id = $1 ORDER BY from_size, no",
+        log
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(|row| {
+        Ok(LogKey {
+            kid: row.kid,
+            public: Bytes::from(row.public),
+            from_size: TreeSize::new(number(row.from_size)?),
+            retired_at: row.retired_at.map(number).transpose()?,
+        })
+    })
+    .collect()
+}

@@ -1,0 +1,130 @@
+//! Hearing what the server says beside its answer to COMMIT.
+//!
+//! Under synchronous replication a COMMIT whose wait was cancelled is answered like any other, but
+//! for a WARNING: the row is there and no standby may have it. sqlx reports notices as log events
+//! and in no other way, so they are heard there.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::instrument::WithSubscriber;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, dispatcher};
+
+/// The target of sqlx's events for notices.
+const NOTICE: &str = "sqlx::postgres::notice";
+
+/// Hears warnings while a future runs. Made once: making one is not cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct Warnings {
+    heard: Arc<Mutex<Option<String>>>,
+    dispatch: Dispatch,
+}
+
+impl Warnings {
+    /// Passes all events on to the subscriber in force now.
+    pub(crate) fn new() -> Self {
+        let heard = Arc::default();
+        let listener = Listener {
+            heard: Arc::clone(&heard),
+            next: dispatcher::get_default(Clone::clone),
+            levels: LevelFilter::current().max(LevelFilter::WARN),
+        };
+        Self { heard, dispatch: Dispatch::new(listener) }
+    }
+
+    /// Runs one statement: its answer, and the last warning that came with it. One at a time.
+    pub(crate) async fn during<F: Future>(&self, statement: F) -> (F::Output, Option<String>) {
+        self.take();
+        let answer = statement.with_subscriber(self.dispatch.clone()).await;
+        (answer, self.take())
+    }
+
+    fn take(&self) -> Option<String> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A subscriber between sqlx and the one in force.
+#[derive(Debug)]
+struct Listener {
+    heard: Arc<Mutex<Option<String>>>,
+    next: Dispatch,
+    levels: LevelFilter,
+}
+
+fn is_warning(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == NOTICE && *metadata.level() <= Level::WARN
+}
+
+impl Subscriber for Listener {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.target() == NOTICE {
+            Interest::sometimes()
+        } else {
+            self.next.register_callsite(metadata)
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        is_warning(metadata) || self.next.enabled(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.levels)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if is_warning(event.metadata()) {
+            let mut text = Text::default();
+            event.record(&mut text);
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.0);
+        }
+        if self.next.enabled(event.metadata()) {
+            self.next.event(event);
+        }
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.next.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.next.record(span, values);
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.next.record_follows_from(span, follows);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.next.enter(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.next.exit(span);
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        self.next.clone_span(id)
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        self.next.try_close(id)
+    }
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // Writing to a string cannot fail.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The schema's version: bringing it up to date, and refusing one that a newer program made.
+
+use sqlx::PgConnection;
+use sqlx::migrate::{MigrateError, Migrator};
+use store::StoreError;
+
+use crate::error::store_error;
+use crate::limits;
+
+static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/postgres");
+
+/// The schema this program was written for.
+pub fn schema_version() -> i64 {
+    MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
+/// Brings the schema up to date. Safe to run from several processes at once: an advisory lock
+/// lets one of them work, the others find nothing to do.
+pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), StoreError> {
+    check_server(connection).await?;
+    if let Some(theirs) = installed(connection).await? {
+        refuse_newer(theirs)?;
+    }
+    MIGRATOR.run(connection).await.map_err(|error| match error {
+        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => store_error(cause),
+        other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
+    })
+}
+
+/// Refuses a server or a schema that this program cannot work with.
+pub(crate) async fn check(connection: &mut PgConnection) -> Result<(), StoreError> {
+    check_server(connection).await?;
+    let ours = schema_version();
+    match installed(connection).await? {
+        Some(theirs) if theirs == ours => Ok(()),
+        Some(theirs) => {
+            refuse_newer(theirs)?;
+            Err(StoreError::Refused(format!(
+                "the database's schema is at version {theirs}, this program needs {ours}: migrate it first"
+            )))
+        }
+        None => Err(StoreError::Refused(format!(
+            "the database has no schema yet, this program needs version {ours}: migrate it first"
+        ))),
+    }
+}
+
+fn refuse_newer(theirs: i64) -> Result<(), StoreError> {
+    let ours = schema_version();
+    if theirs <= ours {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "the database's schema is at version {theirs}, this program knows up to {ours}: \
+         a newer program made it, run that one"
+    )))
+}
+
+async fn check_server(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let version = sqlx::query_scalar!(r#"SELECT current_setting('server_version_num')::int AS "version!""#)
+        .fetch_one(connection)
+        .await
+        .map_err(store_error)?;
+    if u32::try_from(version).is_ok_and(|version| version >= limits::OLDEST_SERVER) {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "the server is PostgreSQL {}, {} or newer is needed",
+        version / 10_000,
+        limits::OLDEST_SERVER / 10_000
+    )))
+}
+
+/// The newest migration in the database, if any.
+async fn installed(connection: &mut PgConnection) -> Result<Option<i64>, StoreError> {
+    let known = sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "known!""#)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    if !known {
+        return Ok(None);
+    }
+    // sqlx's own table is not in our migrations, so it is not there when the macros look.
+    sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+        .fetch_one(connection)
+        .await
+        .map_err(store_error)
+}

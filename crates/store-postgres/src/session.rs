@@ -1,0 +1,111 @@
+//! Connections: what each is for, and the settings that go with it.
+//!
+//! All of them plan with indexes only. A look-up prepared while its table is empty is otherwise
+//! planned as a sequential scan, and stays one in the plan cache while the table grows.
+
+use std::str::FromStr;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use store::StoreError;
+use tokio::time::timeout;
+
+use crate::error::{store_error, too_late};
+use crate::limits;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role {
+    /// Reads, and writes of one row.
+    Reader,
+    /// The batches.
+    Sequencer,
+    /// Take-over: waits for the batch in flight.
+    TakeOver,
+    /// Holds the advisory lock and pings.
+    Lease,
+    /// Changes of the schema.
+    Upkeep,
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "tabellion reader",
+            Self::Sequencer => "tabellion sequencer",
+            Self::TakeOver => "tabellion take-over",
+            Self::Lease => "tabellion lease",
+            Self::Upkeep => "tabellion upkeep",
+        }
+    }
+
+    /// Timeouts on the server's side; those in [`limits`] are the client's and a little longer.
+    const fn timeouts(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Reader => &[("statement_timeout", "10s"), ("lock_timeout", "5s")],
+            Self::Sequencer => &[
+                ("statement_timeout", "25s"),
+                ("lock_timeout", "10s"),
+                // A sequencer that stops in mid-transaction lets go of the head row.
+                ("idle_in_transaction_session_timeout", "5s"),
+            ],
+            Self::TakeOver => &[
+                ("statement_timeout", "40s"),
+                ("lock_timeout", "40s"),
+                ("idle_in_transaction_session_timeout", "5s"),
+            ],
+            // A holder that stops pinging loses the lock.
+            Self::Lease => &[("statement_timeout", "5s"), ("idle_session_timeout", "10s")],
+            Self::Upkeep => &[("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "60s")],
+        }
+    }
+}
+
+/// Settings of every session.
+const SETTINGS: &[(&str, &str)] = &[
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("default_transaction_isolation", "read committed"),
+    ("client_min_messages", "warning"),
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+];
+
+/// Where connections go.
+#[derive(Clone, Debug)]
+pub(crate) struct Server(PgConnectOptions);
+
+impl Server {
+    pub(crate) fn from_url(url: &str) -> Result<Self, StoreError> {
+        PgConnectOptions::from_str(url).map(Self).map_err(store_error)
+    }
+
+    /// A connection of its own, outside the pool.
+    pub(crate) async fn connect(&self, role: Role) -> Result<PgConnection, StoreError> {
+        let options = self.options(role);
+        timeout(limits::CONNECT, options.connect())
+            .await
+            .map_err(|_| too_late("connecting to the database"))?
+            .map_err(store_error)
+    }
+
+    /// The bounded pool of readers; connects when first used.
+    pub(crate) fn pool(&self, connections: u32) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(connections.clamp(1, limits::MAX_CONNECTIONS))
+            .acquire_timeout(limits::CONNECT)
+            .connect_lazy_with(self.options(Role::Reader))
+    }
+
+    fn options(&self, role: Role) -> PgConnectOptions {
+        let settings = SETTINGS.iter().chain(role.timeouts()).copied();
+        self.0.clone().application_name(role.name()).options(settings)
+    }
+}
+
+/// Says goodbye, without insisting.
+pub(crate) async fn close(connection: PgConnection) {
+    let _ = timeout(limits::CONNECT, connection.close()).await;
+}
