@@ -1,0 +1,252 @@
+//! What the sequencer answers: places, refusals, its role, and why it stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize};
+use store::{CommittedHead, GuardKey, HeadSignature, SignatureKind, StoreError};
+
+use crate::TimeWindow;
+
+/// A committed head with the signatures made over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedHead {
+    /// The head.
+    pub head: CommittedHead,
+    /// One of each kind that the log's signer makes; more when read from a database that has them.
+    pub signatures: Vec<HeadSignature>,
+}
+
+impl PublishedHead {
+    /// The first signature of a kind.
+    pub fn signature(&self, kind: SignatureKind) -> Option<&HeadSignature> {
+        self.signatures.iter().find(|signature| signature.kind == kind)
+    }
+}
+
+/// Where a statement stands in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Its leaf.
+    pub index: LeafIndex,
+    /// Whether it was in the log, or in the queue, before this submission.
+    pub already_there: bool,
+    /// A signed head that covers the leaf. `None` only if no head has been signed yet by or for
+    /// this process: read the newest signed one.
+    pub head: Option<Arc<PublishedHead>>,
+    /// The inclusion path under `head`; `None` when it must be made from the tiles.
+    pub path: Option<Vec<Hash>>,
+}
+
+/// Why a submission got no place now.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Too much waits already. Nothing was kept.
+    #[error("the queue is full")]
+    QueueFull {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// Decided under a policy that is no longer in force: decide again.
+    #[error("the policy in force is now entry {policy}")]
+    PolicyMoved {
+        /// The policy in force.
+        policy: LeafIndex,
+    },
+    /// The log is empty: its first entry must be a registration policy.
+    #[error("the log has no registration policy yet")]
+    NoPolicy,
+    /// The decision relied on a statement's absence, and it is in the log: decide again.
+    #[error("entry {index} ({digest}) is in the log, and the decision relied on its absence")]
+    RelyOnAbsent {
+        /// What was relied on to be absent.
+        digest: EntryDigest,
+        /// Where it is.
+        index: LeafIndex,
+    },
+    /// A claim that must be unique is taken by an earlier entry. Final.
+    #[error("entry {index} makes a claim that only one entry may make")]
+    GuardTaken {
+        /// The claim.
+        key: GuardKey,
+        /// Who made it first.
+        index: LeafIndex,
+    },
+    /// Another encoding of the same signature is registered. Final.
+    #[error("the twin of this statement, {digest}, is entry {index}")]
+    Twin {
+        /// Where the registered one stands.
+        index: LeafIndex,
+        /// Its digest.
+        digest: EntryDigest,
+    },
+    /// The decision does not hold at the time of the batch: decide again.
+    #[error("the batch is of {at}, outside of the times for which the decision holds")]
+    OutsideWindow {
+        /// The batch's time, Unix seconds.
+        at: u64,
+        /// When the decision holds.
+        window: TimeWindow,
+    },
+    /// The bytes do not hash to the digest they came with. Nothing was stored.
+    #[error("the statement does not hash to its digest {digest}")]
+    DigestMismatch {
+        /// The digest claimed.
+        digest: EntryDigest,
+    },
+    /// Sequencing stopped; reads go on.
+    #[error("sequencing stopped: {0}")]
+    Halted(Halt),
+    /// The process is about to end.
+    #[error("the log is stopping")]
+    Stopping,
+    /// Not an error: the statement is durable in the inbox and will be placed or refused (202).
+    #[error("accepted; not yet placed")]
+    Accepted,
+    /// The database did not do its part. Whether the statement was stored is not known to the
+    /// caller, and handing it in again is always safe.
+    #[error(transparent)]
+    Store(Arc<StoreError>),
+}
+
+impl From<StoreError> for SubmitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// Why this process does not sequence any more until it is restarted. It signs nothing; reads go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// The database went back: an old copy was restored, or a fail-over lost commits.
+    #[error("the database is at {}, this log has signed {}", grouped(*database), grouped(*signed))]
+    DatabaseBehind {
+        /// The committed size.
+        database: TreeSize,
+        /// The pinned size.
+        signed: TreeSize,
+    },
+    /// The database has another history than the one signed.
+    #[error(
+        "at size {} this log has signed root {signed}, the database has {}",
+        grouped(*size),
+        database.map_or_else(|| "no head of that size".to_owned(), |root| format!("root {root}"))
+    )]
+    DatabaseDisagrees {
+        /// The pinned size.
+        size: TreeSize,
+        /// The pinned root.
+        signed: RootHash,
+        /// The committed root of that size, if there is one.
+        database: Option<RootHash>,
+    },
+    /// Heads of this log were signed elsewhere, and nothing here says up to where.
+    #[error(
+        "the database has heads signed up to size {}, and there is no pin at {path}: \
+         bring the pin from where they were signed, or adopt a size and root that you know to be the newest",
+        grouped(*size)
+    )]
+    NoPin {
+        /// The newest signed size that the database knows.
+        size: TreeSize,
+        /// Where the pin should be.
+        path: String,
+    },
+    /// The pin belongs to another log.
+    #[error("the pin at {path} is of the log {pinned}, not {origin}")]
+    OtherLog {
+        /// Where the pin is.
+        path: String,
+        /// The log that it names.
+        pinned: String,
+        /// The log that this process serves.
+        origin: String,
+    },
+    /// The pin cannot be read or written.
+    #[error("the pin cannot be kept: {0}")]
+    Pin(String),
+    /// The wall clock jumped.
+    #[error(
+        "the clock says {found} where {expected} was expected ({} s off): set it right and restart",
+        found.abs_diff(*expected)
+    )]
+    ClockStepped {
+        /// The last reading plus the time that passed, Unix seconds.
+        expected: u64,
+        /// What the clock says.
+        found: u64,
+    },
+    /// The wall clock is behind what the log has already committed to.
+    #[error(
+        "the clock says {now}, {} s before the newest entry's time {last}: set it right and restart",
+        last.saturating_sub(*now)
+    )]
+    ClockBehind {
+        /// What the clock says, Unix seconds.
+        now: u64,
+        /// The last committed time.
+        last: u64,
+    },
+    /// The signer failed again and again.
+    #[error("the head of size {} is committed but cannot be signed: {why}", grouped(*size))]
+    Signer {
+        /// The head's size.
+        size: TreeSize,
+        /// What the signer said.
+        why: String,
+    },
+    /// What the database holds, or what it answered, contradicts itself.
+    #[error("the database contradicts itself: {0}")]
+    Damaged(String),
+    /// The database must not be used as it is.
+    #[error("{0}")]
+    Refused(String),
+    /// The sequencer itself failed.
+    #[error("the sequencer failed; its log says where")]
+    Panicked,
+    /// The head computed is not an extension of the last one: memory is not to be trusted.
+    #[error("the next head would not extend the last one: {0}")]
+    Inconsistent(String),
+}
+
+/// Digits in groups of three, as people read them.
+fn grouped(size: TreeSize) -> String {
+    let digits = size.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// What this process does for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Hands submissions over through the inbox and waits for the lease.
+    Following,
+    /// Sequences.
+    Leading {
+        /// Its fencing token.
+        epoch: u64,
+    },
+    /// Neither: something is wrong that a person must look at.
+    Halted(Halt),
+    /// The process is ending.
+    Stopped,
+}
+
+/// What the sequencer shows of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What this process does.
+    pub role: Role,
+    /// The newest signed head known here.
+    pub published: Option<Arc<PublishedHead>>,
+    /// The policy in force, as far as this process knows. Zero while the log is empty.
+    pub policy: LeafIndex,
+    /// How many leaves are committed, as far as this process knows.
+    pub size: TreeSize,
+}

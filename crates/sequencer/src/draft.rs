@@ -1,0 +1,236 @@
+//! A batch on its way to the database: which of the submissions taken may be in it, and the tree
+//! after it.
+//!
+//! Not here: when a batch is made, and what follows it (`machine`).
+
+use std::collections::HashSet;
+
+use merkle::tile::OpenTiles;
+use merkle::{CompactRange, EntryDigest, Growth, Hash, LeafHash, LeafIndex, verify};
+use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
+
+use crate::pool::Item;
+use crate::{Halt, Submission, SubmitError};
+
+/// What must be known about the submissions before they may be appended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LookUp {
+    pub(crate) digests: Vec<EntryDigest>,
+    pub(crate) guards: Vec<GuardKey>,
+}
+
+/// The answer, in the order of the questions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) found: Vec<Option<Found>>,
+    pub(crate) guards: Vec<Option<LeafIndex>>,
+}
+
+/// What the look-up says about one submission.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It may be appended.
+    New,
+    /// It is in the log.
+    There(LeafIndex),
+    /// It must not be appended.
+    Refused(SubmitError),
+}
+
+impl LookUp {
+    /// One digest for each submission; its twin's as well when `thorough`; then what it relied on.
+    pub(crate) fn about<R>(items: &[Item<R>], thorough: bool) -> Self {
+        let mut ask = Self::default();
+        for item in items {
+            let Submission { entry, relied_absent, .. } = &*item.submission;
+            ask.digests.push(entry.digest);
+            ask.digests.extend(entry.twin.filter(|_| thorough));
+            ask.digests.extend(relied_absent);
+            ask.guards.extend_from_slice(&entry.guards);
+        }
+        ask
+    }
+}
+
+impl Known {
+    /// One verdict for each item, in order; `None` if the answer has not the form of the question.
+    pub(crate) fn judge<R>(&self, items: &[Item<R>], thorough: bool) -> Option<Vec<Verdict>> {
+        let mut rest = (&self.found[..], &self.guards[..]);
+        let verdicts = items.iter().map(|item| judge_one(&item.submission, thorough, &mut rest));
+        let verdicts = verdicts.collect::<Option<Vec<_>>>()?;
+        (rest.0.is_empty() && rest.1.is_empty()).then_some(verdicts)
+    }
+}
+
+fn judge_one(
+    submission: &Submission,
+    thorough: bool,
+    rest: &mut (&[Option<Found>], &[Option<LeafIndex>]),
+) -> Option<Verdict> {
+    let Submission { entry, relied_absent, .. } = submission;
+    let own = split(&mut rest.0, 1)?[0];
+    let twins = split(&mut rest.0, usize::from(thorough && entry.twin.is_some()))?;
+    let relied = split(&mut rest.0, relied_absent.len())?;
+    let guards = split(&mut rest.1, entry.guards.len())?;
+    Some(match own {
+        Some(Found { index, digest }) if digest == entry.digest => Verdict::There(index),
+        Some(Found { index, digest }) => Verdict::Refused(SubmitError::Twin { index, digest }),
+        None => twin_there(twins)
+            .or_else(|| guard_taken(&entry.guards, guards))
+            .or_else(|| relied_on_there(relied_absent, relied))
+            .map_or(Verdict::New, Verdict::Refused),
+    })
+}
+
+fn twin_there(twins: &[Option<Found>]) -> Option<SubmitError> {
+    let found = twins.iter().copied().flatten().next()?;
+    Some(SubmitError::Twin { index: found.index, digest: found.digest })
+}
+
+fn guard_taken(keys: &[GuardKey], known: &[Option<LeafIndex>]) -> Option<SubmitError> {
+    let (key, index) = keys.iter().zip(known).find_map(|(key, index)| Some((key.clone(), (*index)?)))?;
+    Some(SubmitError::GuardTaken { key, index })
+}
+
+fn relied_on_there(asked: &[EntryDigest], known: &[Option<Found>]) -> Option<SubmitError> {
+    let hits = asked.iter().zip(known).filter_map(|(asked, found)| found.filter(|it| it.digest == *asked));
+    hits.map(|Found { index, digest }| SubmitError::RelyOnAbsent { digest, index }).next()
+}
+
+fn split<'a, T>(rest: &mut &'a [T], count: usize) -> Option<&'a [T]> {
+    let (taken, left) = rest.split_at_checked(count)?;
+    *rest = left;
+    Some(taken)
+}
+
+/// What the members of one batch claim, so that no two of them contradict each other.
+#[derive(Default)]
+pub(crate) struct Claims {
+    /// As the database keeps digests: by 128 bits. Twins included.
+    keys: HashSet<[u8; 16]>,
+    digests: HashSet<EntryDigest>,
+    guards: HashSet<GuardKey>,
+}
+
+impl Claims {
+    /// Takes up the claims of one more member, unless they contradict those of an earlier one: it
+    /// then has to wait until that is in the log, or not.
+    pub(crate) fn add(&mut self, submission: &Submission) -> bool {
+        let Submission { entry, relied_absent, .. } = submission;
+        let keys = || std::iter::once(&entry.digest).chain(&entry.twin).map(seen_key);
+        let clash = keys().any(|key| self.keys.contains(&key))
+            || entry.guards.iter().any(|key| self.guards.contains(key))
+            || relied_absent.iter().any(|digest| self.digests.contains(digest));
+        if !clash {
+            self.keys.extend(keys());
+            self.digests.insert(entry.digest);
+            self.guards.extend(entry.guards.iter().cloned());
+        }
+        !clash
+    }
+}
+
+fn seen_key(digest: &EntryDigest) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.as_bytes()[..16]);
+    key
+}
+
+/// A batch ready to be committed, with the tree as it will be.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) batch: Batch,
+    pub(crate) growth: Growth,
+    pub(crate) tiles: OpenTiles,
+}
+
+/// Appends the items to the tree in memory. Their bytes have been hashed again just before.
+pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>]) -> Result<Built, Halt> {
+    let leaves: Vec<LeafHash> = items.iter().map(|item| item.digest().leaf_hash()).collect();
+    let growth = head.edge.grow(&leaves);
+    if let Some(first) = leaves.first() {
+        check_extends(&head.edge, &growth, *first).map_err(|why| Halt::Inconsistent(why.to_string()))?;
+    }
+    let (tiles, touched) = tiles.grow(&growth).map_err(|error| Halt::Inconsistent(error.to_string()))?;
+    let to = next_head(head, &growth, at, items);
+    let batch = Batch {
+        from: head.clone(),
+        to,
+        entries: items.iter().map(|item| item.submission.entry.clone()).collect(),
+        tiles: touched.into_iter().map(tile_write).collect(),
+        settled: numbered(head, items).filter(|(_, item)| item.in_inbox).map(settled).collect(),
+    };
+    Ok(Built { batch, growth, tiles })
+}
+
+fn next_head<R>(head: &Head, growth: &Growth, at: u64, items: &[Item<R>]) -> Head {
+    let policy = numbered(head, items).filter(|(_, item)| item.submission.is_policy).last();
+    Head {
+        epoch: head.epoch,
+        batch: head.batch + 1,
+        edge: growth.range().clone(),
+        at,
+        policy: policy.map_or(head.policy, |(index, _)| index),
+    }
+}
+
+fn numbered<'a, R>(head: &Head, items: &'a [Item<R>]) -> impl Iterator<Item = (LeafIndex, &'a Item<R>)> {
+    (head.size().get()..).map(LeafIndex::new).zip(items)
+}
+
+fn settled<R>((index, item): (LeafIndex, &Item<R>)) -> (EntryDigest, LeafIndex) {
+    (item.digest(), index)
+}
+
+fn tile_write(tile: merkle::tile::Tile) -> TileWrite {
+    let address = TileAddress { level: tile.id.level(), number: tile.id.number() };
+    TileWrite { address, data: tile.data.into() }
+}
+
+/// Why the new tree does not contain the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotAnExtension {
+    #[error("the new edge and the new root differ")]
+    Edge,
+    #[error("the first new leaf is not in the new tree")]
+    FirstLeaf,
+    #[error("the old tree is not the left part of the new one")]
+    OldTree,
+}
+
+/// Checks the new root against the old edge, by another way than the one that made it.
+///
+/// The left siblings on the path of the first new leaf are the perfect subtrees of the old tree:
+/// if they are those of the old edge and the path leads to the new root, the new tree contains the
+/// old one unchanged. No tree is read for this, and the cost does not depend on the batch.
+pub(crate) fn check_extends(
+    old: &CompactRange,
+    growth: &Growth,
+    first: LeafHash,
+) -> Result<(), NotAnExtension> {
+    let (size, root) = (growth.size(), growth.root());
+    if growth.range().root() != root {
+        return Err(NotAnExtension::Edge);
+    }
+    let index = old.size().next_leaf();
+    let path = growth.path(index).ok_or(NotAnExtension::FirstLeaf)?;
+    verify::inclusion(first, index, size, &path, root).map_err(|_| NotAnExtension::FirstLeaf)?;
+    match left_siblings(index.get(), size.get(), &path).eq(old.hashes().iter().rev()) {
+        true => Ok(()),
+        false => Err(NotAnExtension::OldTree),
+    }
+}
+
+/// The elements of an inclusion path that stand on the left, lowest first. The path has been
+/// verified, so it has the right length.
+fn left_siblings(index: u64, size: u64, path: &[Hash]) -> impl Iterator<Item = &Hash> {
+    let mut rest = path.iter();
+    (0..u64::BITS).filter_map(move |level| {
+        let (node, last) = (index.checked_shr(level)?, (size - 1).checked_shr(level)?);
+        if node ^ 1 > last {
+            return None; // no sibling: the node moves up as it is
+        }
+        let sibling = rest.next()?;
+        (node & 1 == 1).then_some(sibling)
+    })
+}

@@ -1,0 +1,240 @@
+//! The task: follows until it has the lease, leads until it loses it, and so on.
+//!
+//! The lease says who tries; the epoch in the database says who is right; the pin says whether the
+//! database is. Losing any of the three ends leading before the next signature.
+
+use std::sync::Arc;
+
+use store::{HeadSignature, Lease, StoreError};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
+
+use crate::budget::Budget;
+use crate::follow::{Followed, Follower};
+use crate::handle::{Command, Handle};
+use crate::inbox::Drain;
+use crate::lead::{Ended, lead};
+use crate::machine::Leave;
+use crate::recover::{Obstacle, recover};
+use crate::{Halt, Parts, Role, Status, keeper};
+
+/// Why the sequencer could not start at all.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The task ended before it had a role.
+    #[error("the sequencer failed at start")]
+    Failed,
+}
+
+/// What the task and its parts share.
+pub(crate) struct Context {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) budget: Budget,
+    pub(crate) stop: Arc<watch::Sender<bool>>,
+    status: Arc<watch::Sender<Status>>,
+    signatures: mpsc::UnboundedSender<HeadSignature>,
+}
+
+impl Context {
+    /// Changes what is shown, and tells the observer of a new role.
+    pub(crate) fn show(&self, change: impl FnOnce(&mut Status)) {
+        let mut role = None;
+        self.status.send_modify(|status| {
+            let before = status.role.clone();
+            change(status);
+            role = (before != status.role).then(|| status.role.clone());
+        });
+        if let Some(role) = role {
+            tracing::info!(?role, "the role of this process changed");
+            self.parts.observer.role_changed(&role);
+        }
+    }
+
+    pub(crate) fn status(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
+    }
+
+    pub(crate) fn keep(&self, signatures: Vec<HeadSignature>) {
+        for signature in signatures {
+            if self.signatures.send(signature).is_err() {
+                tracing::error!("the task that keeps signatures is gone");
+            }
+        }
+    }
+}
+
+/// Opens the log and starts to follow or to lead. Answers once the first role is settled and, when
+/// leading, the newest head is published.
+///
+/// A database that must not be sequenced is not an error here: the role is then
+/// [`Role::Halted`], and reads can be served.
+pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
+    parts.store.check_durability().await?;
+    let head = parts.store.open(&parts.origin).await?;
+    let parts = Arc::new(parts);
+    let budget = Budget::new(parts.limits.queue_entries, parts.limits.queue_bytes);
+    let status = Status { role: Role::Following, published: None, policy: head.policy, size: head.size() };
+    let (status, shown) = watch::channel(status);
+    let (status, stop) = (Arc::new(status), Arc::new(watch::channel(false).0));
+    let (commands, received) = mpsc::unbounded_channel();
+    let (signatures, to_keep) = mpsc::unbounded_channel();
+    let kept =
+        keeper::keep(Arc::clone(&parts.store), Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
+    let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
+    let context = Context {
+        parts,
+        budget: budget.clone(),
+        stop: Arc::clone(&stop),
+        status: Arc::clone(&status),
+        signatures,
+    };
+    let (ready, is_ready) = oneshot::channel();
+    let driver = Driver {
+        context,
+        commands: received,
+        sender: commands.downgrade(),
+        keeper: tokio::spawn(kept),
+        ready: Some(ready),
+    };
+    let task = tokio::spawn(driver.run());
+    let handle = Handle { commands, budget, status: shown, stop, store, limits, task: task.abort_handle() };
+    tokio::spawn(supervise(task, status));
+    is_ready.await.map_err(|_| StartError::Failed)?;
+    Ok(handle)
+}
+
+/// A sequencer that panicked is shown as such: a process that cannot know its state must end.
+async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
+    if let Err(error) = task.await {
+        tracing::error!(%error, "the sequencer ended");
+        status.send_modify(|status| status.role = Role::Halted(Halt::Panicked));
+    }
+}
+
+struct Driver {
+    context: Context,
+    commands: mpsc::UnboundedReceiver<Command>,
+    sender: mpsc::WeakUnboundedSender<Command>,
+    keeper: JoinHandle<()>,
+    ready: Option<oneshot::Sender<()>>,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        loop {
+            match self.follow().await {
+                Followed::Stopped => break,
+                Followed::Lease(lease) => match self.lead(lease).await {
+                    Ended::Stopped => break,
+                    Ended::Left(Leave::StepDown(why)) => {
+                        tracing::warn!(why, "this process follows again");
+                    }
+                    Ended::Left(Leave::Halt(halt)) => {
+                        self.halted(halt).await;
+                        break;
+                    }
+                },
+            }
+        }
+        self.end().await;
+    }
+
+    /// Until this process has the lease.
+    async fn follow(&mut self) -> Followed {
+        let mut follower = Follower::new(&self.context);
+        follower.run(&mut self.commands, &mut self.ready).await
+    }
+
+    /// With the lease: takes over, and leads.
+    async fn lead(&mut self, mut lease: Box<dyn Lease>) -> Ended {
+        let recovered = match recover(&self.context.parts).await {
+            Ok(recovered) => recovered,
+            Err(Obstacle::Halt(halt)) => return Ended::Left(Leave::Halt(halt)),
+            Err(Obstacle::Later(error)) => {
+                tracing::warn!(%error, "taking over failed");
+                tokio::time::sleep(self.context.parts.limits.lease_poll).await;
+                return Ended::Left(Leave::StepDown("the database is not available"));
+            }
+        };
+        let drain = Drain::new(
+            Arc::clone(&self.context.parts),
+            self.context.budget.clone(),
+            self.context.status(),
+            self.sender.clone(),
+        );
+        let mut task = AbortOnDrop(None);
+        let ready = self.ready.take();
+        let started = || {
+            task.0 = Some(tokio::spawn(drain.run()).abort_handle());
+            settle(ready);
+        };
+        lead(&self.context, &mut self.commands, &mut *lease, recovered, started).await
+    }
+
+    /// Signs nothing, places nothing, until the process ends.
+    async fn halted(&mut self, halt: Halt) {
+        tracing::error!(reason = %halt, "sequencing stopped");
+        self.context.show(|status| status.role = Role::Halted(halt.clone()));
+        settle(self.ready.take());
+        let mut stop = self.context.stop.subscribe();
+        loop {
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => refuse(command, &halt),
+                    None => return,
+                },
+                () = stopped(&mut stop) => return,
+            }
+        }
+    }
+
+    /// Keeps what is signed, then shows that all is done.
+    async fn end(self) {
+        let Self { context, keeper, commands, .. } = self;
+        drop(commands);
+        let Context { signatures, status, parts, .. } = context;
+        drop(signatures);
+        if timeout(parts.limits.stop_patience, keeper).await.is_err() {
+            tracing::warn!("not all signatures were kept; the newest head is signed again at the next start");
+        }
+        status.send_modify(|status| status.role = Role::Stopped);
+        parts.observer.role_changed(&Role::Stopped);
+    }
+}
+
+pub(crate) fn settle(ready: Option<oneshot::Sender<()>>) {
+    if let Some(ready) = ready {
+        let _ = ready.send(());
+    }
+}
+
+/// Waits for the order to stop.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // The sender is in the context, so waiting cannot fail while anybody is here to wait.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn refuse(command: Command, halt: &Halt) {
+    use crate::SubmitError;
+    use crate::handle::Answer;
+    let answer = Answer::Done(Err(SubmitError::Halted(halt.clone())));
+    match command {
+        Command::Submit(request) => request.reply.send(answer),
+        Command::Follow(follow) => drop(follow.reply.send(answer)),
+    }
+}
+
+/// Ends a task that must not outlive its starter.
+struct AbortOnDrop(Option<AbortHandle>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Following: another process sequences. This one asks for the lease now and then, shows the
+//! newest signed head, and tells waiters when what they put into the inbox has its place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+use store::{CommittedHead, Found, Lease, Progress, SignatureKind, StoreError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::driver::{Context, settle, stopped};
+use crate::handle::{Answer, Command, Follow};
+use crate::recover::signatures_of;
+use crate::{Placement, PublishedHead, Role, SubmitError};
+
+/// Failures are asked for one by one, so only of so many at once.
+const FAILURES_AT_ONCE: usize = 16;
+
+/// How following ended.
+pub(crate) enum Followed {
+    /// With the lease.
+    Lease(Box<dyn Lease>),
+    /// By the operator.
+    Stopped,
+}
+
+pub(crate) struct Follower<'a> {
+    context: &'a Context,
+    waiting: HashMap<EntryDigest, Vec<oneshot::Sender<Answer>>>,
+}
+
+impl<'a> Follower<'a> {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self { context, waiting: HashMap::new() }
+    }
+
+    /// Until there is a lease, or the process stops.
+    pub(crate) async fn run(
+        &mut self,
+        commands: &mut mpsc::UnboundedReceiver<Command>,
+        ready: &mut Option<oneshot::Sender<()>>,
+    ) -> Followed {
+        let limits = &self.context.parts.limits;
+        let mut stop = self.context.stop.subscribe();
+        let (mut ask, mut look) = (interval(limits.lease_poll), interval(limits.follow_poll));
+        ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.context.show(|status| status.role = Role::Following);
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return Followed::Stopped,
+                _ = ask.tick() => {
+                    if let Some(lease) = self.lease().await {
+                        return Followed::Lease(lease);
+                    }
+                    settle(ready.take());
+                }
+                command = commands.recv() => match command {
+                    Some(command) => self.take(command),
+                    None => return Followed::Stopped,
+                },
+                _ = look.tick(), if !self.waiting.is_empty() => self.look().await,
+            }
+        }
+    }
+
+    /// Asks for the lease; without it, shows what the leader has done.
+    async fn lease(&self) -> Option<Box<dyn Lease>> {
+        let parts = &self.context.parts;
+        match parts.store.lease(&parts.holder).await {
+            Ok(Some(lease)) => return Some(lease),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the lease cannot be asked for"),
+        }
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(%error, "the newest signed head cannot be read");
+        }
+        None
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Submit(request) => request.reply.send(Answer::HandBack),
+            Command::Follow(Follow { digest, reply }) => self.waiting.entry(digest).or_default().push(reply),
+        }
+    }
+
+    /// Answers those whose statement is in the log under a signed head, or is refused.
+    async fn look(&mut self) {
+        self.waiting.retain(|_, replies| {
+            replies.retain(|reply| !reply.is_closed());
+            !replies.is_empty()
+        });
+        if let Err(error) = self.look_in_store().await {
+            tracing::warn!(%error, "the inbox cannot be followed");
+        }
+    }
+
+    async fn look_in_store(&mut self) -> Result<(), StoreError> {
+        let asked: Vec<EntryDigest> = self.waiting.keys().copied().collect();
+        let found = self.context.parts.store.find(&asked).await?;
+        let (mut newest, mut missing) = (None, Vec::new());
+        for (digest, found) in asked.into_iter().zip(found) {
+            match found {
+                Some(found) => newest = newest.max(Some(found.index)),
+                None => missing.push(digest),
+            }
+            if let Some(found) = found {
+                self.answer_found(digest, found);
+            }
+        }
+        if newest.is_some_and(|newest| !self.is_signed(newest)) {
+            self.refresh().await?;
+        }
+        self.look_for_failures(&missing).await
+    }
+
+    /// Only with a signed head over it: the answer is a receipt.
+    fn answer_found(&mut self, digest: EntryDigest, found: Found) {
+        let outcome = if found.digest != digest {
+            Err(SubmitError::Twin { index: found.index, digest: found.digest })
+        } else if self.is_signed(found.index) {
+            let head = self.context.status().borrow().published.clone();
+            Ok(Placement { index: found.index, already_there: false, head, path: None })
+        } else {
+            return; // asked again at the next look
+        };
+        self.answer(&digest, &Answer::Done(outcome));
+    }
+
+    async fn look_for_failures(&mut self, missing: &[EntryDigest]) -> Result<(), StoreError> {
+        for digest in missing.iter().take(FAILURES_AT_ONCE) {
+            // What failed, and why, is kept in the inbox: the answer is "accepted", and asking for
+            // the entry tells the rest.
+            if let Some(Progress::Failed(_)) = self.context.parts.store.progress(digest).await? {
+                self.answer(digest, &Answer::HandBack);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, digest: &EntryDigest, answer: &Answer) {
+        for reply in self.waiting.remove(digest).into_iter().flatten() {
+            let _ = reply.send(answer.clone());
+        }
+    }
+
+    fn is_signed(&self, leaf: LeafIndex) -> bool {
+        let status = self.context.status();
+        let status = status.borrow();
+        status.published.as_ref().is_some_and(|published| published.head.size.holds(leaf))
+    }
+
+    /// Shows the newest signed head and the policy in force.
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let store = &self.context.parts.store;
+        let head = store.head().await?;
+        let newest = self.newest_signed().await?;
+        self.context.show(|status| {
+            status.policy = head.policy;
+            status.size = head.size();
+            let known = status.published.as_ref().map_or(TreeSize::EMPTY, |known| known.head.size);
+            if let Some(newest) = newest.filter(|newest| newest.head.size > known) {
+                status.published = Some(Arc::new(newest));
+            }
+        });
+        Ok(())
+    }
+
+    async fn newest_signed(&self) -> Result<Option<PublishedHead>, StoreError> {
+        let parts = &self.context.parts;
+        let kind = parts.signer.makes().first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
+        let Some(signed) = parts.store.newest_signed(kind).await? else {
+            return Ok(None);
+        };
+        let head: CommittedHead = signed.head;
+        Ok(Some(PublishedHead { head, signatures: signatures_of(&*parts.store, head.size).await? }))
+    }
+}

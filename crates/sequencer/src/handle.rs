@@ -1,0 +1,157 @@
+//! The door for submissions, in front of whichever role this process has.
+
+use std::sync::Arc;
+
+use merkle::EntryDigest;
+use store::{InboxItem, LogStore};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::budget::{Budget, Place};
+use crate::crash::Point;
+use crate::{Limits, Placement, PublishedHead, Role, Status, Submission, SubmitError};
+
+/// What reaches the task.
+pub(crate) enum Command {
+    /// Place this.
+    Submit(Request),
+    /// Say when this, which is durable in the inbox, is placed.
+    Follow(Follow),
+}
+
+/// A submission with the way back.
+pub(crate) struct Request {
+    pub(crate) submission: Arc<Submission>,
+    pub(crate) reply: Reply,
+    pub(crate) place: Place,
+}
+
+/// Somebody who waits for an inbox item.
+pub(crate) struct Follow {
+    pub(crate) digest: EntryDigest,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+/// The way back to who submitted.
+pub(crate) enum Reply {
+    /// A caller of [`Handle::submit`].
+    Caller(oneshot::Sender<Answer>),
+    /// The task that drains the inbox.
+    Inbox(EntryDigest, mpsc::UnboundedSender<(EntryDigest, Answer)>),
+}
+
+impl Reply {
+    /// Sends it; whoever has left needs no answer.
+    pub(crate) fn send(self, answer: Answer) {
+        match self {
+            Self::Caller(reply) => drop(reply.send(answer)),
+            Self::Inbox(digest, replies) => drop(replies.send((digest, answer))),
+        }
+    }
+}
+
+/// What comes back.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// The outcome.
+    Done(Result<Placement, SubmitError>),
+    /// This process no longer sequences: take the other way.
+    HandBack,
+}
+
+/// Submits to the log, and shows how it stands. Clones speak to the same sequencer.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) budget: Budget,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) stop: Arc<watch::Sender<bool>>,
+    pub(crate) store: Arc<dyn LogStore>,
+    pub(crate) limits: Limits,
+    pub(crate) task: AbortHandle,
+}
+
+impl Handle {
+    /// Asks for a place, and waits for it within the limits.
+    ///
+    /// `Ok` only for a statement that is committed; with a head, only if that is signed. Dropping
+    /// the future takes nothing back.
+    pub async fn submit(&self, submission: Submission) -> Result<Placement, SubmitError> {
+        if *self.stop.borrow() {
+            return Err(SubmitError::Stopping);
+        }
+        let role = self.status.borrow().role.clone();
+        match role {
+            Role::Leading { .. } => self.submit_here(Arc::new(submission)).await,
+            Role::Following => self.submit_there(&submission).await,
+            Role::Halted(halt) => Err(SubmitError::Halted(halt)),
+            Role::Stopped => Err(SubmitError::Stopping),
+        }
+    }
+
+    /// Role, newest signed head and policy, now and whenever they change.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// The newest signed head known here.
+    pub fn published(&self) -> Option<Arc<PublishedHead>> {
+        self.status.borrow().published.clone()
+    }
+
+    /// How much waits: submissions, and their bytes.
+    pub fn queue(&self) -> (usize, usize) {
+        self.budget.used()
+    }
+
+    /// Takes no more submissions, finishes, signs and answers what is in flight and in the queue,
+    /// gives the lease back, and returns when all that is done.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        let mut status = self.status.clone();
+        // An error means that the task is gone: stopped as well.
+        let _ = status.wait_for(|status| status.role == Role::Stopped).await;
+    }
+
+    /// Ends the sequencer where it stands, as a crash would. For tests.
+    pub fn kill(&self) {
+        self.task.abort();
+    }
+
+    async fn submit_here(&self, submission: Arc<Submission>) -> Result<Placement, SubmitError> {
+        let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
+        let place = self.budget.take(submission.weight()).ok_or(full)?;
+        let (reply, answer) = oneshot::channel();
+        let request = Request { submission: Arc::clone(&submission), reply: Reply::Caller(reply), place };
+        self.commands.send(Command::Submit(request)).map_err(|_| SubmitError::Stopping)?;
+        match timeout(self.limits.wait_leading, answer).await {
+            Ok(Ok(Answer::Done(outcome))) => outcome,
+            Ok(Ok(Answer::HandBack)) => self.submit_there(&submission).await,
+            Ok(Err(_)) => Err(SubmitError::Stopping),
+            Err(_late) => self.keep(&submission).await.and(Err(SubmitError::Accepted)),
+        }
+    }
+
+    async fn submit_there(&self, submission: &Submission) -> Result<Placement, SubmitError> {
+        let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
+        let _place = self.budget.take(submission.weight()).ok_or(full)?;
+        self.keep(submission).await?;
+        let (reply, answer) = oneshot::channel();
+        let follow = Follow { digest: submission.entry.digest, reply };
+        if self.commands.send(Command::Follow(follow)).is_err() {
+            return Err(SubmitError::Accepted);
+        }
+        match timeout(self.limits.wait_following, answer).await {
+            Ok(Ok(Answer::Done(outcome))) => outcome,
+            _ => Err(SubmitError::Accepted),
+        }
+    }
+
+    /// Makes it durable. Only after this may a 202 be given.
+    async fn keep(&self, submission: &Submission) -> Result<(), SubmitError> {
+        Point::BeforeEnqueue.visit();
+        let item = InboxItem { digest: submission.entry.digest, submission: submission.encode() };
+        Ok(self.store.enqueue(&item).await?)
+    }
+}

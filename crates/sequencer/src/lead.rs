@@ -1,0 +1,314 @@
+//! Leading: performs the machine's effects, one at a time, and feeds it what happens.
+//!
+//! While an effect is under way nothing is taken from the channel: what arrives meanwhile is the
+//! next batch. No lock is held anywhere in here.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::{Batch, CommitError, CommittedHead, Lease, StoreError};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use crate::budget::Place;
+use crate::clock::ClockJudge;
+use crate::crash::Point;
+use crate::draft::{Known, LookUp};
+use crate::driver::Context;
+use crate::handle::{Answer, Command, Reply, Request};
+use crate::machine::{Effect, Event, Leave, Machine, Recovered};
+use crate::pin::{self, PinError};
+use crate::{Limits, Parts, PublishedHead, Role};
+
+/// Commands taken from the channel at once.
+const AT_ONCE: usize = 4096;
+/// What arrives within this many lingers after a large batch belongs to the same rush.
+const RUSH: u32 = 4;
+
+/// How leading ended.
+pub(crate) enum Ended {
+    /// By the machine's word.
+    Left(Leave),
+    /// By the operator's: everything is finished.
+    Stopped,
+}
+
+/// The way back to a waiter, and its place in the queue.
+pub(crate) struct Waiter {
+    reply: Reply,
+    _place: Place,
+}
+
+type Task = Pin<Box<dyn Future<Output = Event<Waiter>> + Send>>;
+
+struct Leading<'a> {
+    context: &'a Context,
+    machine: Machine<Waiter>,
+    /// The effect under way, if any.
+    task: Option<Task>,
+    left: Option<Leave>,
+    newest: Newest,
+}
+
+/// What is remembered of the newest batch, for metrics and for lingering.
+struct Newest {
+    sealed: Instant,
+    sent: Instant,
+    entries: usize,
+    bytes: usize,
+    published: Option<Instant>,
+}
+
+/// Leads until the machine leaves or the process stops. `ready` is called once the recovered head
+/// is published.
+pub(crate) async fn lead(
+    context: &Context,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+    lease: &mut dyn Lease,
+    (recovered, clock): (Recovered, ClockJudge),
+    ready: impl FnOnce(),
+) -> Ended {
+    let parts = &context.parts;
+    context.show(|status| {
+        status.role = Role::Leading { epoch: recovered.head.epoch };
+        status.policy = recovered.head.policy;
+        status.size = recovered.head.size();
+    });
+    let (machine, effects) = Machine::start(parts.origin.clone(), parts.limits.clone(), clock, recovered);
+    let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
+    leading.perform(effects);
+    let mut ready = Some(ready);
+    let mut lost = pin!(lease.lost());
+    let mut held = true;
+    let mut stop = context.stop.subscribe();
+    loop {
+        if let Some(leave) = leading.left.take() {
+            return Ended::Left(leave);
+        }
+        if let Some(task) = &mut leading.task {
+            tokio::select! {
+                biased;
+                event = task => leading.finish(event),
+                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); }
+            }
+            continue;
+        }
+        if let Some(ready) = ready.take() {
+            ready();
+        }
+        let stopping = *stop.borrow_and_update();
+        leading.take_waiting(commands);
+        if leading.machine.has_work() {
+            tokio::select! {
+                biased;
+                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); continue; }
+                () = pause(leading.linger(stopping)) => {}
+            }
+            leading.take_waiting(commands);
+            leading.seal();
+        } else if stopping {
+            return Ended::Stopped;
+        } else {
+            tokio::select! {
+                biased;
+                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); }
+                command = commands.recv() => match command {
+                    Some(command) => leading.take(command),
+                    None => return Ended::Stopped,
+                },
+                _ = stop.changed() => {}
+            }
+        }
+    }
+}
+
+impl Leading<'_> {
+    /// Takes what is in the channel, without waiting.
+    fn take_waiting(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) {
+        for _ in 0..4 * AT_ONCE {
+            match commands.try_recv() {
+                Ok(command) => self.take(command),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Submit(Request { submission, reply, place }) => {
+                let in_inbox = matches!(reply, Reply::Inbox(..));
+                let waiter = Waiter { reply, _place: place };
+                self.handle(Event::Submitted { submission, waiter, in_inbox });
+            }
+            // It is durable in the inbox, which this process drains now.
+            Command::Follow(follow) => drop(follow.reply.send(Answer::HandBack)),
+        }
+    }
+
+    /// How long to wait for company: not at all unless the log is busy and the batch is not full.
+    fn linger(&self, stopping: bool) -> Duration {
+        let limits = &self.context.parts.limits;
+        let (waiting, _) = self.context.budget.used();
+        match !stopping && waiting < limits.batch_entries && self.newest.in_a_rush(limits) {
+            true => limits.linger,
+            false => Duration::ZERO,
+        }
+    }
+
+    fn seal(&mut self) {
+        let (entries, bytes) = self.context.budget.used();
+        self.context.parts.observer.queue(entries, bytes);
+        self.newest.sealed = Instant::now();
+        self.handle(Event::Seal(self.context.parts.clock.now()));
+    }
+
+    /// The effect under way has reported.
+    fn finish(&mut self, event: Event<Waiter>) {
+        self.task = None;
+        self.observe(&event);
+        self.handle(event);
+    }
+
+    fn observe(&self, event: &Event<Waiter>) {
+        let observer = &self.context.parts.observer;
+        match event {
+            Event::Committed(Ok(())) if self.newest.entries > 0 => {
+                let Newest { entries, bytes, sent, .. } = self.newest;
+                observer.batch_committed(entries, bytes, sent.elapsed());
+            }
+            Event::Committed(Err(CommitError::Unknown(why))) => {
+                tracing::warn!(why, "the outcome of a commit is unknown; settling it");
+                observer.commit_unknown();
+            }
+            Event::Committed(Err(error)) => tracing::warn!(%error, "a batch was not committed"),
+            Event::Signed(Ok(signatures)) => observer.signatures_made(signatures.len()),
+            Event::Signed(Err(error)) => tracing::error!(%error, "a head was not signed"),
+            Event::LookedUp(Err(error)) => tracing::warn!(%error, "a look-up failed"),
+            _ => {}
+        }
+    }
+
+    fn handle(&mut self, event: Event<Waiter>) {
+        let effects = self.machine.handle(event);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect<Waiter>>) {
+        for effect in effects {
+            match effect {
+                Effect::Answer(waiter, answer) => waiter.reply.send(answer),
+                Effect::Publish { head, policy } => self.publish(head, policy),
+                Effect::Keep(signatures) => self.context.keep(signatures),
+                Effect::Leave(leave) => {
+                    self.task = None;
+                    self.left = Some(leave);
+                }
+                Effect::LookUp(ask) => self.task = Some(Box::pin(look_up(self.parts(), ask))),
+                Effect::Commit { batch, after } => {
+                    self.newest.sent(&batch);
+                    self.task = Some(Box::pin(commit(self.parts(), batch, after)));
+                }
+                Effect::TakeOver => self.task = Some(Box::pin(take_over(self.parts()))),
+                Effect::Pin(pin) => self.task = Some(Box::pin(raise(self.parts(), pin))),
+                Effect::Sign { head, after } => self.task = Some(Box::pin(sign(self.parts(), head, after))),
+            }
+        }
+    }
+
+    fn publish(&mut self, head: Arc<PublishedHead>, policy: merkle::LeafIndex) {
+        let size = head.head.size;
+        let epoch = self.machine.head().epoch;
+        self.context.show(|status| {
+            status.role = Role::Leading { epoch };
+            status.published = Some(head);
+            status.policy = policy;
+            status.size = size;
+        });
+        self.newest.published = Some(Instant::now());
+        self.context.parts.observer.head_published(size, self.newest.sealed.elapsed());
+        Point::BeforeAnswer.visit();
+    }
+
+    fn parts(&self) -> Arc<Parts> {
+        Arc::clone(&self.context.parts)
+    }
+}
+
+impl Newest {
+    fn none() -> Self {
+        Self { sealed: Instant::now(), sent: Instant::now(), entries: 0, bytes: 0, published: None }
+    }
+
+    fn sent(&mut self, batch: &Batch) {
+        self.sent = Instant::now();
+        self.entries = batch.entries.len();
+        self.bytes = batch.entries.iter().map(|entry| entry.statement.len()).sum();
+    }
+
+    fn in_a_rush(&self, limits: &Limits) -> bool {
+        let recent = self.published.is_some_and(|then| then.elapsed() < limits.linger * RUSH);
+        recent && self.entries >= limits.busy_entries
+    }
+}
+
+async fn look_up(parts: Arc<Parts>, ask: LookUp) -> Event<Waiter> {
+    let found = parts.store.find(&ask.digests);
+    let guards = async {
+        match ask.guards.is_empty() {
+            true => Ok(Vec::new()),
+            false => parts.store.guards(&ask.guards).await,
+        }
+    };
+    let both = async { tokio::try_join!(found, guards) };
+    let answer = timeout(parts.limits.patience, both).await;
+    let answer = answer.unwrap_or_else(|_| Err(StoreError::Unavailable("a look-up took too long".into())));
+    Event::LookedUp(answer.map(|(found, guards)| Known { found, guards }))
+}
+
+async fn commit(parts: Arc<Parts>, batch: Arc<Batch>, after: Duration) -> Event<Waiter> {
+    pause(after).await;
+    Point::BeforeCommit.visit();
+    let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(CommitError::Unknown("no answer in time".into())));
+    Point::AfterCommit.visit();
+    Event::Committed(outcome)
+}
+
+/// Until it is answered: nothing can be signed before that.
+async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
+    let mut attempt = 1;
+    loop {
+        match timeout(parts.limits.patience, parts.store.take_over(&parts.holder)).await {
+            Ok(Ok(head)) => return Event::TakenOver(head),
+            Ok(Err(error)) => tracing::warn!(%error, "the unknown commit is not settled yet"),
+            Err(_) => tracing::warn!("the unknown commit is not settled yet: no answer in time"),
+        }
+        sleep(parts.limits.pause(attempt)).await;
+        attempt += 1;
+    }
+}
+
+async fn raise(parts: Arc<Parts>, pin: pin::Pin) -> Event<Waiter> {
+    let file = parts.pin.clone();
+    Point::BeforePin.visit();
+    let raised = tokio::task::spawn_blocking(move || file.raise(&pin)).await;
+    Event::Pinned(raised.unwrap_or_else(|error| {
+        Err(PinError::Io { path: parts.pin.path().to_owned(), error: std::io::Error::other(error) })
+    }))
+}
+
+async fn sign(parts: Arc<Parts>, head: CommittedHead, after: Duration) -> Event<Waiter> {
+    pause(after).await;
+    Point::BeforeSign.visit();
+    let signed = parts.signer.sign(&head);
+    Point::AfterSign.visit();
+    Event::Signed(signed)
+}
+
+async fn pause(after: Duration) {
+    if !after.is_zero() {
+        sleep(after).await;
+    }
+}

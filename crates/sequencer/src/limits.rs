@@ -1,0 +1,92 @@
+//! Every number that bounds the sequencer, in one place.
+
+use std::time::Duration;
+
+/// What bounds memory and waiting. `Limits::default()` is the design's.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Entries in one batch.
+    pub batch_entries: usize,
+    /// Bytes in one batch; one larger submission still gets a batch of its own.
+    pub batch_bytes: usize,
+    /// Submissions that may wait, the batch in flight included.
+    pub queue_entries: usize,
+    /// Bytes of submissions that may wait, the batch in flight included.
+    pub queue_bytes: usize,
+    /// How long a batch waits for company while the log is busy. Zero never waits; an idle log
+    /// never waits either.
+    pub linger: Duration,
+    /// What a client is told when the queue is full.
+    pub retry_after: Duration,
+    /// How long a submission waits for its place in the process that sequences, before it is kept
+    /// in the inbox and answered as accepted. Longer than a full queue takes to drain, so that
+    /// overload does not also write every statement twice.
+    pub wait_leading: Duration,
+    /// How long a submission waits for its place in a process that follows.
+    pub wait_following: Duration,
+    /// How often a follower asks whether statements that wait have been placed.
+    pub follow_poll: Duration,
+    /// How often a follower asks for the lease, and for the newest signed head.
+    pub lease_poll: Duration,
+    /// The batch size from which on the log counts as busy: with fewer, waiting for company costs
+    /// more than it brings.
+    pub busy_entries: usize,
+    /// How often the leader looks into the inbox when it was empty.
+    pub inbox_poll: Duration,
+    /// Submissions taken from the inbox at once.
+    pub inbox_batch: usize,
+    /// How often a batch that certainly did not happen is sent again before its waiters are told.
+    pub commit_attempts: u32,
+    /// How long the database may take to answer. A commit that takes longer is of unknown outcome.
+    pub patience: Duration,
+    /// How often signing is tried before sequencing stops.
+    pub sign_attempts: u32,
+    /// The first pause before something is tried again; doubles up to [`Self::longest_pause`].
+    pub first_pause: Duration,
+    /// The longest pause before something is tried again.
+    pub longest_pause: Duration,
+    /// How long stopping waits for signatures that are not yet kept.
+    pub stop_patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            batch_entries: 4096,
+            batch_bytes: 8 << 20,
+            queue_entries: 16_384,
+            queue_bytes: 64 << 20,
+            linger: Duration::from_millis(2),
+            retry_after: Duration::from_secs(1),
+            wait_leading: Duration::from_secs(5),
+            wait_following: Duration::from_secs(1),
+            follow_poll: Duration::from_millis(20),
+            lease_poll: Duration::from_millis(500),
+            busy_entries: 8,
+            inbox_poll: Duration::from_millis(100),
+            inbox_batch: 1024,
+            commit_attempts: 4,
+            patience: Duration::from_secs(30),
+            sign_attempts: 5,
+            first_pause: Duration::from_millis(25),
+            longest_pause: Duration::from_secs(2),
+            stop_patience: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Limits {
+    /// The pause before attempt `attempt` (1 is the first repetition).
+    pub(crate) fn pause(&self, attempt: u32) -> Duration {
+        let doubled = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.first_pause.saturating_mul(doubled).min(self.longest_pause)
+    }
+}
+
+/// How far the wall clock may be from where the monotonic clock says it should be, and how far it
+/// may be behind the last committed time at start. Whole seconds.
+pub const CLOCK_TOLERANCE: u64 = 60;
+
+/// How long one reading of the clocks serves as the reference. Short enough that honest drift
+/// never adds up to the tolerance; long enough that small steps, one after another, do.
+pub const CLOCK_REFERENCE: Duration = Duration::from_secs(600);

@@ -1,0 +1,106 @@
+//! What waits for the next batch, in order of arrival.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use merkle::EntryDigest;
+
+use crate::Submission;
+
+/// A submission with all who wait for it.
+#[derive(Debug)]
+pub(crate) struct Item<R> {
+    pub(crate) submission: Arc<Submission>,
+    pub(crate) first: R,
+    pub(crate) more: Vec<R>,
+    /// Whether it also waits in the inbox, which the batch must then settle.
+    pub(crate) in_inbox: bool,
+}
+
+impl<R> Item<R> {
+    pub(crate) fn digest(&self) -> EntryDigest {
+        self.submission.entry.digest
+    }
+
+    /// All who wait, the first one first.
+    pub(crate) fn into_waiters(self) -> impl Iterator<Item = R> {
+        std::iter::once(self.first).chain(self.more)
+    }
+}
+
+/// First in, first out; equal digests wait together.
+#[derive(Debug)]
+pub(crate) struct Pool<R> {
+    items: VecDeque<Item<R>>,
+    /// Digest to ticket. The item with ticket t stands at t - `front`.
+    tickets: HashMap<EntryDigest, i64>,
+    front: i64,
+}
+
+impl<R> Pool<R> {
+    pub(crate) fn new() -> Self {
+        Self { items: VecDeque::new(), tickets: HashMap::new(), front: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Adds an item at the end, or its waiter to the equal one that waits already. Of the two
+    /// decisions the one under the newer policy stands.
+    pub(crate) fn push(&mut self, item: Item<R>) {
+        if let Some(ticket) = self.tickets.get(&item.digest())
+            && let Some(waiting) = self.items.get_mut((*ticket - self.front) as usize)
+        {
+            if item.submission.decided_under > waiting.submission.decided_under {
+                waiting.submission = item.submission;
+            }
+            waiting.in_inbox |= item.in_inbox;
+            waiting.more.push(item.first);
+            return;
+        }
+        self.tickets.insert(item.digest(), self.front + self.items.len() as i64);
+        self.items.push_back(item);
+    }
+
+    /// Puts items back in front, the first of them first.
+    pub(crate) fn put_back(&mut self, items: Vec<Item<R>>) {
+        for item in items.into_iter().rev() {
+            self.front -= 1;
+            self.tickets.insert(item.digest(), self.front);
+            self.items.push_front(item);
+        }
+    }
+
+    /// Takes up to so many items and bytes, at least one item if there is any, and none after a
+    /// policy statement.
+    pub(crate) fn take(&mut self, entries: usize, bytes: usize) -> Vec<Item<R>> {
+        let mut taken: Vec<Item<R>> = Vec::with_capacity(self.items.len().min(entries));
+        let mut weight = 0;
+        while let Some(next) = self.items.front() {
+            weight += next.submission.weight();
+            if taken.len() >= entries || (weight > bytes && !taken.is_empty()) {
+                break;
+            }
+            let last = next.submission.is_policy;
+            taken.extend(self.pop());
+            if last {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Takes everything.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Item<R>> {
+        self.tickets.clear();
+        std::mem::take(&mut self.items).into_iter()
+    }
+
+    fn pop(&mut self) -> Option<Item<R>> {
+        let item = self.items.pop_front()?;
+        self.front += 1;
+        self.tickets.remove(&item.digest());
+        Some(item)
+    }
+}

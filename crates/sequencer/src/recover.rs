@@ -1,0 +1,154 @@
+//! Taking over: from the database's head, its open tiles and the pin to a machine that may lead.
+//!
+//! Reads one row, at most one tile per level, and the pin: the cost does not grow with the tree.
+//! Nothing is signed here. A database that contradicts itself or the pin ends in a [`Halt`].
+
+use bytes::Bytes;
+use merkle::TreeSize;
+use merkle::tile::OpenTiles;
+use store::{CommittedHead, Head, HeadSignature, LogStore, SignatureKind, StoreError, TileAddress};
+
+use crate::clock::ClockJudge;
+use crate::crash::Point;
+use crate::machine::Recovered;
+use crate::pin::{Pin, PinError};
+use crate::{Halt, Parts};
+
+/// Why this process cannot lead now.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// It may be able to later.
+    Later(StoreError),
+    /// It must not.
+    Halt(Halt),
+}
+
+impl From<StoreError> for Obstacle {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Later(error),
+            StoreError::Refused(why) => Self::Halt(Halt::Refused(why)),
+            StoreError::Damaged(why) => Self::Halt(Halt::Damaged(why)),
+        }
+    }
+}
+
+impl From<Halt> for Obstacle {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(halt)
+    }
+}
+
+/// Raises the epoch and checks all that can be checked without reading the tree.
+pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Obstacle> {
+    Point::BeforeTakeOver.visit();
+    let head = parts.store.take_over(&parts.holder).await?;
+    Point::AfterTakeOver.visit();
+    check_pin(parts, &head).await?;
+    let clock = ClockJudge::start(parts.clock.now(), head.at)?;
+    let newest = newest_batch(&*parts.store, &head).await?;
+    let tiles = open_tiles(&*parts.store, &head).await?;
+    let signatures = match newest {
+        Some(newest) => kept_signatures(parts, newest.size).await?,
+        None => None,
+    };
+    Ok((Recovered { head, tiles, newest, signatures }, clock))
+}
+
+/// The pin is read after the epoch was raised, so no commit of another process can be behind it.
+async fn check_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
+    match read_pin(parts).await? {
+        Some(pin) => check_against(parts, head, &pin).await,
+        None => match newest_signed(parts).await? {
+            None => Ok(()),
+            Some(size) => {
+                let path = parts.pin.path().display().to_string();
+                Err(Halt::NoPin { size, path }.into())
+            }
+        },
+    }
+}
+
+async fn read_pin(parts: &Parts) -> Result<Option<Pin>, Halt> {
+    let file = parts.pin.clone();
+    let read = tokio::task::spawn_blocking(move || file.read()).await;
+    let read = read.map_err(|error| Halt::Pin(error.to_string()))?;
+    read.map_err(|error: PinError| Halt::Pin(error.to_string()))
+}
+
+async fn check_against(parts: &Parts, head: &Head, pin: &Pin) -> Result<(), Obstacle> {
+    let (size, signed) = (pin.size, pin.root);
+    if pin.origin != parts.origin {
+        let path = parts.pin.path().display().to_string();
+        return Err(Halt::OtherLog { path, pinned: pin.origin.clone(), origin: parts.origin.clone() }.into());
+    }
+    if size > head.size() {
+        return Err(Halt::DatabaseBehind { database: head.size(), signed: size }.into());
+    }
+    let database = parts.store.head_of_size(size).await?.map(|head| head.root);
+    match database == Some(signed) {
+        true => Ok(()),
+        false => Err(Halt::DatabaseDisagrees { size, signed, database }.into()),
+    }
+}
+
+async fn newest_signed(parts: &Parts) -> Result<Option<TreeSize>, StoreError> {
+    let mut newest = None;
+    for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
+        newest = newest.max(parts.store.newest_signed(kind).await?.map(|signed| signed.head.size));
+    }
+    Ok(newest)
+}
+
+/// The history's newest row, which must be what the head says.
+async fn newest_batch(store: &dyn LogStore, head: &Head) -> Result<Option<CommittedHead>, Obstacle> {
+    if head.batch == 0 && head.size() == TreeSize::EMPTY {
+        return Ok(None);
+    }
+    match store.head_of_size(head.size()).await? {
+        Some(row) if row.root == head.root() && row.batch == head.batch && row.at == head.at => Ok(Some(row)),
+        Some(row) => {
+            damaged(format!("its head is of batch {}, its history ends otherwise: {row:?}", head.batch))
+        }
+        None => damaged(format!("its head is at size {}, and no batch of its history is", head.size())),
+    }
+}
+
+/// At most one tile for each level, checked against the edge.
+async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obstacle> {
+    let needed = OpenTiles::needed(head.size());
+    let address = |tile: &merkle::tile::TileId| TileAddress { level: tile.level(), number: tile.number() };
+    let addresses: Vec<TileAddress> = needed.iter().map(address).collect();
+    let stored = store.tiles(&addresses).await?;
+    let Some(stored) = stored.into_iter().collect::<Option<Vec<Bytes>>>() else {
+        return damaged("a tile of its right edge is missing".to_owned());
+    };
+    match OpenTiles::restore(head.size(), &stored) {
+        Ok(tiles) if tiles.range() == head.edge => Ok(tiles),
+        Ok(_) => damaged("its tiles are not those of its head".to_owned()),
+        Err(error) => damaged(error.to_string()),
+    }
+}
+
+/// The signatures over the newest head, if all that the signer makes are there.
+async fn kept_signatures(parts: &Parts, size: TreeSize) -> Result<Option<Vec<HeadSignature>>, StoreError> {
+    let kept = signatures_of(&*parts.store, size).await?;
+    let has =
+        |(kind, kid): &(SignatureKind, Vec<u8>)| kept.iter().any(|it| it.kind == *kind && it.kid == *kid);
+    Ok(parts.signer.makes().iter().all(has).then_some(kept).filter(|kept| !kept.is_empty()))
+}
+
+/// All signatures over the head of this size.
+pub(crate) async fn signatures_of(
+    store: &dyn LogStore,
+    size: TreeSize,
+) -> Result<Vec<HeadSignature>, StoreError> {
+    let before = size.get().checked_sub(1).map(TreeSize::new);
+    let mut kept = store.signatures(before, 1).await?;
+    kept.retain(|signature| signature.size == size);
+    Ok(kept)
+}
+
+fn damaged<T>(why: String) -> Result<T, Obstacle> {
+    Err(Halt::Damaged(why).into())
+}

@@ -1,0 +1,190 @@
+//! What is handed to the sequencer, and its bytes in the inbox.
+
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex};
+use store::{Collateral, GuardKey, NewEntry};
+
+/// The times at which a decision holds: both ends are part of it. Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// The first second.
+    pub from: u64,
+    /// The last second.
+    pub until: u64,
+}
+
+impl TimeWindow {
+    /// The window of a decision that does not depend on time.
+    pub const ALWAYS: Self = Self { from: 0, until: u64::MAX };
+
+    /// Whether the decision holds at this time.
+    pub const fn contains(self, at: u64) -> bool {
+        self.from <= at && at <= self.until
+    }
+}
+
+/// An admitted statement that asks for a place in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// What is to be stored.
+    pub entry: NewEntry,
+    /// The decision holds only in a batch whose committed time lies in here.
+    pub valid: TimeWindow,
+    /// The policy entry that was in force when it was decided. Zero while the log is empty.
+    pub decided_under: LeafIndex,
+    /// The decision relied on none of these being in the log.
+    pub relied_absent: Vec<EntryDigest>,
+    /// Whether the statement is a registration policy: it is then the last entry of its batch, and
+    /// every later entry must have been decided under it.
+    pub is_policy: bool,
+}
+
+/// The bytes in the inbox are not a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a submission: {expected} expected at byte {offset}")]
+pub struct Unreadable {
+    /// Where reading stopped.
+    pub offset: usize,
+    /// What should have been there.
+    pub expected: &'static str,
+}
+
+/// The first byte of the encoding. A future form takes another number.
+const VERSION: u8 = 1;
+const HAS_TWIN: u8 = 1;
+const IS_POLICY: u8 = 2;
+
+impl Submission {
+    /// How many bytes of the queue it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let guards: usize = self.entry.guards.iter().map(|key| key.0.len()).sum();
+        let collateral: usize = self.entry.collateral.iter().map(|item| item.bytes.len()).sum();
+        let strings = self.entry.rule.len() + self.entry.facts.len();
+        self.entry.statement.len() + collateral + guards + strings + self.relied_absent.len() * 32
+    }
+
+    /// The bytes kept in the inbox: fixed-width numbers, big-endian, and length-prefixed strings.
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.weight() + 128);
+        let flags = if self.entry.twin.is_some() { HAS_TWIN } else { 0 };
+        out.push(VERSION);
+        out.push(flags | if self.is_policy { IS_POLICY } else { 0 });
+        out.extend_from_slice(self.entry.digest.as_bytes());
+        out.extend(self.entry.twin.iter().flat_map(EntryDigest::as_bytes));
+        for number in [self.entry.policy.get(), self.decided_under.get(), self.valid.from, self.valid.until] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        for string in [&self.entry.statement[..], self.entry.rule.as_bytes(), self.entry.facts.as_bytes()] {
+            put_string(&mut out, string);
+        }
+        put_count(&mut out, self.entry.guards.len());
+        self.entry.guards.iter().for_each(|key| put_string(&mut out, &key.0));
+        put_count(&mut out, self.entry.collateral.len());
+        for item in &self.entry.collateral {
+            out.push(item.kind);
+            put_string(&mut out, &item.bytes);
+        }
+        put_count(&mut out, self.relied_absent.len());
+        out.extend(self.relied_absent.iter().flat_map(EntryDigest::as_bytes));
+        out.into()
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote, and nothing else.
+    pub fn decode(bytes: &Bytes) -> Result<Self, Unreadable> {
+        let mut input = Input { bytes, offset: 0 };
+        if input.byte("a known version")? != VERSION {
+            return Err(Unreadable { offset: 0, expected: "version 1" });
+        }
+        let flags = input.byte("flags")?;
+        if flags & !(HAS_TWIN | IS_POLICY) != 0 {
+            return Err(Unreadable { offset: 1, expected: "known flags" });
+        }
+        let submission = input.submission(flags)?;
+        match input.offset == bytes.len() {
+            true => Ok(submission),
+            false => Err(input.missing("the end")),
+        }
+    }
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&(count as u32).to_be_bytes());
+}
+
+fn put_string(out: &mut Vec<u8>, string: &[u8]) {
+    put_count(out, string.len());
+    out.extend_from_slice(string);
+}
+
+struct Input<'a> {
+    bytes: &'a Bytes,
+    offset: usize,
+}
+
+impl Input<'_> {
+    fn submission(&mut self, flags: u8) -> Result<Submission, Unreadable> {
+        let digest = self.digest()?;
+        let twin = (flags & HAS_TWIN != 0).then(|| self.digest()).transpose()?;
+        let policy = LeafIndex::new(self.number()?);
+        let decided_under = LeafIndex::new(self.number()?);
+        let valid = TimeWindow { from: self.number()?, until: self.number()? };
+        let statement = self.string("a statement")?;
+        let (rule, facts) = (self.text("a rule name")?, self.text("facts")?);
+        let guards = self.list(|input| input.string("a guard key").map(|key| GuardKey(key.into())))?;
+        let collateral = self.list(|input| {
+            Ok(Collateral { kind: input.byte("a kind of collateral")?, bytes: input.string("collateral")? })
+        })?;
+        let relied_absent = self.list(Self::digest)?;
+        let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
+        Ok(Submission { entry, valid, decided_under, relied_absent, is_policy: flags & IS_POLICY != 0 })
+    }
+
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
+        // Not reserved: the count is read from a database, and each item must be there to be read.
+        (0..self.count("a count")?).map(|_| item(self)).collect()
+    }
+
+    fn text(&mut self, expected: &'static str) -> Result<String, Unreadable> {
+        let offset = self.offset;
+        String::from_utf8(self.string(expected)?.into()).map_err(|_| Unreadable { offset, expected })
+    }
+
+    fn string(&mut self, expected: &'static str) -> Result<Bytes, Unreadable> {
+        let length = self.count(expected)? as usize;
+        self.take(length, expected)
+    }
+
+    fn digest(&mut self) -> Result<EntryDigest, Unreadable> {
+        self.array("a digest").map(EntryDigest::from_bytes)
+    }
+
+    fn number(&mut self) -> Result<u64, Unreadable> {
+        self.array("a number").map(u64::from_be_bytes)
+    }
+
+    fn count(&mut self, expected: &'static str) -> Result<u32, Unreadable> {
+        self.array(expected).map(u32::from_be_bytes)
+    }
+
+    fn byte(&mut self, expected: &'static str) -> Result<u8, Unreadable> {
+        self.array::<1>(expected).map(|[byte]| byte)
+    }
+
+    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], Unreadable> {
+        let mut array = [0; N];
+        array.copy_from_slice(&self.take(N, expected)?);
+        Ok(array)
+    }
+
+    fn take(&mut self, length: usize, expected: &'static str) -> Result<Bytes, Unreadable> {
+        let end = self.offset.checked_add(length).filter(|end| *end <= self.bytes.len());
+        let end = end.ok_or_else(|| self.missing(expected))?;
+        let taken = self.bytes.slice(self.offset..end);
+        self.offset = end;
+        Ok(taken)
+    }
+
+    fn missing(&self, expected: &'static str) -> Unreadable {
+        Unreadable { offset: self.offset, expected }
+    }
+}
