@@ -108,6 +108,40 @@ pub fn verify_chain(
     })
 }
 
+/// Builds a path that is valid at some time, whenever that is: [`VerifiedChain::validity`] says when. What is
+/// decided with it must hold only in that interval.
+///
+/// # Errors
+/// As [`verify_chain`]; a path whose certificates are never valid together is refused by its dates.
+pub fn verify_chain_at_any_time(
+    chain: &[&[u8]],
+    roots: &[RootCertificate],
+    eku: Option<&str>,
+) -> Result<VerifiedChain, ChainError> {
+    check_shape(chain)?;
+    // If a path is ever valid, it is when the last of its certificates begins.
+    let mut beginnings: Vec<u64> = chain
+        .iter()
+        .filter_map(|der| Certificate::from_der(der).ok())
+        .map(|certificate| Validity::of(&certificate).not_before)
+        .collect();
+    beginnings.sort_unstable_by(|a, b| b.cmp(a));
+    beginnings.dedup();
+    let mut refused = None;
+    for at in beginnings {
+        match verify_chain(chain, roots, at, eku) {
+            Err(why @ (ChainError::Expired { .. } | ChainError::NotYetValid { .. })) => {
+                refused.get_or_insert(why);
+            }
+            answer => return answer,
+        }
+    }
+    match refused {
+        Some(why) => Err(why),
+        None => verify_chain(chain, roots, 0, eku),
+    }
+}
+
 fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {
     let leaf = chain.first().ok_or(ChainError::Empty)?;
     if chain.len() > CERTIFICATES {

@@ -130,6 +130,36 @@ fn the_interval_is_that_of_all_certificates_below_the_root() {
 }
 
 #[test]
+fn without_a_time_the_interval_of_the_path_is_found() {
+    let mut old = ca_params("intermediate");
+    old.not_before = date_time_ymd(2021, 1, 1);
+    old.not_after = date_time_ymd(2028, 1, 1);
+    let authority = Authority::with(&rcgen::PKCS_ECDSA_P256_SHA256, old);
+    let chain = authority.chain(leaf_params(), &p256());
+    let mut with_noise = chain.clone();
+    let mut later = ca_params("later");
+    later.not_before = date_time_ymd(2029, 1, 1);
+    with_noise.push(Issuer::self_signed(later, p256()).unwrap().der().to_vec());
+    for chain in [chain, with_noise] {
+        let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
+        let verified = verify_chain_at_any_time(&chain, &authority.roots(), None).unwrap();
+        assert_eq!(verified.validity(), Validity { not_before: Y2026, not_after: Y2028 });
+        assert_eq!(verify_chain_at_any_time(&chain, &[], None), Err(ChainError::UnknownIssuer));
+    }
+}
+
+#[test]
+fn a_path_that_is_never_valid_as_a_whole_is_refused_at_any_time() {
+    let mut ended = ca_params("intermediate");
+    ended.not_after = date_time_ymd(2025, 1, 1);
+    let authority = Authority::with(&rcgen::PKCS_ECDSA_P256_SHA256, ended);
+    let chain = authority.chain(leaf_params(), &p256());
+    let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
+    let answer = verify_chain_at_any_time(&chain, &authority.roots(), None);
+    assert!(matches!(answer, Err(ChainError::Expired { .. })), "{answer:?}");
+}
+
+#[test]
 fn the_root_itself_may_be_sent_along() {
     let authority = Authority::new();
     let mut chain = authority.chain(leaf_params(), &p256());
