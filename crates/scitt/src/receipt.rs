@@ -250,6 +250,9 @@ fn proofs_item<'i, 'a>(unprotected: &'i Item<'a>, header: &Header) -> Result<&'i
     if let Some((label, offset)) = entries.labels().find(|(label, _)| header.contains(label)) {
         return Err(Malformed::at(offset, MalformedKind::LabelInBothHeaders(label.clone())));
     }
+    if let Some(crit) = entries.int(labels::CRIT) {
+        return Err(Malformed::at(crit.offset, MalformedKind::MustBeProtected(Label::Int(labels::CRIT))));
+    }
     let none = Malformed::at(unprotected.offset, MalformedKind::NoProof);
     entries.int(labels::VDP).ok_or(none)
 }

@@ -32,6 +32,14 @@ pub enum SignError {
     /// The system gave no randomness, or the signing routine failed.
     #[error("signing failed: no randomness, or a fault in the signing routine")]
     Failed,
+    /// The header to be signed names another algorithm than the signer's.
+    #[error("the header names {header}, but the key signs {signer}")]
+    AlgorithmMismatch {
+        /// What the header names.
+        header: Algorithm,
+        /// What the signer signs.
+        signer: Algorithm,
+    },
     /// A remote or hardware signer did not answer; trying again may help.
     #[error("the signer is unavailable: {0}")]
     Unavailable(String),

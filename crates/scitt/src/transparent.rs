@@ -30,7 +30,12 @@ pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8
         let kind = MalformedKind::Count { what: "receipts (394)", least: 1, most: limits::RECEIPTS };
         return Err(Malformed::at(0, kind));
     }
-    replace_receipts(statement, &all)
+    let attached = replace_receipts(statement, &all)?;
+    let limit = limits::STATEMENT_BYTES;
+    if attached.len() > limit {
+        return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
+    }
+    Ok(attached)
 }
 
 /// The statement without its receipts, and the receipts. What else is in the unprotected header stays;

@@ -48,11 +48,15 @@ impl ReceiptHeader {
         writer.into_bytes()
     }
 
-    /// Signs the root of the tree of this size. The signer's algorithm must be the header's.
+    /// Signs the root of the tree of this size.
     ///
     /// # Errors
-    /// When nothing was signed.
+    /// When nothing was signed: the signer failed, or its algorithm is not the header's.
     pub fn sign_root(&self, signer: &dyn Signer, root: &RootHash) -> Result<SignedRoot, SignError> {
+        let (header, algorithm) = (self.alg, signer.algorithm());
+        if header != algorithm {
+            return Err(SignError::AlgorithmMismatch { header, signer: algorithm });
+        }
         let protected = self.encode();
         let signature = signer.sign(&frame::sig_structure(&protected, false, root.as_bytes()))?;
         Ok(SignedRoot { protected: protected.into(), signature: signature.into(), tree_size: self.tree_size })
