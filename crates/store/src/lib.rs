@@ -14,6 +14,7 @@ pub mod contract;
 mod failing;
 mod memory;
 mod model;
+pub mod proofs;
 
 pub use failing::{Call, Failing, Fault};
 pub use memory::Memory;

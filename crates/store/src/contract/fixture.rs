@@ -86,6 +86,18 @@ impl Appender {
         Ok(())
     }
 
+    /// Goes on from the head that a take-over showed after a commit of unknown outcome; answers
+    /// whether the commit had happened.
+    pub fn settle(&mut self, batch: &Batch, shown: Head) -> bool {
+        let happened = shown.edge == batch.to.edge;
+        assert!(happened || shown.edge == batch.from.edge, "the batch is there in full or not at all");
+        if happened {
+            self.leaves.extend(batch.entries.iter().map(|entry| entry.digest.leaf_hash()));
+        }
+        self.head = shown;
+        happened
+    }
+
     /// The batch that would append these entries.
     pub fn batch(&self, entries: Vec<NewEntry>) -> Batch {
         let from = self.head.clone();
