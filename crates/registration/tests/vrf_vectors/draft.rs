@@ -1,0 +1,119 @@
+//! A VRF statement whose every part can be made wrong.
+
+use std::collections::BTreeMap;
+
+use registration::vrf::{Form, VRF_CBOR, kid_of};
+use scitt::cbor::Value as Cbor;
+use scitt::{Signer, SigningKey, StatementBuilder};
+use serde_json::Value;
+use testkit::{AGENT, receipt_json, verifier};
+
+/// The parts of a statement. It starts out as one that keeps every rule, at position 0 of its chain.
+pub struct Draft {
+    payload: Vec<u8>,
+    content_type: &'static str,
+    iss: String,
+    kid: String,
+    sub: String,
+    labels: BTreeMap<i64, Cbor<'static>>,
+    signer: SigningKey,
+}
+
+impl Draft {
+    /// A receipt that keeps every rule, changed.
+    pub fn changed(change: impl FnOnce(&mut Value)) -> Draft {
+        let mut receipt = receipt_json(0);
+        change(&mut receipt);
+        Draft::of(&receipt)
+    }
+
+    pub fn of(receipt: &Value) -> Draft {
+        Draft::of_json(&jose_canonical(receipt))
+            .label(-70003, receipt["receipt_id"].as_str().unwrap_or_default())
+    }
+
+    /// Exactly this JSON, in a byte string.
+    pub fn of_json(json: &[u8]) -> Draft {
+        Draft::of_payload(Form::B.wrap(json))
+    }
+
+    /// Exactly this payload.
+    pub fn of_payload(payload: impl Into<Vec<u8>>) -> Draft {
+        let did = verifier().public_key().did_key();
+        let receipt = receipt_json(0);
+        let draft = Draft {
+            payload: payload.into(),
+            content_type: VRF_CBOR,
+            kid: kid_of(&did),
+            sub: AGENT.to_owned(),
+            labels: BTreeMap::from([(-70004, Cbor::Null), (-70005, Cbor::Unsigned(0))]),
+            signer: verifier(),
+            iss: did.clone(),
+        };
+        let id = receipt["receipt_id"].as_str().unwrap_or_default();
+        draft.label(-70001, "1.0").label(-70002, &did).label(-70003, id)
+    }
+
+    pub fn content_type(self, content_type: &'static str) -> Draft {
+        Draft { content_type, ..self }
+    }
+
+    pub fn label(self, label: i64, text: &str) -> Draft {
+        self.raw_label(label, Cbor::from(text.to_owned()))
+    }
+
+    pub fn raw_label(mut self, label: i64, value: Cbor<'static>) -> Draft {
+        self.labels.insert(label, value);
+        self
+    }
+
+    pub fn without(mut self, label: i64) -> Draft {
+        self.labels.remove(&label);
+        self
+    }
+
+    pub fn at(self, position: u64) -> Draft {
+        self.raw_label(-70005, Cbor::Unsigned(position))
+    }
+
+    /// Another issuer; label -70002 follows, kid stays.
+    pub fn iss(self, iss: &str) -> Draft {
+        Draft { iss: iss.to_owned(), ..self }.label(-70002, iss)
+    }
+
+    pub fn kid(self, kid: &str) -> Draft {
+        Draft { kid: kid.to_owned(), ..self }
+    }
+
+    pub fn sub(self, sub: &str) -> Draft {
+        Draft { sub: sub.to_owned(), ..self }
+    }
+
+    /// Signed by another key, whose did:key the statement then carries everywhere.
+    pub fn signer(self, signer: SigningKey) -> Draft {
+        let did = signer.public_key().did_key();
+        Draft { signer, ..self.iss(&did).kid(&kid_of(&did)) }
+    }
+
+    pub fn sign(self) -> Vec<u8> {
+        let builder = StatementBuilder::new(self.payload)
+            .content_type(self.content_type)
+            .kid(self.kid)
+            .iss(&self.iss)
+            .sub(&self.sub);
+        let builder =
+            self.labels.into_iter().fold(builder, |builder, (label, value)| builder.label(label, value));
+        builder.encode(&self.signer).unwrap()
+    }
+}
+
+pub fn jose_canonical(value: &Value) -> Vec<u8> {
+    jose::jcs::canonical(value)
+}
+
+/// The canonical JSON of the receipt that keeps every rule, with one piece of text replaced.
+pub fn text_with(from: &str, to: &str) -> Vec<u8> {
+    let text = String::from_utf8(jose_canonical(&receipt_json(0))).unwrap();
+    assert!(text.contains(from), "{from} is not in {text}");
+    text.replacen(from, to, 1).into_bytes()
+}

@@ -1,0 +1,83 @@
+//! A policy that admits what this crate builds.
+
+use merkle::LeafIndex;
+use registration::policy::statement;
+use registration::{Policy, PolicyInForce};
+use scitt::{SignedStatement, Signer};
+
+use crate::keys::{es256, es384, operator};
+
+/// The log's `iss`.
+pub const LOG_ISS: &str = "https://log.example";
+/// The log's origin.
+pub const ORIGIN: &str = "log.example/test";
+/// An issuer bound to [`es256`](crate::es256), under [`KID`].
+pub const ISSUER: &str = "https://issuer.example";
+/// An issuer bound to [`es384`](crate::es384), under [`KID`].
+pub const ISSUER_384: &str = "https://issuer-384.example";
+/// The kid of both.
+pub const KID: &str = "key-1";
+
+/// The policy as an operator would type it: both issuers, any did:key and did:jwk; VRF; JSON and text as bytes.
+pub fn policy_toml() -> String {
+    let (operator, es256, es384) = (operator(), es256(), es384());
+    let did = |key: &dyn Signer| key.public_key().did_key();
+    format!(
+        r#"
+iss = "{LOG_ISS}"
+origin = "{ORIGIN}"
+revision = 0
+
+[[operator]]
+key = "{}"
+
+[[issuer]]
+iss = "{ISSUER}"
+keys = [{{ key = "{}", kid = "{KID}" }}]
+
+[[issuer]]
+iss = "{ISSUER_384}"
+keys = [{{ key = "{}", kid = "{KID}" }}]
+
+[did]
+key = "open"
+jwk = "open"
+
+[[type]]
+content_type = "application/vrf+cbor"
+issuers = ["did:key:*"]
+
+[[type]]
+content_type = "application/vrf+json"
+issuers = ["did:key:*"]
+
+[[type]]
+content_type = "application/json"
+detached = true
+hash_envelope = true
+
+[[type]]
+content_type = "text/plain"
+max_size = 4096
+"#,
+        did(&operator),
+        did(&es256),
+        did(&es384)
+    )
+}
+
+/// The same, resolved.
+pub fn policy() -> Policy {
+    Policy::from_toml(&policy_toml()).expect("the policy is sound")
+}
+
+/// The same, as entry 0 of a log.
+pub fn policy_in_force() -> PolicyInForce {
+    PolicyInForce::new(policy(), LeafIndex::new(0))
+}
+
+/// Entry 0 of a log: the policy, signed by the operator.
+pub fn policy_statement() -> SignedStatement {
+    let policy = policy();
+    statement::sign(&policy, &policy, &operator()).expect("the operator is listed")
+}
