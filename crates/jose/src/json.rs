@@ -44,7 +44,7 @@ impl Default for Limits {
 pub struct JsonError {
     /// JSON pointer (RFC 6901) to the value being read; empty for the whole text.
     pub pointer: String,
-    /// Bytes before the flaw.
+    /// Bytes before the flaw; before or right behind the value for a [`JsonErrorKind::Shape`].
     pub offset: usize,
     /// What is wrong.
     pub kind: JsonErrorKind,
@@ -127,17 +127,18 @@ impl<'a> Checked<'a> {
 
     /// The value.
     pub fn value(self) -> Result<Value, JsonError> {
-        self.read()
+        // What passed the check can only fail here if the two parsers differ.
+        serde_json::from_str(self.0).map_err(|e| self.misfit(String::new(), &e))
     }
 
     /// The value as a type. Whether unknown members are refused is the type's business.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, JsonError> {
         let mut reader = serde_json::Deserializer::from_str(self.0);
-        serde_path_to_error::deserialize(&mut reader).map_err(|error| JsonError {
-            pointer: pointer(error.path()),
-            offset: offset(self.0, error.inner()),
-            kind: JsonErrorKind::Shape(error.inner().to_string()),
-        })
+        serde_path_to_error::deserialize(&mut reader).map_err(|e| self.misfit(pointer(e.path()), e.inner()))
+    }
+
+    fn misfit(self, pointer: String, error: &serde_json::Error) -> JsonError {
+        JsonError { pointer, offset: offset(self.0, error), kind: JsonErrorKind::Shape(error.to_string()) }
     }
 }
 
