@@ -1,1 +1,198 @@
-//! Statement, Receipts and trust anchors to a verdict, offline.
+//! Statement, receipts and trust anchors to a verdict, offline.
+//!
+//! [`verify`] answers for a Signed or Transparent Statement of RFC 9943 what a relying party asks: did the issuer
+//! sign it, is this the payload, and did a log that I trust register it. The [`Verdict`] lists every check,
+//! those not done included, each with a stable [`Code`]; it fails closed: what could not be checked is
+//! never counted as checked, and a failed check is never outvoted by another that held.
+//!
+//! Keys come from the [`TrustStore`] alone, never from the message or the network. Receipts of any log with the
+//! RFC9162_SHA256 structure are read; how that log makes its leaves is said in the store.
+//!
+//! When a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of
+//! the statement are judged at that time: a signature made under a valid certificate stays good when it expires.
+//!
+//! Pure: no I/O, no clock. Not here: consistency of a log over time (`monitor`), witnesses, other data structures
+//! (vds 2 and the like), revocation, printing.
+
+mod issuer;
+mod payload;
+mod receipt;
+pub mod trust;
+pub mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+use scitt::SignedStatement;
+
+use issuer::IssuerCheck;
+use receipt::ReceiptReport;
+pub use trust::{
+    IssuerSignature, LeafRule, Profile, TrustError, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
+};
+pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
+
+/// How far a clock may be behind a log's (seconds).
+pub const CLOCK_SKEW: i64 = 300;
+/// Receipts checked in one verification, attached and separate together.
+pub const MAX_RECEIPTS: usize = 64;
+
+/// What is to be verified.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Evidence<'e> {
+    /// A Signed or Transparent Statement.
+    pub statement: &'e [u8],
+    /// Receipts beside those attached to it.
+    pub receipts: &'e [&'e [u8]],
+    /// The payload as it is believed to be: the detached one, the preimage of a hash envelope, or a copy to
+    /// compare with the attached one.
+    pub payload: Option<&'e [u8]>,
+}
+
+/// Verifies `evidence` against `trust` at `now` (unix seconds).
+pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict {
+    let statement = match SignedStatement::parse(evidence.statement.to_vec()) {
+        Ok(statement) => statement,
+        Err(why) => return not_a_statement(&why.to_string()),
+    };
+    let attached = statement.receipts().iter().map(|receipt| receipt.as_ref());
+    let all = distinct(attached.chain(evidence.receipts.iter().copied()));
+    let receipts = receipt::check_all(&statement, &all, trust, now);
+    let registered_at =
+        receipts.iter().filter(|report| report.facts.verified).filter_map(|report| report.facts.iat);
+    let at = registered_at.min().unwrap_or_else(|| to_signed(now));
+    let issuer = issuer::check(&statement, evidence.payload, trust, at);
+    let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
+    conclude(&statement, trust, issuer, payload, receipts)
+}
+
+/// Verifies that one receipt proves the registration of `statement`, at `now` (unix seconds). The issuer's signature
+/// is left to the log: for clients that made the statement themselves.
+pub fn verify_receipt(statement: &SignedStatement, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
+    let receipts = receipt::check_all(statement, &[receipt], trust, now);
+    let mut checks = Vec::new();
+    let detail = "not part of this verification";
+    checks.push(Check::not_done(CheckName::IssuerSignature, Code::LeftToLog, detail));
+    let (facts, outcome, reason) = merge_receipts(receipts, &mut checks);
+    Verdict { outcome, reason, statement: Some(facts_of(statement)), receipts: facts, checks }
+}
+
+fn distinct<'r>(receipts: impl Iterator<Item = &'r [u8]>) -> Vec<&'r [u8]> {
+    let mut distinct = Vec::new();
+    for receipt in receipts {
+        if !distinct.contains(&receipt) {
+            distinct.push(receipt);
+        }
+    }
+    distinct
+}
+
+fn not_a_statement(why: &str) -> Verdict {
+    let reason = Code::MalformedStatement;
+    let skipped = [
+        CheckName::IssuerSignature,
+        CheckName::Payload,
+        CheckName::Inclusion,
+        CheckName::ReceiptSignature,
+        CheckName::Witnesses,
+    ];
+    let mut checks = vec![Check::failed(CheckName::Statement, reason, why)];
+    checks.extend(
+        skipped.map(|name| Check::not_done(name, Code::NotReached, "there is no statement to check")),
+    );
+    Verdict { outcome: Outcome::Failed, reason: Some(reason), statement: None, receipts: Vec::new(), checks }
+}
+
+fn conclude(
+    statement: &SignedStatement,
+    trust: &TrustStore,
+    issuer: IssuerCheck,
+    payload: Option<Check>,
+    receipts: Vec<ReceiptReport>,
+) -> Verdict {
+    let mut checks = vec![Check::ok(CheckName::Statement, format!("entry {}", statement.digest()))];
+    checks.extend(issuer.checks);
+    checks.extend(payload);
+    let own_failure = checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code);
+    let own_gap = own_gap(&checks, trust.issuer_signature);
+    let (facts, outcome, reason) = merge_receipts(receipts, &mut checks);
+    let (outcome, reason) = match (own_failure, outcome, own_gap) {
+        (Some(code), ..) => (Outcome::Failed, Some(code)),
+        (None, Outcome::Failed, _) => (Outcome::Failed, reason),
+        (None, _, _) if trust.is_empty() && !trust.self_certified => {
+            (Outcome::NotVerified, Some(Code::NoTrustAnchors))
+        }
+        (None, Outcome::NotVerified, _) => (Outcome::NotVerified, reason),
+        (None, Outcome::Verified, Some(code)) => (Outcome::NotVerified, Some(code)),
+        (None, Outcome::Verified, None) => (Outcome::Verified, None),
+    };
+    Verdict { outcome, reason, statement: Some(facts_of(statement)), receipts: facts, checks }
+}
+
+/// Why the statement itself is not fully checked, if that matters to the trust store or to who gave a payload.
+fn own_gap(checks: &[Check], asked: IssuerSignature) -> Option<Code> {
+    let gap = |name: CheckName| {
+        let of_name = |check: &&Check| check.name == name && check.state == State::NotDone;
+        checks.iter().find(of_name).and_then(|check| check.code)
+    };
+    let issuer = gap(CheckName::IssuerSignature);
+    let payload = gap(CheckName::Payload);
+    let left_to_log = asked == IssuerSignature::LeftToLog && issuer == Some(Code::UnknownIssuer);
+    match payload {
+        None | Some(Code::PayloadNotGiven | Code::PayloadMissing) if left_to_log => None,
+        None | Some(Code::PayloadNotGiven) => issuer,
+        Some(code) => issuer.or(Some(code)),
+    }
+}
+
+/// What the receipts come to: one that failed decides, else one that verified, else the first reason.
+fn merge_receipts(
+    receipts: Vec<ReceiptReport>,
+    checks: &mut Vec<Check>,
+) -> (Vec<ReceiptFacts>, Outcome, Option<Code>) {
+    if receipts.is_empty() {
+        for name in [CheckName::Inclusion, CheckName::ReceiptSignature] {
+            checks.push(Check::not_done(name, Code::NoReceipt, "the statement has no receipt"));
+        }
+        checks.push(witnesses());
+        return (Vec::new(), Outcome::NotVerified, Some(Code::NoReceipt));
+    }
+    let first = |state: State| {
+        let of_state = |check: &&Check| check.state == state && check.code != Some(Code::NotReached);
+        receipts.iter().flat_map(|report| &report.checks).find(of_state).and_then(|check| check.code)
+    };
+    let (failed, gap) = (first(State::Failed), first(State::NotDone));
+    let (outcome, reason) = match failed {
+        Some(code) => (Outcome::Failed, Some(code)),
+        None if receipts.iter().any(|report| report.facts.verified) => (Outcome::Verified, None),
+        None => (Outcome::NotVerified, gap.or(Some(Code::NotReached))),
+    };
+    let mut facts = Vec::new();
+    for (number, report) in receipts.into_iter().enumerate() {
+        checks.extend(report.checks.into_iter().map(|check| Check { receipt: Some(number), ..check }));
+        facts.push(report.facts);
+    }
+    checks.push(witnesses());
+    (facts, outcome, reason)
+}
+
+fn witnesses() -> Check {
+    Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured")
+}
+
+fn facts_of(statement: &SignedStatement) -> StatementFacts {
+    let header = statement.header();
+    let claim = |text: Option<&str>| text.map(str::to_owned);
+    let preimage = header.hash_envelope().and_then(|envelope| envelope.preimage_content_type.as_ref());
+    StatementFacts {
+        entry: statement.digest(),
+        iss: claim(header.claims().and_then(|claims| claims.iss())),
+        sub: claim(header.claims().and_then(|claims| claims.sub())),
+        content_type: header.content_type().or(preimage).map(ToString::to_string),
+        algorithm: header.algorithm().map(|algorithm| algorithm.name()),
+    }
+}
+
+pub(crate) fn to_signed(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}

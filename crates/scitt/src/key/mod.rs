@@ -28,7 +28,7 @@ use crate::alg::{Algorithm, Curve};
 pub use cose::CoseKey;
 pub(crate) use cose::{parse_limited, write_set};
 pub use kid::{kid_segment, kid_segment_matches};
-pub(crate) use spki::curve_of;
+pub(crate) use spki::{curve_of, to_pem};
 pub use verify::SignatureError;
 
 /// Why bytes are not a public key we can use.

@@ -54,14 +54,19 @@ impl PublicKey {
 
     /// The PEM `PUBLIC KEY` block, with Unix line ends.
     pub fn to_spki_pem(&self) -> String {
-        let body = data_encoding::BASE64.encode(&self.to_spki_der());
-        let mut text = format!("-----BEGIN {LABEL}-----\n");
-        for start in (0..body.len()).step_by(64) {
-            text.push_str(&body[start..body.len().min(start + 64)]);
-            text.push('\n');
-        }
-        text + "-----END " + LABEL + "-----\n"
+        to_pem(LABEL, &self.to_spki_der())
     }
+}
+
+/// A PEM block of RFC 7468, with Unix line ends.
+pub(crate) fn to_pem(label: &str, der: &[u8]) -> String {
+    let body = data_encoding::BASE64.encode(der);
+    let mut text = format!("-----BEGIN {label}-----\n");
+    for start in (0..body.len()).step_by(64) {
+        text.push_str(&body[start..body.len().min(start + 64)]);
+        text.push('\n');
+    }
+    text + "-----END " + label + "-----\n"
 }
 
 /// The curve an AlgorithmIdentifier names.

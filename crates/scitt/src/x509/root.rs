@@ -7,6 +7,7 @@ use webpki::anchor_from_trusted_cert;
 use x509_cert::der::pem;
 
 use super::{ChainError, sha256_thumbprint};
+use crate::key::to_pem;
 use crate::limits::CERTIFICATE_BYTES;
 
 /// A certificate somebody decided to trust. Reading one checks its form, not its signature.
@@ -48,6 +49,11 @@ impl RootCertificate {
     /// The certificate as it was given.
     pub fn der(&self) -> &[u8] {
         &self.der
+    }
+
+    /// The PEM `CERTIFICATE` block, with Unix line ends.
+    pub fn to_pem(&self) -> String {
+        to_pem("CERTIFICATE", &self.der)
     }
 
     /// SHA-256 over the DER certificate.

@@ -320,6 +320,7 @@ fn a_root_is_read_from_pem() {
     let authority = Authority::new();
     let root = RootCertificate::from_pem(&authority.root.pem()).unwrap();
     assert_eq!(root, authority.roots()[0]);
+    assert_eq!(RootCertificate::from_pem(&root.to_pem()), Ok(root));
     assert!(RootCertificate::from_pem(&p256().serialize_pem()).is_err());
     assert!(RootCertificate::from_der(b"").is_err());
 }

@@ -1,0 +1,232 @@
+//! Did the issuer sign this statement?
+
+use scitt::header::{Label, X5Chain};
+use scitt::x509::{ChainError, RootCertificate, VerifiedChain, check_thumbprint, verify_chain};
+use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
+
+use crate::payload::{self, Detached};
+use crate::trust::{Candidates, NoCandidate};
+use crate::verdict::{Check, CheckName, Code, State};
+use crate::{CLOCK_SKEW, Profile, TrustStore, TrustedIssuer};
+
+const NAME: CheckName = CheckName::IssuerSignature;
+
+/// The checks of the statement itself.
+pub(crate) struct IssuerCheck {
+    pub(crate) checks: Vec<Check>,
+}
+
+impl IssuerCheck {
+    /// Whether the issuer's signature verifies; none if that was not checked.
+    pub(crate) fn signature_held(&self) -> Option<bool> {
+        let check = self.checks.iter().find(|check| check.name == NAME)?;
+        match check.state {
+            State::Ok => Some(true),
+            State::Failed => Some(false),
+            State::NotDone => None,
+        }
+    }
+}
+
+/// Checks headers, signature and dates, judging certificates and dates at `at` (unix seconds).
+pub(crate) fn check(
+    statement: &SignedStatement,
+    given: Option<&[u8]>,
+    trust: &TrustStore,
+    at: i64,
+) -> IssuerCheck {
+    let iss = statement.header().claims().and_then(|claims| claims.iss());
+    let known: Vec<&TrustedIssuer> = iss.map_or_else(Vec::new, |iss| trust.issuers_of(iss).collect());
+    let question = Question { statement, iss, known, trust, at };
+    let signature = match question.check_signature(given) {
+        Ok(detail) => Check::ok(NAME, detail),
+        Err(check) => check,
+    };
+    IssuerCheck { checks: vec![question.check_headers(), signature, question.check_dates()] }
+}
+
+struct Question<'q> {
+    statement: &'q SignedStatement,
+    iss: Option<&'q str>,
+    known: Vec<&'q TrustedIssuer>,
+    trust: &'q TrustStore,
+    at: i64,
+}
+
+impl<'q> Question<'q> {
+    /// RFC 9943 section 6, unless the trust store asks less of this issuer.
+    fn check_headers(&self) -> Check {
+        let lenient = self.known.iter().any(|issuer| issuer.profile == Profile::Rfc9942);
+        match self.statement.header().require_scitt() {
+            Ok(identity) => Check::ok(CheckName::Headers, format!("subject {:?}", identity.sub)),
+            Err(why) if lenient => Check::ok(CheckName::Headers, format!("profile rfc9942: {why}")),
+            Err(why) => Check::failed(CheckName::Headers, Code::MissingHeader, why.to_string()),
+        }
+    }
+
+    fn check_dates(&self) -> Check {
+        let name = CheckName::StatementDates;
+        let claims = self.statement.header().claims();
+        let (exp, nbf) = claims.map_or((None, None), |claims| (claims.exp(), claims.nbf()));
+        let at = self.at;
+        if let Some(exp) = exp.filter(|exp| *exp <= at) {
+            let detail = format!("ended at {exp}, before {at} (unix seconds)");
+            return Check::failed(name, Code::StatementExpired, detail);
+        }
+        match nbf.filter(|nbf| *nbf > at.saturating_add(CLOCK_SKEW)) {
+            Some(nbf) => {
+                let detail = format!("begins at {nbf}, after {at} (unix seconds)");
+                Check::failed(name, Code::StatementNotYetValid, detail)
+            }
+            None => Check::ok(name, format!("valid at {at} (unix seconds)")),
+        }
+    }
+
+    /// Who signed, in words; or the check that says why that is not known.
+    fn check_signature(&self, given: Option<&[u8]>) -> Result<String, Check> {
+        let iss = self.iss.ok_or_else(|| not_done(Code::UnknownIssuer, "the statement names no issuer"))?;
+        let signature = Signature::of(self.statement, given);
+        let by_certificate = self.certified_key(iss)?;
+        let keys = self.listed_keys(iss);
+        if by_certificate.is_none() && keys.is_empty() {
+            let detail = format!("no trust anchor for {iss:?}");
+            return Err(not_done(Code::UnknownIssuer, &detail));
+        }
+        let signature = signature?;
+        if let Some(chain) = by_certificate {
+            signature.verify(chain.key()).map_err(|why| invalid(&why))?;
+            return Ok(self.signed_by(iss, "certificate"));
+        }
+        let kid = self.statement.header().kid().map(|kid| kid.as_ref());
+        match Candidates::of(&keys, kid).find(|key| signature.verify(key)) {
+            Ok(_) => Ok(self.signed_by(iss, "key")),
+            Err(NoCandidate::Refused(why)) => Err(invalid(&why)),
+            Err(NoCandidate::Unknown) => {
+                let detail = format!("{iss:?} is trusted, but not with the key that the statement names");
+                Err(not_done(Code::UnknownIssuerKey, &detail))
+            }
+        }
+    }
+
+    fn signed_by(&self, iss: &str, how: &str) -> String {
+        let algorithm = self.statement.header().algorithm().map_or("?", |algorithm| algorithm.name());
+        format!("{iss} ({algorithm}, {how})")
+    }
+
+    /// Keys that the trust store lists for the issuer, and the key that a DID is.
+    fn listed_keys(&self, iss: &str) -> Vec<CoseKey> {
+        let mut keys: Vec<CoseKey> = self.known.iter().flat_map(|issuer| &issuer.keys).cloned().collect();
+        if (!self.known.is_empty() || self.trust.self_certified)
+            && let Ok(key) = PublicKey::from_did(iss)
+        {
+            keys.push(CoseKey { key, kid: None, algorithm: None });
+        }
+        keys
+    }
+
+    /// The path from the statement's certificate to a root that may speak for the issuer. None if the statement has no
+    /// protected certificate, or we no root for it.
+    fn certified_key(&self, iss: &str) -> Result<Option<VerifiedChain>, Check> {
+        let header = self.statement.header();
+        let anchors = self.anchors();
+        if anchors.is_empty() || (header.x5chain().is_none() && header.x5t().is_none()) {
+            return Ok(None);
+        }
+        let chain = header.x5chain().or_else(|| self.statement.unprotected_x5chain());
+        let chain = chain.ok_or_else(|| {
+            not_done(
+                Code::CertificateMissing,
+                "the statement names a certificate by hash and does not bring it",
+            )
+        })?;
+        if let Some(named) = header.x5t() {
+            let algorithm = match named.algorithm {
+                Label::Int(algorithm) => algorithm,
+                Label::Text(_) => 0,
+            };
+            check_thumbprint(algorithm, &named.hash, chain.end_entity()).map_err(|why| bad_path(&why))?;
+        }
+        self.first_path(iss, chain, &anchors).map(Some)
+    }
+
+    fn first_path(&self, iss: &str, chain: &X5Chain, anchors: &[Anchor<'q>]) -> Result<VerifiedChain, Check> {
+        let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
+        let at = u64::try_from(self.at).unwrap_or(0);
+        let mut refused = ChainError::UnknownIssuer;
+        let mut unbound = false;
+        for anchor in anchors {
+            match verify_chain(&ders, std::slice::from_ref(anchor.root), at, anchor.eku) {
+                Ok(path) if anchor.any_name || path.names().binds(iss) => return Ok(path),
+                Ok(_) => unbound = true,
+                Err(why) if refused == ChainError::UnknownIssuer => refused = why,
+                Err(_) => {}
+            }
+        }
+        Err(match refused {
+            _ if unbound => {
+                let detail = format!("the certificate does not name {iss:?}");
+                Check::failed(NAME, Code::IssuerNotBound, detail)
+            }
+            ChainError::UnknownIssuer => not_done(Code::UnknownIssuer, "no path to a trusted root"),
+            why => bad_path(&why),
+        })
+    }
+
+    fn anchors(&self) -> Vec<Anchor<'q>> {
+        let listed = self.known.iter().flat_map(|issuer| {
+            let eku = issuer.eku.as_deref();
+            issuer.roots.iter().map(move |root| Anchor { root, eku, any_name: true })
+        });
+        let by_name = self.trust.roots.iter().map(|root| Anchor {
+            root: &root.certificate,
+            eku: root.eku.as_deref(),
+            any_name: false,
+        });
+        listed.chain(by_name).collect()
+    }
+}
+
+struct Anchor<'q> {
+    root: &'q RootCertificate,
+    eku: Option<&'q str>,
+    /// Whether the trust store binds the issuer to this root, so that the certificate need not.
+    any_name: bool,
+}
+
+/// The signature and what it covers.
+struct Signature<'s> {
+    statement: &'s SignedStatement,
+    detached: Option<Vec<u8>>,
+}
+
+impl<'s> Signature<'s> {
+    fn of(statement: &'s SignedStatement, given: Option<&[u8]>) -> Result<Self, Check> {
+        match payload::detached(statement, given) {
+            Detached::Attached => Ok(Self { statement, detached: None }),
+            Detached::Given(payload) => Ok(Self { statement, detached: Some(payload) }),
+            Detached::Missing => {
+                Err(not_done(Code::PayloadMissing, "the signature covers a payload that was not given"))
+            }
+            Detached::UnsupportedHash(algorithm) => {
+                let detail = format!("hash algorithm {algorithm} is not computed here");
+                Err(not_done(Code::UnsupportedHash, &detail))
+            }
+        }
+    }
+
+    fn verify(&self, key: &PublicKey) -> Result<(), SignatureError> {
+        self.statement.verify_with(key, self.detached.as_deref())
+    }
+}
+
+fn not_done(code: Code, detail: &str) -> Check {
+    Check::not_done(NAME, code, detail)
+}
+
+fn invalid(why: &SignatureError) -> Check {
+    Check::failed(NAME, Code::IssuerSignatureInvalid, why.to_string())
+}
+
+fn bad_path(why: &ChainError) -> Check {
+    Check::failed(NAME, Code::CertificatePathInvalid, why.to_string())
+}

@@ -1,0 +1,295 @@
+//! Does this receipt prove that a trusted log registered this statement?
+//!
+//! With a detached root (the normal case) the log's signature verifies exactly when the statement, the path and the
+//! signature all belong together, and nobody can tell which of them was changed. That is reported as a root mismatch:
+//! the receipt is not for this statement. Only with the root attached is it known which part is at fault.
+
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use merkle::{LeafHash, RootHash, hash_leaf, verify::implied_root};
+use scitt::receipt::InclusionProof;
+use scitt::{Header, PublicKey, Receipt, ReceiptError, SignatureError, SignedStatement};
+
+use crate::trust::{Candidates, NoCandidate};
+use crate::verdict::{Check, CheckName, Code, Position, ReceiptFacts, State};
+use crate::{CLOCK_SKEW, LeafRule, MAX_RECEIPTS, Profile, TrustStore, TrustedLog, to_signed};
+
+/// The checks of one receipt, and what it says.
+pub(crate) struct ReceiptReport {
+    pub(crate) checks: Vec<Check>,
+    pub(crate) facts: ReceiptFacts,
+}
+
+impl ReceiptReport {
+    fn of(facts: ReceiptFacts, checks: Vec<Check>) -> Self {
+        Self { checks, facts }
+    }
+
+    fn has(&self, state: State) -> bool {
+        self.checks.iter().any(|check| check.state == state)
+    }
+}
+
+pub(crate) fn check_all(
+    statement: &SignedStatement,
+    receipts: &[&[u8]],
+    trust: &TrustStore,
+    now: u64,
+) -> Vec<ReceiptReport> {
+    let mut reports: Vec<ReceiptReport> =
+        receipts.iter().take(MAX_RECEIPTS).map(|receipt| check(statement, receipt, trust, now)).collect();
+    if receipts.len() > MAX_RECEIPTS {
+        let detail = format!("{} receipts, at most {MAX_RECEIPTS} are read", receipts.len());
+        let check = Check::failed(CheckName::Receipt, Code::MalformedReceipt, detail);
+        reports.push(ReceiptReport::of(ReceiptFacts::default(), vec![check]));
+    }
+    reports
+}
+
+fn check(statement: &SignedStatement, bytes: &[u8], trust: &TrustStore, now: u64) -> ReceiptReport {
+    let receipt = match Receipt::parse(bytes.to_vec()) {
+        Ok(receipt) => receipt,
+        Err(why) => return unreadable(&why),
+    };
+    let facts = facts_of(&receipt);
+    let iss = receipt.header().claims().and_then(|claims| claims.iss());
+    let (ours, anonymous): (Vec<_>, Vec<_>) = match iss {
+        Some(iss) => {
+            (trust.logs_of(iss).collect(), trust.logs.iter().filter(|log| log.iss.is_none()).collect())
+        }
+        None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == Profile::Rfc9942).collect()),
+    };
+    let logs = if ours.is_empty() { anonymous } else { ours };
+    let attempt = |log| Attempt { statement, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
+    best(logs.into_iter().map(attempt)).unwrap_or_else(|| {
+        let detail = match iss {
+            Some(iss) => format!("no trusted log issues receipts as {iss:?}"),
+            None => "the receipt names no issuer, and no log with profile rfc9942 is trusted".to_owned(),
+        };
+        let checks = vec![Check::not_done(CheckName::Receipt, Code::UnknownLog, detail)];
+        ReceiptReport::of(facts.clone(), with_rest_not_reached(checks))
+    })
+}
+
+/// Several logs may issue under one name, or none be named: one that verifies is the one.
+fn best(reports: impl Iterator<Item = ReceiptReport>) -> Option<ReceiptReport> {
+    reports.min_by_key(|report| match report.facts.verified {
+        true => 0,
+        false if report.has(State::Failed) => 1,
+        false => 2,
+    })
+}
+
+fn unreadable(why: &ReceiptError) -> ReceiptReport {
+    let check = match why {
+        ReceiptError::Malformed(why) => {
+            Check::failed(CheckName::Receipt, Code::MalformedReceipt, why.to_string())
+        }
+        ReceiptError::UnsupportedStructure(_) => {
+            Check::not_done(CheckName::Receipt, Code::UnsupportedStructure, why.to_string())
+        }
+    };
+    ReceiptReport::of(ReceiptFacts::default(), with_rest_not_reached(vec![check]))
+}
+
+fn with_rest_not_reached(mut checks: Vec<Check>) -> Vec<Check> {
+    for name in [CheckName::Inclusion, CheckName::ReceiptSignature, CheckName::ReceiptDates] {
+        if !checks.iter().any(|check| check.name == name) {
+            checks.push(Check::not_done(name, Code::NotReached, "an earlier check stands in the way"));
+        }
+    }
+    checks
+}
+
+/// One receipt against one log that may have issued it.
+struct Attempt<'a> {
+    statement: &'a SignedStatement,
+    receipt: &'a Receipt,
+    log: &'a TrustedLog,
+    now: i64,
+}
+
+impl Attempt<'_> {
+    fn run(&self, facts: &ReceiptFacts) -> ReceiptReport {
+        let mut facts = facts.clone();
+        facts.log = Some(self.log.name().to_owned());
+        let mut checks = Vec::new();
+        match self.check_form() {
+            Ok(check) => checks.push(check),
+            Err(check) => return ReceiptReport::of(facts, with_rest_not_reached(vec![check])),
+        }
+        match self.check_proof() {
+            Ok(proven) => {
+                checks.extend(self.proven(&proven));
+                facts.position = Some(proven.position);
+                facts.root = Some(hex(&proven.root));
+            }
+            Err(refused) => checks.extend(refused),
+        }
+        checks.push(self.check_dates());
+        facts.verified = checks.iter().all(|check| check.state == State::Ok);
+        ReceiptReport::of(facts, with_rest_not_reached(checks))
+    }
+
+    /// Does the receipt carry what the log's profile demands, and is it this log's?
+    fn check_form(&self) -> Result<Check, Check> {
+        let header = self.receipt.header();
+        if self.log.profile == Profile::Rfc9943 {
+            let identity = header
+                .require_scitt()
+                .map_err(|why| Check::failed(CheckName::Receipt, Code::ReceiptIncomplete, why.to_string()))?;
+            if let Some(origin) = self.log.origin.as_deref().filter(|origin| *origin != identity.sub) {
+                let detail = format!("the receipt is for log {:?}, not {origin:?}", identity.sub);
+                return Err(Check::failed(CheckName::Receipt, Code::ReceiptSubjectMismatch, detail));
+            }
+        }
+        Ok(Check::ok(CheckName::Receipt, self.log.name()))
+    }
+
+    /// A root that a proof leads to from this statement, signed by a key of the log.
+    fn check_proof(&self) -> Result<Proven, Vec<Check>> {
+        let roots = self.implied_roots()?;
+        let attached = self.receipt.attached_root();
+        let mut refused = None;
+        for (root, proof) in roots.iter().filter(|(root, _)| attached.is_none_or(|attached| attached == root))
+        {
+            match self.find_key(root) {
+                Ok(key) => return Ok(Proven::new(root, proof, key, self.receipt)),
+                Err(why) => refused = Some(why),
+            }
+        }
+        match refused {
+            Some(why) => Err(self.explain(why, &roots[0].0)),
+            None => Err(self.root_mismatch(&roots[0].0, attached)),
+        }
+    }
+
+    /// One root per proof. A path that fits no tree is wrong whatever statement it is for.
+    fn implied_roots(&self) -> Result<Vec<(RootHash, &InclusionProof)>, Vec<Check>> {
+        let proofs = self.receipt.inclusion_proofs();
+        if proofs.is_empty() {
+            let detail = "the receipt has no inclusion proof";
+            return Err(vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, detail)]);
+        }
+        let leaf = leaf_of(self.statement, self.log.leaf_rule);
+        let root =
+            |proof: &InclusionProof| implied_root(leaf, proof.leaf_index, proof.tree_size, &proof.path);
+        let roots: Result<Vec<_>, _> =
+            proofs.iter().map(|proof| root(proof).map(|root| (root, proof))).collect();
+        roots.map_err(|why| {
+            vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, why.to_string())]
+        })
+    }
+
+    fn find_key(&self, root: &RootHash) -> Result<&PublicKey, NoCandidate<SignatureError>> {
+        let kid = self.receipt.header().kid().map(|kid| kid.as_ref());
+        Candidates::of(&self.log.keys, kid).find(|key| self.receipt.verify_root(root, key))
+    }
+
+    fn explain(&self, why: NoCandidate<SignatureError>, root: &RootHash) -> Vec<Check> {
+        let name = CheckName::ReceiptSignature;
+        match why {
+            NoCandidate::Unknown => {
+                let kid = kid_text(self.receipt.header()).unwrap_or_default();
+                let detail = format!("{} is trusted, but not with a key named {kid}", self.log.name());
+                vec![Check::not_done(name, Code::UnknownLogKey, detail)]
+            }
+            NoCandidate::Refused(SignatureError::Invalid) if self.receipt.attached_root().is_none() => {
+                self.root_mismatch(root, None)
+            }
+            NoCandidate::Refused(why) => {
+                vec![Check::failed(name, Code::ReceiptSignatureInvalid, why.to_string())]
+            }
+        }
+    }
+
+    fn root_mismatch(&self, root: &RootHash, attached: Option<&RootHash>) -> Vec<Check> {
+        let leaf = leaf_of(self.statement, self.log.leaf_rule);
+        let signed = match attached {
+            Some(attached) => format!("root {} in the receipt", hex(attached)),
+            None => "the one that the receipt signs".to_owned(),
+        };
+        let detail = format!("leaf hash {leaf} leads to root {}, which is not {signed}", hex(root));
+        vec![Check::failed(CheckName::Inclusion, Code::ReceiptRootMismatch, detail)]
+    }
+
+    fn proven(&self, proven: &Proven) -> [Check; 2] {
+        let by = format!("{}, kid {} ({})", self.log.name(), proven.kid, proven.algorithm);
+        [
+            Check::ok(CheckName::Inclusion, proven.position.to_string()),
+            Check::ok(CheckName::ReceiptSignature, by),
+        ]
+    }
+
+    fn check_dates(&self) -> Check {
+        let name = CheckName::ReceiptDates;
+        let Some(claims) = self.receipt.header().claims() else { return Check::ok(name, "undated") };
+        if let Some(exp) = claims.exp().filter(|exp| *exp <= self.now) {
+            return Check::failed(name, Code::ReceiptExpired, format!("ended at {exp} (unix seconds)"));
+        }
+        let latest = self.now.saturating_add(CLOCK_SKEW);
+        let begins = claims.nbf().max(claims.iat());
+        match begins.filter(|begins| *begins > latest) {
+            Some(begins) => {
+                let detail = format!("dated {begins}, and now is {} (unix seconds)", self.now);
+                Check::failed(name, Code::ReceiptNotYetValid, detail)
+            }
+            None => Check::ok(
+                name,
+                claims.iat().map_or_else(|| "undated".into(), |iat| format!("issued at {iat}")),
+            ),
+        }
+    }
+}
+
+/// A proof that held.
+struct Proven {
+    root: RootHash,
+    position: Position,
+    kid: String,
+    algorithm: &'static str,
+}
+
+impl Proven {
+    fn new(root: &RootHash, proof: &InclusionProof, key: &PublicKey, receipt: &Receipt) -> Self {
+        let header = receipt.header();
+        Self {
+            root: *root,
+            position: Position {
+                leaf_index: proof.leaf_index,
+                tree_size: proof.tree_size,
+                signed: receipt.signed_tree_size().is_some(),
+            },
+            kid: kid_text(header).unwrap_or_else(|| BASE64URL_NOPAD.encode(&key.thumbprint())),
+            algorithm: header.algorithm().map_or("?", |algorithm| algorithm.name()),
+        }
+    }
+}
+
+fn leaf_of(statement: &SignedStatement, rule: LeafRule) -> LeafHash {
+    match rule {
+        LeafRule::Sha256OfStatement => statement.digest().leaf_hash(),
+        LeafRule::Statement => hash_leaf(statement.bytes()),
+    }
+}
+
+fn facts_of(receipt: &Receipt) -> ReceiptFacts {
+    let header = receipt.header();
+    let claims = header.claims();
+    ReceiptFacts {
+        verified: false,
+        log: claims.and_then(|claims| claims.iss()).map(str::to_owned),
+        kid: kid_text(header),
+        algorithm: header.algorithm().map(|algorithm| algorithm.name()),
+        position: None,
+        root: None,
+        iat: claims.and_then(|claims| claims.iat()),
+    }
+}
+
+fn kid_text(header: &Header) -> Option<String> {
+    header.kid().map(|kid| BASE64URL_NOPAD.encode(kid))
+}
+
+fn hex(root: &RootHash) -> String {
+    HEXLOWER.encode(root.as_bytes())
+}

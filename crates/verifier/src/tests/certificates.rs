@@ -1,0 +1,136 @@
+//! Issuers that sign with a certificate.
+
+use super::*;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd};
+use scitt::X5Chain;
+use scitt::header::{CertHash, Label};
+use scitt::x509::{RootCertificate, sha256_thumbprint};
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = dates(CertificateParams::default(), 2040);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn root(&self) -> RootCertificate {
+        RootCertificate::from_der(self.0.der()).unwrap()
+    }
+
+    /// A signer with a certificate for `name` that ends with the year.
+    fn certify(&self, name: &str, until: i32) -> (SigningKey, X5Chain) {
+        let pair = KeyPair::generate().unwrap();
+        let mut params = dates(CertificateParams::default(), until);
+        params.subject_alt_names = vec![SanType::URI(name.try_into().unwrap())];
+        let certificate = params.signed_by(&pair, &self.0).unwrap();
+        let chain =
+            X5Chain::new(vec![certificate.der().to_vec().into(), self.0.der().to_vec().into()]).unwrap();
+        (SigningKey::from_pkcs8_der(pair.serialized_der()).unwrap(), chain)
+    }
+}
+
+fn dates(mut params: CertificateParams, until: i32) -> CertificateParams {
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(until, 12, 31);
+    params
+}
+
+fn world(signer: &SigningKey, build: impl FnOnce(StatementBuilder) -> StatementBuilder) -> World {
+    let mut world = World::new();
+    world.trust.issuers.clear();
+    world.statement = build(StatementBuilder::new(PAYLOAD).iss(ISS).sub("s")).sign(signer).unwrap();
+    world
+}
+
+fn with_root(mut world: World, root: RootCertificate) -> World {
+    world.trust.roots = vec![TrustedRoot { certificate: root, eku: None }];
+    world
+}
+
+fn transparent(world: &World, statement: &[u8]) -> Verdict {
+    let receipt = world.log.receipt(&world.statement);
+    world.verify_bytes(statement, &[&receipt])
+}
+
+#[test]
+fn a_certificate_speaks_for_the_uri_in_it() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2040);
+    let world = with_root(world(&signer, |builder| builder.x5chain(&chain)), authority.root());
+    assert_verified(&transparent(&world, world.statement.bytes()));
+}
+
+#[test]
+fn a_certificate_does_not_speak_for_another_name() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify("https://other.example", 2040);
+    let mut world = with_root(world(&signer, |builder| builder.x5chain(&chain)), authority.root());
+    assert_failed(&transparent(&world, world.statement.bytes()), Code::IssuerNotBound);
+    // unless the trust store itself binds the issuer to that root
+    let issuer = TrustedIssuer { iss: ISS.into(), roots: vec![authority.root()], ..TrustedIssuer::default() };
+    world.trust.issuers.push(issuer);
+    assert_verified(&transparent(&world, world.statement.bytes()));
+}
+
+#[test]
+fn a_chain_to_no_trusted_root_is_not_verified() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2040);
+    let without_root = world(&signer, |builder| builder.x5chain(&chain));
+    assert_not_verified(&transparent(&without_root, without_root.statement.bytes()), Code::UnknownIssuer);
+    let stranger = Authority::new();
+    let world = with_root(world(&signer, |builder| builder.x5chain(&chain)), stranger.root());
+    let verdict = transparent(&world, world.statement.bytes());
+    assert_ne!(verdict.outcome, Outcome::Verified);
+}
+
+#[test]
+fn the_certificate_is_judged_at_the_time_the_log_signed() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2026);
+    let world = with_root(world(&signer, |builder| builder.x5chain(&chain)), authority.root());
+    let receipt = world.log.receipt(&world.statement);
+    let statement = world.statement.bytes();
+    let in_2035 = 2_051_222_400;
+    let verdict =
+        verify(&Evidence { statement, receipts: &[&receipt], payload: None }, &world.trust, in_2035);
+    assert_verified(&verdict);
+    // with no receipt to date it, an expired certificate is an expired certificate
+    let verdict = verify(&Evidence { statement, ..Evidence::default() }, &world.trust, in_2035);
+    assert_failed(&verdict, Code::CertificatePathInvalid);
+}
+
+#[test]
+fn a_signature_by_another_key_than_the_certificate_s_is_refused() {
+    let authority = Authority::new();
+    let (_, chain) = authority.certify(ISS, 2040);
+    let forger = key(Algorithm::Es256);
+    let world = with_root(world(&forger, |builder| builder.x5chain(&chain)), authority.root());
+    assert_failed(&transparent(&world, world.statement.bytes()), Code::IssuerSignatureInvalid);
+}
+
+#[test]
+fn a_certificate_named_by_hash_may_come_unprotected() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2040);
+    let (_, other_chain) = authority.certify(ISS, 2040);
+    let hash = sha256_thumbprint(chain.end_entity());
+    let x5t = CertHash { algorithm: Label::Int(-16), hash: hash.to_vec().into() };
+    let message = |chain: &X5Chain| {
+        let builder = StatementBuilder::new(PAYLOAD).iss(ISS).sub("s").x5t(&x5t);
+        builder.unprotected_x5chain(chain).encode(&signer).unwrap()
+    };
+    let world = with_root(world(&signer, |builder| builder.x5t(&x5t)), authority.root());
+    assert_not_verified(&transparent(&world, world.statement.bytes()), Code::CertificateMissing);
+    for (chain, code) in [(&chain, None), (&other_chain, Some(Code::CertificatePathInvalid))] {
+        let bytes = message(chain);
+        let receipt = world.log.receipt(&SignedStatement::parse(bytes.clone()).unwrap());
+        let verdict = world.verify_bytes(&bytes, &[&receipt]);
+        match code {
+            None => assert_verified(&verdict),
+            Some(code) => assert_failed(&verdict, code),
+        }
+    }
+}

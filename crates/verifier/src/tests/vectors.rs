@@ -1,0 +1,1 @@
+//! Golden cases that any implementation can read.

@@ -1,0 +1,352 @@
+//! `trust.toml`: what was typed, and how it becomes a [`TrustStore`] or a list of all its mistakes.
+
+use std::fmt;
+
+use data_encoding::BASE64URL_NOPAD;
+use scitt::x509::RootCertificate;
+use scitt::{Algorithm, CoseKey, PublicKey};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{
+    IssuerSignature, LeafRule, MAX_TRUST_BYTES, Profile, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
+    read_key,
+};
+
+/// Why a `trust.toml` is not believed. All mistakes are reported together.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TrustError {
+    /// Not TOML, or a field that does not exist or has the wrong type.
+    #[error("{0}")]
+    Syntax(String),
+    /// Well-formed, with values that cannot stand.
+    #[error("{}", list(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+/// One value that cannot stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where: `log[0].keys[1]`.
+    pub place: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.why)
+    }
+}
+
+fn list(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default, skip_serializing_if = "is_default")]
+    issuer_signature: IssuerSignatureText,
+    #[serde(default, skip_serializing_if = "is_default")]
+    self_certified: bool,
+    #[serde(default, rename = "log", skip_serializing_if = "Vec::is_empty")]
+    logs: Vec<LogText>,
+    #[serde(default, rename = "issuer", skip_serializing_if = "Vec::is_empty")]
+    issuers: Vec<IssuerText>,
+    #[serde(default, rename = "root", skip_serializing_if = "Vec::is_empty")]
+    roots: Vec<RootText>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct LogText {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iss: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+    #[serde(default)]
+    leaf_rule: LeafRuleText,
+    #[serde(default, skip_serializing_if = "is_default")]
+    profile: ProfileText,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checkpoint_keys: Vec<String>,
+    #[serde(default)]
+    keys: Vec<KeyText>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct IssuerText {
+    iss: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    profile: ProfileText,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eku: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    roots: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<KeyText>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RootText {
+    certificate: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eku: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum KeyText {
+    Bare(String),
+    Named(NamedKey),
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct NamedKey {
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alg: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum LeafRuleText {
+    #[default]
+    Sha256OfStatement,
+    Statement,
+}
+
+#[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum ProfileText {
+    #[default]
+    Rfc9943,
+    Rfc9942,
+}
+
+#[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum IssuerSignatureText {
+    #[default]
+    Required,
+    LeftToLog,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl TrustStore {
+    /// Reads a `trust.toml`.
+    ///
+    /// # Errors
+    /// With everything that is wrong in it; a store is believed whole or not at all.
+    pub fn from_toml(text: &str) -> Result<Self, TrustError> {
+        if text.len() > MAX_TRUST_BYTES {
+            return Err(TrustError::Syntax(format!("over {MAX_TRUST_BYTES} bytes")));
+        }
+        let document: Document = toml::from_str(text)
+            .map_err(|error| TrustError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let mut mistakes = Mistakes(Vec::new());
+        let store = document.resolve(&mut mistakes);
+        if mistakes.0.is_empty() { Ok(store) } else { Err(TrustError::Mistakes(mistakes.0)) }
+    }
+
+    /// Writes the `trust.toml` that reads as this store. Keys are written as PEM.
+    pub fn to_toml(&self) -> String {
+        // Nothing in a document can fail to be TOML: text, booleans, and tables of them.
+        toml::to_string_pretty(&Document::of(self)).unwrap_or_default()
+    }
+}
+
+struct Mistakes(Vec<Mistake>);
+
+impl Mistakes {
+    fn add(&mut self, place: impl Into<String>, why: impl fmt::Display) {
+        self.0.push(Mistake { place: place.into(), why: why.to_string() });
+    }
+
+    fn keep<T, E: fmt::Display>(&mut self, place: &str, value: Result<T, E>) -> Option<T> {
+        value.map_err(|why| self.add(place, why)).ok()
+    }
+}
+
+impl Document {
+    fn resolve(self, mistakes: &mut Mistakes) -> TrustStore {
+        let numbered = |name: &str, number: usize| format!("{name}[{number}]");
+        let logs = self.logs.into_iter().enumerate();
+        let issuers = self.issuers.into_iter().enumerate();
+        let roots = self.roots.into_iter().enumerate();
+        TrustStore {
+            logs: logs.map(|(number, log)| log.resolve(&numbered("log", number), mistakes)).collect(),
+            issuers: issuers
+                .map(|(number, issuer)| issuer.resolve(&numbered("issuer", number), mistakes))
+                .collect(),
+            roots: roots
+                .filter_map(|(number, root)| root.resolve(&numbered("root", number), mistakes))
+                .collect(),
+            issuer_signature: match self.issuer_signature {
+                IssuerSignatureText::Required => IssuerSignature::Required,
+                IssuerSignatureText::LeftToLog => IssuerSignature::LeftToLog,
+            },
+            self_certified: self.self_certified,
+        }
+    }
+
+    fn of(store: &TrustStore) -> Self {
+        Self {
+            issuer_signature: match store.issuer_signature {
+                IssuerSignature::Required => IssuerSignatureText::Required,
+                IssuerSignature::LeftToLog => IssuerSignatureText::LeftToLog,
+            },
+            self_certified: store.self_certified,
+            logs: store.logs.iter().map(LogText::of).collect(),
+            issuers: store.issuers.iter().map(IssuerText::of).collect(),
+            roots: store.roots.iter().map(RootText::of).collect(),
+        }
+    }
+}
+
+impl LogText {
+    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> TrustedLog {
+        let profile = self.profile.into();
+        if self.iss.is_none() && profile == Profile::Rfc9943 {
+            mistakes.add(place, "iss is missing: only a log with profile = \"rfc9942\" may lack it");
+        }
+        if self.keys.is_empty() {
+            mistakes.add(place, "keys is empty: no receipt of this log could be checked");
+        }
+        TrustedLog {
+            iss: self.iss,
+            origin: self.origin,
+            keys: resolve_keys(self.keys, place, mistakes),
+            leaf_rule: match self.leaf_rule {
+                LeafRuleText::Sha256OfStatement => LeafRule::Sha256OfStatement,
+                LeafRuleText::Statement => LeafRule::Statement,
+            },
+            profile,
+            checkpoint_keys: self.checkpoint_keys,
+        }
+    }
+
+    fn of(log: &TrustedLog) -> Self {
+        Self {
+            iss: log.iss.clone(),
+            origin: log.origin.clone(),
+            leaf_rule: match log.leaf_rule {
+                LeafRule::Sha256OfStatement => LeafRuleText::Sha256OfStatement,
+                LeafRule::Statement => LeafRuleText::Statement,
+            },
+            profile: log.profile.into(),
+            checkpoint_keys: log.checkpoint_keys.clone(),
+            keys: log.keys.iter().map(KeyText::of).collect(),
+        }
+    }
+}
+
+impl IssuerText {
+    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> TrustedIssuer {
+        let is_own_key = PublicKey::from_did(&self.iss).is_ok();
+        if self.keys.is_empty() && self.roots.is_empty() && !is_own_key {
+            mistakes.add(place, "neither keys nor roots: no statement of this issuer could be checked");
+        }
+        let roots = self.roots.iter().enumerate().filter_map(|(number, pem)| {
+            mistakes.keep(&format!("{place}.roots[{number}]"), RootCertificate::from_pem(pem.trim()))
+        });
+        let roots = roots.collect();
+        TrustedIssuer {
+            keys: resolve_keys(self.keys, place, mistakes),
+            roots,
+            eku: self.eku,
+            profile: self.profile.into(),
+            iss: self.iss,
+        }
+    }
+
+    fn of(issuer: &TrustedIssuer) -> Self {
+        Self {
+            iss: issuer.iss.clone(),
+            profile: issuer.profile.into(),
+            eku: issuer.eku.clone(),
+            roots: issuer.roots.iter().map(RootCertificate::to_pem).collect(),
+            keys: issuer.keys.iter().map(KeyText::of).collect(),
+        }
+    }
+}
+
+impl RootText {
+    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<TrustedRoot> {
+        let certificate = RootCertificate::from_pem(self.certificate.trim());
+        let certificate = mistakes.keep(&format!("{place}.certificate"), certificate)?;
+        Some(TrustedRoot { certificate, eku: self.eku })
+    }
+
+    fn of(root: &TrustedRoot) -> Self {
+        Self { certificate: root.certificate.to_pem(), eku: root.eku.clone() }
+    }
+}
+
+fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut Mistakes) -> Vec<CoseKey> {
+    let resolve = |(number, key): (usize, KeyText)| {
+        let place = format!("{place}.keys[{number}]");
+        key.resolve(&place, mistakes)
+    };
+    keys.into_iter().enumerate().filter_map(resolve).collect()
+}
+
+impl KeyText {
+    fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<CoseKey> {
+        let named = match self {
+            Self::Bare(key) => NamedKey { key, kid: None, alg: None },
+            Self::Named(named) => named,
+        };
+        let mut key = mistakes.keep(place, read_key(&named.key))?;
+        if let Some(kid) = named.kid {
+            let kid = BASE64URL_NOPAD.decode(kid.as_bytes());
+            key.kid = Some(mistakes.keep(&format!("{place}.kid (unpadded base64url)"), kid)?);
+        }
+        if let Some(name) = named.alg {
+            match Algorithm::from_name(&name).filter(|algorithm| key.key.accepts(*algorithm)) {
+                Some(algorithm) => key.algorithm = Some(algorithm),
+                None => mistakes.add(format!("{place}.alg"), format!("not for a {} key", key.key.curve())),
+            }
+        }
+        Some(key)
+    }
+
+    fn of(key: &CoseKey) -> Self {
+        let pem = key.key.to_spki_pem();
+        if key.kid.is_none() && key.algorithm.is_none() {
+            return Self::Bare(pem);
+        }
+        Self::Named(NamedKey {
+            key: pem,
+            kid: key.kid.as_ref().map(|kid| BASE64URL_NOPAD.encode(kid)),
+            alg: key.algorithm.map(|algorithm| algorithm.name().to_owned()),
+        })
+    }
+}
+
+impl From<ProfileText> for Profile {
+    fn from(text: ProfileText) -> Self {
+        match text {
+            ProfileText::Rfc9943 => Self::Rfc9943,
+            ProfileText::Rfc9942 => Self::Rfc9942,
+        }
+    }
+}
+
+impl From<Profile> for ProfileText {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Rfc9943 => Self::Rfc9943,
+            Profile::Rfc9942 => Self::Rfc9942,
+        }
+    }
+}
