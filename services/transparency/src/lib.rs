@@ -1,21 +1,46 @@
-//! The transparency service: SCRAPI over HTTP.
-pub mod admin;
-pub mod body;
-pub mod config;
-pub mod doors;
-pub mod house;
+//! The transparency service: SCRAPI (draft-ietf-scitt-scrapi-11) over HTTP, over one log.
+//!
+//! Here the parts meet: statements are parsed (`scitt`), authenticated and decided (`registration`),
+//! ordered and signed (`sequencer`), kept (`store-*`), and answered with receipts. No rule about
+//! statements lives here. Read on in `routes/entries.rs` (what a client does), `log.rs` (what it
+//! sets off), `service.rs` (how it starts and stops); `answers.rs` is the one place that knows
+//! which failure has which status and title, `limits.rs` the one that knows the bounds.
+//!
+//! Not here: flags, files and environment (the binary makes a [`Config`]), search, streams, tiles,
+//! detached payloads, witnesses.
+
+mod admin;
+mod admission;
+mod answers;
+mod app;
+mod body;
+mod config;
+mod doors;
+mod house;
 #[cfg(test)]
 mod house_tests;
-pub mod limits;
-pub mod listen;
-pub mod media;
-pub mod metrics;
-pub mod problem;
-pub mod published_keys;
-pub mod receipts;
-pub mod signer;
-pub mod tiles;
-pub mod tls;
+mod limits;
+mod listen;
+mod log;
+mod media;
+mod metrics;
+mod policy;
+mod problem;
+mod published_keys;
+mod receipts;
+mod routes;
+mod service;
+mod signer;
+mod tiles;
+mod tls;
+mod watch;
 
+pub use admission::{Current, PolicyUnreadable};
+pub use app::openapi_json;
 pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token};
-pub use limits::{Limits, Rate};
+pub use limits::{Limits, Rate, STATEMENT_BYTES_CAP};
+pub use log::Identity;
+pub use policy::PolicyError;
+pub use service::{Addresses, ReloadError, Service, StartError, run, stop_signal};
+pub use signer::{IntroduceError, KeyFileError, OtherKey};
+pub use tls::TlsError;

@@ -21,7 +21,9 @@ pub const DISCARD_TIME: Duration = Duration::from_secs(2);
 /// How long a TLS handshake may take.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// How long requests in flight may run on after a stop was asked for.
-pub const DRAIN_TIME: Duration = Duration::from_secs(8);
+pub const DRAIN_TIME: Duration = Duration::from_secs(6);
+/// How long a whole stop may take.
+pub const STOP_TIME: Duration = Duration::from_millis(9_500);
 /// Input that an error quotes, at most, in bytes.
 pub const ECHO_BYTES: usize = 64;
 /// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.

@@ -61,6 +61,11 @@ impl Listener {
         Ok(Self { tcp: TcpListener::bind(address).await?, tls, connections, header_time })
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
     /// Accepts connections until told to stop.
     pub fn serve(self, router: Router) -> std::io::Result<Serving> {
         let serving = Serving {

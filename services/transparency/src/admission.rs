@@ -1,0 +1,216 @@
+//! From a parsed statement to a submission: authenticate, read, decide, under the policy in force.
+//!
+//! The policy in force is the newest policy entry of the log. It is followed, never chosen: what an
+//! operator configures counts from the moment it is an entry (`policy`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use merkle::{EntryDigest, LeafIndex};
+use registration::{
+    Authenticated, Beside, COLLATERAL_X5CHAIN, Permit, Policy, PolicyInForce, Record, Refusal, Untrusted,
+    Violation,
+};
+use scitt::{SignedStatement, X5Chain};
+use sequencer::{Redecide, Redecision, Submission, TimeWindow};
+use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
+
+use crate::metrics::Metrics;
+
+/// The policy in force, as the log holds it.
+pub struct Policies {
+    store: Arc<dyn LogStore>,
+    current: ArcSwapOption<Current>,
+}
+
+/// A policy entry.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// The policy and its leaf.
+    pub in_force: PolicyInForce,
+    /// The entry that holds it.
+    pub entry: EntryDigest,
+    /// The signed statement.
+    pub statement: SignedStatement,
+}
+
+/// Why the policy in force could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyUnreadable {
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The entry is not a policy that this version understands.
+    #[error("leaf {leaf} should hold the registration policy in force: {why}")]
+    NotAPolicy {
+        /// The leaf.
+        leaf: LeafIndex,
+        /// Why it does not.
+        why: String,
+    },
+}
+
+impl Policies {
+    /// None yet.
+    pub fn new(store: Arc<dyn LogStore>) -> Self {
+        Self { store, current: ArcSwapOption::empty() }
+    }
+
+    /// The policy in force, unless the log is empty.
+    pub fn current(&self) -> Option<Arc<Current>> {
+        self.current.load_full()
+    }
+
+    /// Takes the policy at this leaf as the one in force, unless a newer one is known.
+    pub async fn follow(&self, leaf: LeafIndex) -> Result<Arc<Current>, PolicyUnreadable> {
+        if let Some(known) = self.current().filter(|known| known.in_force.leaf() >= leaf) {
+            return Ok(known);
+        }
+        let read = Arc::new(self.read(leaf).await?);
+        let newer = self.current.rcu(|known| match known {
+            Some(known) if known.in_force.leaf() >= leaf => Some(known.clone()),
+            _ => Some(read.clone()),
+        });
+        if newer.is_none_or(|before| before.in_force.leaf() < leaf) {
+            tracing::info!(%leaf, digest = %read.in_force.policy().digest(), "policy in force");
+        }
+        Ok(self.current().unwrap_or(read))
+    }
+
+    async fn read(&self, leaf: LeafIndex) -> Result<Current, PolicyUnreadable> {
+        let unreadable = |why: String| PolicyUnreadable::NotAPolicy { leaf, why };
+        let entry =
+            self.store.entry(leaf).await?.ok_or_else(|| unreadable("there is no such leaf".into()))?;
+        let bytes = entry.statement.ok_or_else(|| unreadable("it is erased".into()))?;
+        let statement = SignedStatement::parse(bytes).map_err(|why| unreadable(why.to_string()))?;
+        let payload = statement.payload().ok_or_else(|| unreadable("its payload is detached".into()))?;
+        let policy = Policy::from_payload(payload).map_err(|why| unreadable(why.to_string()))?;
+        Ok(Current { in_force: PolicyInForce::new(policy, leaf), entry: entry.digest, statement })
+    }
+}
+
+/// A statement that may enter, on the conditions in the submission.
+pub struct Admitted {
+    /// For the sequencer.
+    pub submission: Submission,
+    /// The decision, to explain what the log then refuses.
+    pub permit: Permit,
+}
+
+/// Why a statement may not enter.
+#[derive(Debug)]
+pub enum NotAdmitted {
+    /// Its issuer is not established.
+    Untrusted(Untrusted),
+    /// The policy refuses it.
+    Refused(Refusal),
+    /// Its issuer has registered enough for now.
+    OverQuota(Box<crate::problem::Problem>),
+}
+
+/// Whose statement, what does it say, may it enter.
+///
+/// `charge` is called with the issuer once its signature is verified.
+pub fn admit(
+    statement: &SignedStatement,
+    beside: Beside<'_>,
+    in_force: &PolicyInForce,
+    metrics: &Metrics,
+    charge: impl FnOnce(&str) -> Result<(), crate::problem::Problem>,
+) -> Result<Admitted, NotAdmitted> {
+    let started = Instant::now();
+    let authenticated = in_force.authenticate(statement, beside).map_err(NotAdmitted::Untrusted)?;
+    metrics.stage("verify", started.elapsed());
+    charge(authenticated.iss()).map_err(|problem| NotAdmitted::OverQuota(Box::new(problem)))?;
+    let started = Instant::now();
+    let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
+    let record = Record::read(&authenticated).map_err(refused)?;
+    let permit = in_force.decide(&authenticated, &record).into_permit().map_err(NotAdmitted::Refused)?;
+    metrics.stage("policy", started.elapsed());
+    Ok(Admitted { submission: submission(&authenticated, &permit, in_force.leaf()), permit })
+}
+
+/// Entry 0 has no policy before it: its permit is its own.
+pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
+    let entry = new_entry(statement, permit, Vec::new());
+    let nothing_before = LeafIndex::new(0);
+    Submission {
+        entry,
+        valid: window(permit),
+        decided_under: nothing_before,
+        relied_absent: Vec::new(),
+        is_policy: true,
+    }
+}
+
+fn submission(authenticated: &Authenticated<'_>, permit: &Permit, decided_under: LeafIndex) -> Submission {
+    let chain = authenticated
+        .collateral()
+        .map(|chain| Collateral { kind: COLLATERAL_X5CHAIN, bytes: chain.encode().into() });
+    Submission {
+        entry: new_entry(authenticated.statement(), permit, chain.into_iter().collect()),
+        valid: window(permit),
+        decided_under,
+        relied_absent: permit.relied_absent().to_vec(),
+        is_policy: permit.successor().is_some(),
+    }
+}
+
+fn new_entry(statement: &SignedStatement, permit: &Permit, collateral: Vec<Collateral>) -> NewEntry {
+    NewEntry {
+        digest: permit.statement(),
+        twin: statement.twin(),
+        statement: statement.bytes().clone(),
+        policy: permit.policy(),
+        rule: permit.rule().as_str().to_owned(),
+        facts: permit.facts().to_owned(),
+        guards: permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect(),
+        collateral,
+    }
+}
+
+fn window(permit: &Permit) -> TimeWindow {
+    let valid = permit.valid();
+    TimeWindow { from: valid.not_before.unwrap_or(0), until: valid.not_after.unwrap_or(u64::MAX) }
+}
+
+/// Decides what waited in the inbox while the policy moved.
+pub struct DecideAgain {
+    /// The policy in force.
+    pub policies: Arc<Policies>,
+    /// For the stages.
+    pub metrics: Arc<Metrics>,
+}
+
+#[async_trait]
+impl Redecide for DecideAgain {
+    async fn redecide(&self, submission: Submission) -> Redecision {
+        let newest = match self.policies.store.head().await {
+            Ok(head) => head.policy,
+            Err(_) => return Redecision::Later,
+        };
+        let Ok(current) = self.policies.follow(newest).await else { return Redecision::Later };
+        match self.again(&submission, &current.in_force) {
+            Ok(admitted) => Redecision::Admit(Box::new(admitted.submission)),
+            Err(why) => Redecision::Refuse(why),
+        }
+    }
+}
+
+impl DecideAgain {
+    fn again(&self, submission: &Submission, in_force: &PolicyInForce) -> Result<Admitted, String> {
+        let statement =
+            SignedStatement::parse(submission.entry.statement.clone()).map_err(|why| why.to_string())?;
+        let kept = submission.entry.collateral.iter().find(|kept| kept.kind == COLLATERAL_X5CHAIN);
+        let chain =
+            kept.map(|kept| X5Chain::decode(&kept.bytes)).transpose().map_err(|why| why.to_string())?;
+        let beside = Beside { payload: None, x5chain: chain.as_ref() };
+        admit(&statement, beside, in_force, &self.metrics, |_| Ok(())).map_err(|not| match not {
+            NotAdmitted::Untrusted(untrusted) => untrusted.violation().to_string(),
+            NotAdmitted::Refused(refusal) => refusal.to_string(),
+            NotAdmitted::OverQuota(problem) => problem.detail.into_owned(),
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Domain errors to HTTP: the one place that chooses status, title and wording.
+//!
+//! What the client reads and what the operator's log keeps are different: causes that are ours are
+//! logged here, once, and the client gets the request's number.
+
+use std::fmt::Display;
+
+use http::StatusCode;
+use merkle::EntryDigest;
+use registration::{Refusal, Untrusted, Violation};
+use scitt::Malformed;
+use store::StoreError;
+
+use crate::admission::{NotAdmitted, PolicyUnreadable};
+use crate::log::RegisterError;
+use crate::problem::Problem;
+use crate::receipts::NoReceipt;
+
+/// SCRAPI's words, before ours.
+const REJECTED: &str = "Signed Statement not accepted by the current Registration Policy";
+/// What `Retry-After` says when nothing better is known.
+const LATER: u64 = 1;
+/// The same, when a person has to act first.
+const MUCH_LATER: u64 = 30;
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Self {
+        let detail = format!("The request could not be parsed: {malformed}");
+        Problem::malformed("statement-malformed", detail).at_offset(malformed.offset as u64)
+    }
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::NotAdmitted(NotAdmitted::Untrusted(untrusted)) => untrusted.into(),
+            RegisterError::NotAdmitted(NotAdmitted::Refused(refusal)) => refusal.into(),
+            RegisterError::NotAdmitted(NotAdmitted::OverQuota(problem)) => *problem,
+            RegisterError::OutsideWindow(refusal) => (*refusal).into(),
+            RegisterError::GuardTaken { refusal, by } => match by {
+                Some(by) => Problem::from(*refusal).about_entry(by.to_string()),
+                None => (*refusal).into(),
+            },
+            RegisterError::Twin(registered) => twin(registered),
+            RegisterError::QueueFull { retry_after } => Problem::busy(
+                "queue-full",
+                "Too many statements wait to be sequenced; nothing was kept",
+                retry_after,
+            ),
+            RegisterError::KeepsMoving => {
+                let detail = "The log changed while the statement was decided; registering it again is safe";
+                Problem::busy("undecided", detail, LATER)
+            }
+            RegisterError::NoPolicy => {
+                Problem::busy("no-policy", "The log has no registration policy yet", LATER)
+            }
+            RegisterError::Halted(why) => {
+                tracing::warn!(why, "registration refused: sequencing stopped");
+                let detail =
+                    "Sequencing stopped and the operator must act; what is registered can still be read";
+                Problem::busy("log-halted", detail, MUCH_LATER)
+            }
+            RegisterError::Stopping => Problem::busy("stopping", "The service is restarting", LATER),
+            RegisterError::Policy(why) => why.into(),
+            RegisterError::Store(why) => unavailable(&why),
+            RegisterError::NoReceipt(why) => why.into(),
+            RegisterError::Internal(why) => internal(&why),
+        }
+    }
+}
+
+impl From<Untrusted> for Problem {
+    fn from(untrusted: Untrusted) -> Self {
+        let violation = untrusted.violation();
+        match untrusted {
+            Untrusted::Algorithm(_) | Untrusted::Incomplete(scitt::Incomplete::Algorithm) => {
+                let detail = "Signed Statement contained a non supported algorithm";
+                titled("signature-algorithm", "Bad Signature Algorithm", detail, &violation)
+            }
+            Untrusted::PayloadMissing => titled(
+                "payload-missing",
+                "Payload Missing",
+                "Signed Statement payload must be present",
+                &violation,
+            ),
+            _ => rejected("not-authenticated", &violation),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        rejected("policy", &refusal.violation)
+    }
+}
+
+impl From<NoReceipt> for Problem {
+    fn from(why: NoReceipt) -> Self {
+        match why {
+            NoReceipt::NotSignedYet(_) => {
+                Problem::busy("not-signed-yet", "The receipt is not ready yet", LATER)
+            }
+            NoReceipt::Store(why) | NoReceipt::Proof(crate::tiles::ProofError::Store(why)) => why.into(),
+            NoReceipt::Proof(_) | NoReceipt::Signature(_) => internal(&why),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Refused(_) => unavailable(&error),
+            StoreError::Damaged(_) => internal(&error),
+        }
+    }
+}
+
+impl From<PolicyUnreadable> for Problem {
+    fn from(why: PolicyUnreadable) -> Self {
+        match why {
+            PolicyUnreadable::Store(error) => error.into(),
+            PolicyUnreadable::NotAPolicy { .. } => internal(&why),
+        }
+    }
+}
+
+fn twin(registered: EntryDigest) -> Problem {
+    let detail =
+        format!("{REJECTED}: another encoding of the same signature is registered, as entry {registered}");
+    Problem::rejected("signature-twin", detail).by_rule("signature-twin").about_entry(registered.to_string())
+}
+
+fn rejected(code: &'static str, violation: &Violation) -> Problem {
+    titled(code, "Rejected", REJECTED, violation)
+}
+
+fn titled(code: &'static str, title: &'static str, words: &str, violation: &Violation) -> Problem {
+    let detail = format!("{words}: {}", violation.detail);
+    Problem::new(StatusCode::BAD_REQUEST, code, title, detail)
+        .by_rule(violation.rule.as_str())
+        .at_place(violation.place.to_string())
+}
+
+fn unavailable(cause: &dyn Display) -> Problem {
+    tracing::warn!(%cause, "the database did not answer");
+    Problem::busy(
+        "database-unavailable",
+        "The log's database does not answer; registering again is safe",
+        LATER,
+    )
+}
+
+fn internal(cause: &dyn Display) -> Problem {
+    tracing::error!(%cause, "a request failed");
+    Problem::internal()
+}

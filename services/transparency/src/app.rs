@@ -1,0 +1,74 @@
+//! What every handler is given, and the routes put together.
+
+use std::sync::Arc;
+
+use axum::Router;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::house::{self, House};
+use crate::log::Log;
+use crate::routes::{configuration, entries, keys, listing, pages, policy, statements};
+
+/// The log, and the house around it. Clones are handles.
+#[derive(Clone)]
+pub struct App {
+    /// The log.
+    pub log: Arc<Log>,
+    /// Limits, doors, metrics.
+    pub house: Arc<House>,
+}
+
+impl AsRef<House> for App {
+    fn as_ref(&self) -> &House {
+        &self.house
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tabellion transparency service",
+        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx is a \
+                       concise problem details map (RFC 9290); under /v1 it is RFC 9457 JSON when JSON is asked for.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "SCRAPI", description = "The four resources of the standard"),
+        (name = "Log", description = "Reading the log"),
+        (name = "Service", description = "About the service itself")
+    )
+)]
+struct Description;
+
+/// Every route with its description, from one list.
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(entries::register))
+        .routes(routes!(entries::resolve))
+        .routes(routes!(keys::all_keys))
+        .routes(routes!(keys::one_key))
+        .routes(routes!(listing::list))
+        .routes(routes!(listing::entry))
+        .routes(routes!(statements::statement))
+        .routes(routes!(statements::transparent))
+        .routes(routes!(policy::policy))
+        .routes(routes!(policy::limits))
+        .routes(routes!(configuration::scitt_configuration))
+        .routes(routes!(configuration::transparency_configuration))
+}
+
+/// The API's description as it is checked in: pretty JSON, the same on every run.
+pub fn openapi_json() -> String {
+    let mut text = described().into_openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The public listener's routes, inside the house.
+pub fn router(app: App) -> Router {
+    let house = app.house.clone();
+    let (routes, openapi) = described().split_for_parts();
+    house::enclose(routes.with_state(app).merge(pages::routes(openapi)), house)
+}

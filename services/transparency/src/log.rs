@@ -1,0 +1,282 @@
+//! A running log, as the routes use it: register, resolve, read.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex};
+use registration::{Beside, Permit};
+use scitt::SignedStatement;
+use sequencer::{Handle, Placement, Role, SubmitError};
+use store::{Found, LogStore, Progress, StoreError};
+
+use crate::admission::{self, NotAdmitted, Policies, PolicyUnreadable};
+use crate::doors::Doorkeeper;
+use crate::limits::DECISIONS;
+use crate::metrics::{Metrics, Outcome};
+use crate::published_keys::PublishedKeys;
+use crate::receipts::{NoReceipt, Receipts};
+
+/// Who the log is, for ever.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its name in checkpoints; the `sub` of receipts.
+    pub origin: String,
+    /// The `iss` of receipts.
+    pub iss: String,
+    /// Where clients reach it.
+    pub public_url: String,
+    /// How its receipts are signed.
+    pub receipt_algorithm: &'static str,
+    /// The key of its checkpoints, as a C2SP verifier key.
+    pub checkpoint_key: String,
+}
+
+/// All that handlers need of a log.
+pub struct Log {
+    /// Who it is.
+    pub identity: Identity,
+    /// Where it is kept.
+    pub store: Arc<dyn LogStore>,
+    /// Who orders it.
+    pub sequencer: Handle,
+    /// What is admitted.
+    pub policies: Arc<Policies>,
+    /// Who makes receipts.
+    pub receipts: Receipts,
+    /// The keys that verify them.
+    pub keys: ArcSwap<PublishedKeys>,
+    /// Why nothing may be registered, found after the start.
+    pub obstacle: ArcSwapOption<String>,
+    /// Issuer quotas.
+    pub doors: Arc<Doorkeeper>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// A statement that is in the log, or durably on its way.
+#[derive(Debug)]
+pub enum Registered {
+    /// In the log, with a receipt.
+    Receipt(Bytes),
+    /// Accepted; the receipt comes later.
+    Later,
+}
+
+/// Why a statement was not registered.
+#[derive(Debug)]
+pub enum RegisterError {
+    /// Not admitted.
+    NotAdmitted(NotAdmitted),
+    /// Something unique that it claims is taken.
+    GuardTaken {
+        /// The rule that broke.
+        refusal: Box<registration::Refusal>,
+        /// By which entry.
+        by: Option<EntryDigest>,
+    },
+    /// The log's time is not one at which it may enter.
+    OutsideWindow(Box<registration::Refusal>),
+    /// Its other encoding is registered.
+    Twin(EntryDigest),
+    /// Too much waits.
+    QueueFull {
+        /// Seconds.
+        retry_after: u64,
+    },
+    /// The log kept moving while it was decided.
+    KeepsMoving,
+    /// The log has no policy yet.
+    NoPolicy,
+    /// Sequencing stopped.
+    Halted(String),
+    /// The process is ending.
+    Stopping,
+    /// The policy in force cannot be read.
+    Policy(PolicyUnreadable),
+    /// The database did not answer.
+    Store(String),
+    /// It is in the log, and its receipt cannot be made now.
+    NoReceipt(NoReceipt),
+    /// A fault of ours.
+    Internal(String),
+}
+
+/// Where an entry ID stands.
+#[derive(Debug)]
+pub enum Resolved {
+    /// In the log.
+    Receipt(Bytes),
+    /// On its way.
+    Pending,
+    /// Refused after it was accepted.
+    Failed(String),
+    /// Not known.
+    Unknown,
+}
+
+impl Log {
+    /// Puts a statement in the log, or says why not. The same statement is one entry, however often.
+    pub async fn register(&self, statement: &SignedStatement) -> Result<Registered, RegisterError> {
+        let outcome = self.place(statement).await;
+        self.metrics.registration(outcome_of(&outcome));
+        outcome.map(|(registered, _)| registered)
+    }
+
+    async fn place(&self, statement: &SignedStatement) -> Result<(Registered, bool), RegisterError> {
+        // The sequencer finds duplicates itself; a look-up here is for those whose statement would
+        // otherwise take the long way, or be refused though it is in the log.
+        if !matches!(self.sequencer.status().borrow().role, Role::Leading { .. }) {
+            if let Some(known) = self.known(statement).await? {
+                return Ok((known, true));
+            }
+        }
+        match self.decide_and_submit(statement).await {
+            Err(error) if may_be_known(&error) => match self.known(statement).await? {
+                Some(known) => Ok((known, true)),
+                None => Err(error),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn decide_and_submit(
+        &self,
+        statement: &SignedStatement,
+    ) -> Result<(Registered, bool), RegisterError> {
+        if let Some(obstacle) = self.obstacle.load_full() {
+            return Err(RegisterError::Halted(obstacle.to_string()));
+        }
+        for _ in 0..DECISIONS {
+            let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
+            let charge = |iss: &str| self.doors.charge_issuer(iss);
+            let admitted =
+                admission::admit(statement, Beside::default(), &current.in_force, &self.metrics, charge);
+            let admitted = admitted.map_err(RegisterError::NotAdmitted)?;
+            let started = Instant::now();
+            let outcome = self.sequencer.submit(admitted.submission).await;
+            self.metrics.stage("queue", started.elapsed());
+            match outcome {
+                Ok(placement) => return self.placed(placement).await,
+                Err(SubmitError::Accepted) => return Ok((Registered::Later, false)),
+                Err(SubmitError::PolicyMoved { policy }) => {
+                    self.policies.follow(policy).await.map_err(RegisterError::Policy)?;
+                }
+                Err(SubmitError::RelyOnAbsent { .. }) => {}
+                Err(error) => return Err(self.refused(error, &admitted.permit).await),
+            }
+        }
+        Err(RegisterError::KeepsMoving)
+    }
+
+    async fn placed(&self, placement: Placement) -> Result<(Registered, bool), RegisterError> {
+        match self.receipts.placed(&placement, &self.sequencer).await {
+            Ok(receipt) => Ok((Registered::Receipt(receipt), placement.already_there)),
+            Err(NoReceipt::NotSignedYet(_)) => Ok((Registered::Later, placement.already_there)),
+            Err(why) => Err(RegisterError::NoReceipt(why)),
+        }
+    }
+
+    /// What the sequencer refused, in the policy's words where it has them.
+    async fn refused(&self, error: SubmitError, permit: &Permit) -> RegisterError {
+        match error {
+            SubmitError::GuardTaken { key, index } => RegisterError::GuardTaken {
+                refusal: Box::new(permit.refusal_for_guard(&key.0, index)),
+                by: self.store.entry(index).await.ok().flatten().map(|entry| entry.digest),
+            },
+            SubmitError::OutsideWindow { at, .. } => match permit.refusal_at(at) {
+                Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
+                None => RegisterError::KeepsMoving,
+            },
+            SubmitError::Twin { digest, .. } => RegisterError::Twin(digest),
+            SubmitError::QueueFull { retry_after } => {
+                self.metrics.queue_rejected.inc();
+                RegisterError::QueueFull { retry_after: retry_after.as_secs().max(1) }
+            }
+            SubmitError::NoPolicy => RegisterError::NoPolicy,
+            SubmitError::Halted(halt) => RegisterError::Halted(halt.to_string()),
+            SubmitError::Stopping => RegisterError::Stopping,
+            SubmitError::Store(error) => RegisterError::Store(error.to_string()),
+            SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. } | SubmitError::Accepted => {
+                RegisterError::KeepsMoving
+            }
+            error @ SubmitError::DigestMismatch { .. } => RegisterError::Internal(error.to_string()),
+        }
+    }
+
+    /// The receipt of a statement that is in the log already.
+    async fn known(&self, statement: &SignedStatement) -> Result<Option<Registered>, RegisterError> {
+        let digest = statement.digest();
+        match self.find(digest).await.map_err(|error| RegisterError::Store(error.to_string()))? {
+            Some(found) if found.digest != digest => Err(RegisterError::Twin(found.digest)),
+            Some(found) => match self.receipts.fresh(found.index, &self.sequencer).await {
+                Ok(receipt) => Ok(Some(Registered::Receipt(receipt))),
+                Err(NoReceipt::NotSignedYet(_)) => Ok(Some(Registered::Later)),
+                Err(why) => Err(RegisterError::NoReceipt(why)),
+            },
+            None => Ok(None),
+        }
+    }
+
+    /// What is known of an entry ID.
+    pub async fn resolve(&self, digest: EntryDigest) -> Result<Resolved, NoReceipt> {
+        if let Some(index) = self.index_of(digest).await? {
+            return self.receipt(index).await;
+        }
+        match self.store.progress(&digest).await? {
+            Some(Progress::Pending) => Ok(Resolved::Pending),
+            Some(Progress::Failed(why)) => Ok(Resolved::Failed(why)),
+            Some(Progress::Registered(index)) => self.receipt(index).await,
+            None => Ok(Resolved::Unknown),
+        }
+    }
+
+    /// A fresh receipt of a leaf.
+    pub async fn receipt(&self, index: LeafIndex) -> Result<Resolved, NoReceipt> {
+        match self.receipts.fresh(index, &self.sequencer).await {
+            Ok(receipt) => Ok(Resolved::Receipt(receipt)),
+            Err(NoReceipt::NotSignedYet(_)) => Ok(Resolved::Pending),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The leaf of an entry ID; a twin is not that entry.
+    pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
+        Ok(self.find(digest).await?.filter(|found| found.digest == digest).map(|found| found.index))
+    }
+
+    async fn find(&self, digest: EntryDigest) -> Result<Option<Found>, StoreError> {
+        Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
+    }
+
+    /// Where an entry's receipt is.
+    pub fn location(&self, digest: EntryDigest) -> String {
+        format!("{}/entries/{digest}", self.identity.public_url)
+    }
+}
+
+/// Whether a statement that failed so may be in the log all the same: it was admitted under an
+/// older policy, or nothing can enter now.
+fn may_be_known(error: &RegisterError) -> bool {
+    use RegisterError::{Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
+    matches!(error, NotAdmitted(_) | OutsideWindow(_) | Halted(_) | NoPolicy | KeepsMoving)
+}
+
+fn outcome_of(outcome: &Result<(Registered, bool), RegisterError>) -> Outcome {
+    match outcome {
+        Ok((_, true)) => Outcome::Duplicate,
+        Ok((_, false)) => Outcome::Accepted,
+        Err(RegisterError::NotAdmitted(NotAdmitted::Untrusted(_))) => Outcome::Signature,
+        Err(RegisterError::NotAdmitted(NotAdmitted::OverQuota(_)) | RegisterError::QueueFull { .. }) => {
+            Outcome::Limit
+        }
+        Err(
+            RegisterError::NotAdmitted(NotAdmitted::Refused(_))
+            | RegisterError::GuardTaken { .. }
+            | RegisterError::OutsideWindow(_)
+            | RegisterError::Twin(_),
+        ) => Outcome::Policy,
+        Err(_) => Outcome::Error,
+    }
+}

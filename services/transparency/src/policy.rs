@@ -1,0 +1,159 @@
+//! Publishing what the operator configured: entry 0, or the next revision.
+//!
+//! A policy counts from the moment it is an entry. Same content: go on. Revision + 1: sign and
+//! register it. Anything else is refused, naming both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use registration::policy::statement::{self, PolicyConflict, SignPolicyError, Step};
+use registration::{Beside, Policy};
+use scitt::{SignedStatement, SigningKey};
+use sequencer::{Role, Submission, SubmitError};
+
+use crate::admission::{self, Current, NotAdmitted, PolicyUnreadable};
+use crate::config::Config;
+use crate::log::Log;
+use crate::signer::{KeyFileError, signing_key};
+
+/// How long a process that does not lead waits for the one that does to register entry 0.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why the configured policy is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The file cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// It is neither the policy in force nor the next one.
+    #[error(transparent)]
+    Conflict(#[from] PolicyConflict),
+    /// It names another log than the configuration does.
+    #[error("the policy is for {policy}, the configuration for {configured}")]
+    AnotherLog {
+        /// `iss` and origin in the policy.
+        policy: String,
+        /// `iss` and origin configured.
+        configured: String,
+    },
+    /// It has to be signed, and there is no key for it.
+    #[error("the policy has to be published, and no operator_key is configured")]
+    NoOperatorKey,
+    /// The operator key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// It could not be signed.
+    #[error(transparent)]
+    Sign(#[from] SignPolicyError),
+    /// It is not admitted by the policy in force, or not a first policy.
+    #[error("the policy would not be admitted: {0}")]
+    NotAdmitted(String),
+    /// It did not get a place.
+    #[error("the policy could not be registered: {0}")]
+    NotRegistered(String),
+    /// The policy in force cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] PolicyUnreadable),
+    /// Another process should have registered entry 0.
+    #[error("the log is empty and the process that leads registers no policy")]
+    StillEmpty,
+}
+
+/// A policy file that has been read.
+pub fn read(config: &Config) -> Result<Policy, PolicyError> {
+    let failed = |why: String| PolicyError::File { path: config.policy.clone(), why };
+    let text = std::fs::read_to_string(&config.policy).map_err(|why| failed(why.to_string()))?;
+    let policy = Policy::from_toml(&text).map_err(|mistakes| failed(mistakes.to_string()))?;
+    let contents = policy.contents();
+    if (&contents.iss, &contents.origin) != (&config.iss, &config.origin) {
+        let name = |iss: &str, origin: &str| format!("{iss} ({origin})");
+        let (policy, configured) = (name(&contents.iss, &contents.origin), name(&config.iss, &config.origin));
+        return Err(PolicyError::AnotherLog { policy, configured });
+    }
+    Ok(policy)
+}
+
+/// Brings the log's policy to what is configured, and answers with the one in force.
+pub async fn publish(log: &Log, configured: &Policy, config: &Config) -> Result<Arc<Current>, PolicyError> {
+    let Some(current) = in_force(log).await? else { return first(log, configured, config).await };
+    match statement::step(current.in_force.policy(), configured)? {
+        Step::Keep => Ok(current),
+        Step::Publish => next(log, &current, configured, config).await,
+    }
+}
+
+/// The newest policy entry; `None` while the log is empty.
+async fn in_force(log: &Log) -> Result<Option<Arc<Current>>, PolicyError> {
+    let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
+    if head.size().get() == 0 {
+        return Ok(None);
+    }
+    Ok(Some(log.policies.follow(head.policy).await?))
+}
+
+async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<Arc<Current>, PolicyError> {
+    if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+        return wait_for_first(log, policy).await;
+    }
+    let signed = sign(policy, policy, config)?;
+    let (_, permit) =
+        statement::genesis(&signed).map_err(|violation| PolicyError::NotAdmitted(violation.to_string()))?;
+    submit(log, admission::genesis(&signed, &permit)).await
+}
+
+async fn wait_for_first(log: &Log, configured: &Policy) -> Result<Arc<Current>, PolicyError> {
+    let looking = async {
+        loop {
+            if let Some(current) = in_force(log).await? {
+                statement::step(current.in_force.policy(), configured)?;
+                return Ok(current);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(PolicyError::StillEmpty))
+}
+
+async fn next(
+    log: &Log,
+    current: &Current,
+    policy: &Policy,
+    config: &Config,
+) -> Result<Arc<Current>, PolicyError> {
+    let signed = sign(policy, current.in_force.policy(), config)?;
+    let admitted = admission::admit(&signed, Beside::default(), &current.in_force, &log.metrics, |_| Ok(()));
+    let admitted = admitted.map_err(|why| {
+        PolicyError::NotAdmitted(match why {
+            NotAdmitted::Untrusted(untrusted) => untrusted.to_string(),
+            NotAdmitted::Refused(refusal) => refusal.to_string(),
+            NotAdmitted::OverQuota(problem) => problem.detail.into_owned(),
+        })
+    })?;
+    submit(log, admitted.submission).await
+}
+
+fn sign(policy: &Policy, in_force: &Policy, config: &Config) -> Result<SignedStatement, PolicyError> {
+    let path = config.keys.operator.as_ref().ok_or(PolicyError::NoOperatorKey)?;
+    let key: SigningKey = signing_key(path)?;
+    Ok(statement::sign(policy, in_force, &key)?)
+}
+
+async fn submit(log: &Log, submission: Submission) -> Result<Arc<Current>, PolicyError> {
+    match log.sequencer.submit(submission).await {
+        Ok(placement) => {
+            tracing::info!(leaf = %placement.index, "registered the policy");
+            Ok(log.policies.follow(placement.index).await?)
+        }
+        // Somebody else published a policy in the meantime: whose it is shows at the next start.
+        Err(SubmitError::GuardTaken { index, .. }) => Ok(log.policies.follow(index).await?),
+        Err(error) => Err(PolicyError::NotRegistered(error.to_string())),
+    }
+}

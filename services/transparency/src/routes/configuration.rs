@@ -1,0 +1,58 @@
+//! Configuration documents of older SCRAPI drafts (-04 to -06), for peers that still ask.
+//!
+//! Both point at their successor, the key set, and say that they are deprecated. The leaf rule
+//! stands here too, as it must be known to verify anything.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK};
+use http::{HeaderName, HeaderValue};
+use scitt::cbor::Writer;
+
+use crate::app::App;
+use crate::media;
+
+/// Draft -06: who issues receipts.
+#[utoipa::path(
+    get,
+    path = "/.well-known/scitt-configuration",
+    tag = "Service",
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", content_type = "application/cbor"))
+)]
+pub async fn scitt_configuration(State(app): State<App>) -> Response {
+    document(&app)
+}
+
+/// Drafts -04 and -05: issuer and where its keys are.
+#[utoipa::path(
+    get,
+    path = "/.well-known/transparency-configuration",
+    tag = "Service",
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", content_type = "application/cbor"))
+)]
+pub async fn transparency_configuration(State(app): State<App>) -> Response {
+    document(&app)
+}
+
+fn document(app: &App) -> Response {
+    let identity = &app.log.identity;
+    let keys = format!("{}/.well-known/scitt-keys", identity.public_url);
+    let mut body = Writer::new();
+    body.map(3);
+    body.text("issuer").text(&identity.iss);
+    body.text("jwks_uri").text(&keys);
+    body.text("leaf_rule").text(registration::policy::LEAF_RULE);
+    let mut response = (
+        [
+            (CONTENT_TYPE, media::CBOR),
+            (CACHE_CONTROL, "public, max-age=300"),
+            (HeaderName::from_static("deprecation"), "true"),
+        ],
+        body.into_bytes(),
+    )
+        .into_response();
+    if let Ok(link) = HeaderValue::from_str(&format!("<{keys}>; rel=\"successor-version\"")) {
+        response.headers_mut().insert(LINK, link);
+    }
+    response
+}

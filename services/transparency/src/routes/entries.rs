@@ -1,0 +1,167 @@
+//! `POST /entries` and `GET /entries/{id}`: SCRAPI -11, 2.3 and 2.4.
+//!
+//! The entry ID is the statement's digest, so `Location` is the same for 201, for 202, and for the
+//! same statement handed in again.
+
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use merkle::EntryDigest;
+use scitt::SignedStatement;
+
+use super::EntryId;
+use crate::app::App;
+use crate::body::Received;
+use crate::log::{Log, Registered, Resolved};
+use crate::media;
+use crate::problem::Problem;
+
+/// Register a Signed Statement.
+///
+/// The same statement is one entry, however often it is registered: the answer is 201 again, with a fresh receipt.
+#[utoipa::path(
+    post,
+    path = "/entries",
+    tag = "SCRAPI",
+    request_body(
+        content((Vec<u8> = "application/cose"), (Vec<u8> = "application/scitt-statement+cose")),
+        description = "A tagged COSE_Sign1. Its unprotected header is not registered."
+    ),
+    responses(
+        (status = 201, description = "Registered; the body is the receipt", content_type = "application/cose",
+         headers(("Location" = String, description = "The receipt's URL"))),
+        (status = 202, description = "Accepted; the receipt will be at Location",
+         headers(("Location" = String, description = "The receipt's URL"), ("Retry-After" = u32))),
+        (status = 400, description = "Malformed request, Bad Signature Algorithm, Payload Missing, or Rejected",
+         content_type = "application/concise-problem-details+cbor"),
+        (status = 401, description = "A bearer token is required", content_type = "application/concise-problem-details+cbor"),
+        (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
+        (status = 415, description = "Not a type that statements come in", content_type = "application/concise-problem-details+cbor"),
+        (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor"),
+        (status = 503, description = "Busy; Retry-After says when", content_type = "application/concise-problem-details+cbor")
+    )
+)]
+pub async fn register(
+    State(app): State<App>,
+    _: StatementType,
+    receipt_type: ReceiptType,
+    body: Received,
+) -> Result<Response, Problem> {
+    let statement = parse(&app, body.bytes.clone())?;
+    let registered = app.log.register(&statement).await?;
+    Ok(answer(&app, statement.digest(), registered, receipt_type))
+}
+
+fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
+    let started = Instant::now();
+    let statement = SignedStatement::parse(bytes);
+    app.house.metrics.stage("parse", started.elapsed());
+    statement.map_err(|malformed| {
+        app.house.metrics.registration(crate::metrics::Outcome::Malformed);
+        malformed.into()
+    })
+}
+
+fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: ReceiptType) -> Response {
+    let location = app.log.location(digest);
+    match registered {
+        Registered::Receipt(receipt) => {
+            (StatusCode::CREATED, [(LOCATION, location), receipt_type.header()], receipt).into_response()
+        }
+        Registered::Later => {
+            (StatusCode::ACCEPTED, [(LOCATION, location), (RETRY_AFTER, retry_after(app))]).into_response()
+        }
+    }
+}
+
+/// Resolve a receipt.
+#[utoipa::path(
+    get,
+    path = "/entries/{entry_id}",
+    tag = "SCRAPI",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, description = "A fresh receipt", content_type = "application/cose",
+         headers(("Location" = String, description = "This URL"))),
+        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
+        (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor"),
+        (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor")
+    )
+)]
+pub async fn resolve(
+    State(app): State<App>,
+    EntryId(digest): EntryId,
+    receipt_type: ReceiptType,
+) -> Result<Response, Problem> {
+    match app.log.resolve(digest).await? {
+        Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),
+        Resolved::Pending => Ok(still_running(&app)),
+        Resolved::Failed(why) => Err(failed(why)),
+        Resolved::Unknown => Err(Problem::unknown_entry(&digest.to_string())),
+    }
+}
+
+fn found(log: &Log, digest: EntryDigest, receipt: Bytes, receipt_type: ReceiptType) -> Response {
+    // Each answer may be fresher than the last: never to be taken from a cache unasked.
+    let headers =
+        [(LOCATION, log.location(digest)), receipt_type.header(), (CACHE_CONTROL, "no-cache".to_owned())];
+    (headers, receipt).into_response()
+}
+
+/// 204: a transient state that no cache may keep.
+pub fn still_running(app: &App) -> Response {
+    let headers = [(RETRY_AFTER, retry_after(app)), (CACHE_CONTROL, "no-store".to_owned())];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+fn failed(why: String) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "registration-failed", "Registration Failed", why)
+}
+
+fn retry_after(app: &App) -> String {
+    app.house.limits.load().retry_after.max(1).to_string()
+}
+
+/// The request's content type is one that statements come in.
+pub struct StatementType;
+
+impl<S: Send + Sync> FromRequestParts<S> for StatementType {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if media::is_statement(&parts.headers) {
+            return Ok(Self);
+        }
+        let detail = "A Signed Statement is sent as application/cose or application/scitt-statement+cose";
+        Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "Unsupported Media Type", detail))
+    }
+}
+
+/// How the client wants a receipt labelled.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiptType(&'static str);
+
+impl ReceiptType {
+    fn of(headers: &HeaderMap) -> Self {
+        let named = media::prefers(headers, media::RECEIPT, &[media::COSE]);
+        Self(if named { media::RECEIPT } else { media::COSE })
+    }
+
+    fn header(self) -> (http::HeaderName, String) {
+        (CONTENT_TYPE, self.0.to_owned())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ReceiptType {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self::of(&parts.headers))
+    }
+}

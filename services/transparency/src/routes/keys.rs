@@ -1,0 +1,51 @@
+//! `/.well-known/scitt-keys` and one key of it: SCRAPI -11, 2.1 and 2.2.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+
+use crate::app::App;
+use crate::media;
+use crate::problem::{Problem, shortened};
+
+/// A new key signs only after it has been listed for longer than this.
+const CACHED: &str = "public, max-age=300";
+
+/// All keys that receipts of this log verify under.
+#[utoipa::path(
+    get,
+    path = "/.well-known/scitt-keys",
+    tag = "SCRAPI",
+    responses((status = 200, description = "A COSE_KeySet; retired keys stay in it", content_type = "application/cbor"))
+)]
+pub async fn all_keys(State(app): State<App>) -> Response {
+    let keys = app.log.keys.load_full();
+    ([(CONTENT_TYPE, media::CBOR), (CACHE_CONTROL, CACHED)], keys.set.clone()).into_response()
+}
+
+/// One key.
+#[utoipa::path(
+    get,
+    path = "/.well-known/scitt-keys/{kid_value}",
+    tag = "SCRAPI",
+    params(("kid_value" = String, Path, description = "The kid in unpadded base64url, or raw where that is safe in a path")),
+    responses(
+        (status = 200, description = "A COSE_Key", content_type = "application/cbor"),
+        (status = 404, description = "No such key", content_type = "application/concise-problem-details+cbor")
+    )
+)]
+pub async fn one_key(
+    State(app): State<App>,
+    kid: Result<Path<String>, axum::extract::rejection::PathRejection>,
+) -> Result<Response, Problem> {
+    let segment = kid.map(|Path(segment)| segment).unwrap_or_default();
+    let keys = app.log.keys.load_full();
+    let key = keys.find(&segment).cloned().ok_or_else(|| no_such_key(&segment))?;
+    Ok(([(CONTENT_TYPE, media::CBOR), (CACHE_CONTROL, CACHED)], key).into_response())
+}
+
+fn no_such_key(segment: &str) -> Problem {
+    let detail = format!("No key could be found for this kid value: {}", shortened(segment));
+    Problem::new(StatusCode::NOT_FOUND, "key-unknown", "No such key", detail)
+}

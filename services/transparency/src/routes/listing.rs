@@ -1,0 +1,205 @@
+//! Entries as JSON: one, or a page of them. Pages follow leaf indices, so they are stable while the log grows.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, LINK};
+use merkle::{LeafIndex, TreeSize};
+use serde::{Deserialize, Serialize};
+use store::{CommittedHead, Entry, LogStore, StoreError};
+use utoipa::{IntoParams, ToSchema};
+
+use super::EntryId;
+use crate::app::App;
+use crate::problem::Problem;
+
+/// A page, unless asked otherwise.
+const DEFAULT_PAGE: usize = 100;
+/// Statements read from the database at one time, in bytes: what bounds a page's memory.
+const CHUNK_BYTES: usize = 8 << 20;
+/// Entries read at one time before their size is known.
+const FIRST_CHUNK: usize = 8;
+/// Entries read at one time, at most.
+const LARGEST_CHUNK: usize = 256;
+
+/// An entry of the log.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EntryView {
+    /// SHA-256 of the statement, hex.
+    entry_id: String,
+    /// The leaf.
+    index: u64,
+    /// Who says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iss: Option<String>,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub: Option<String>,
+    /// Of the payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    /// Everything that was read from the statement when it was admitted.
+    #[schema(value_type = Object)]
+    facts: serde_json::Value,
+    /// The policy entry that admitted it.
+    policy: u64,
+    /// The rule of that policy.
+    rule: String,
+    /// Bytes of the statement; absent once erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<usize>,
+    /// Whether the statement was erased.
+    erased: bool,
+    /// When it was committed: what the receipt's iat said then. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+impl EntryView {
+    fn of(entry: &Entry, at: Option<u64>) -> Self {
+        let facts: serde_json::Value = serde_json::from_str(&entry.facts).unwrap_or_default();
+        let text = |name: &str| facts.get(name).and_then(|value| value.as_str()).map(str::to_owned);
+        Self {
+            entry_id: entry.digest.to_string(),
+            index: entry.index.get(),
+            iss: text("iss"),
+            sub: text("sub"),
+            content_type: text("content_type"),
+            policy: entry.policy.get(),
+            rule: entry.rule.clone(),
+            size: entry.statement.as_ref().map(bytes::Bytes::len),
+            erased: entry.statement.is_none(),
+            at: at.and_then(rfc3339),
+            facts,
+        }
+    }
+}
+
+fn rfc3339(seconds: u64) -> Option<String> {
+    Some(jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?.to_string())
+}
+
+/// One entry as JSON.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, body = EntryView),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found")
+    )
+)]
+pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+    let entry = super::statements::entry(&app, digest).await?;
+    let head = first_head_with(&*app.log.store, entry.index).await?;
+    let view = EntryView::of(&entry, head.map(|head| head.at));
+    Ok(([(CACHE_CONTROL, "public, max-age=60")], Json(view)).into_response())
+}
+
+/// The batch that brought a leaf: the first committed head that covers it. Log-many reads.
+async fn first_head_with(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+    let (mut low, mut high) = (1, store.head().await?.batch);
+    let mut found = None;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let Some(head) = store.heads(middle, 1).await?.first().copied() else { break };
+        if head.size.holds(leaf) {
+            found = Some(head);
+            high = middle - 1;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(found)
+}
+
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    /// List entries after this leaf; from the first when absent.
+    after: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// A page of entries.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Entries {
+    /// In the order of their leaves.
+    entries: Vec<EntryView>,
+}
+
+/// A page of entries, oldest first. `Link: rel="next"` leads on while there is more.
+#[utoipa::path(
+    get,
+    path = "/v1/entries",
+    tag = "Log",
+    params(Page),
+    responses(
+        (status = 200, body = Entries, headers(("Link" = String, description = "rel=next, while there is more"))),
+        (status = 400, description = "after or limit is no number, or limit is too large")
+    )
+)]
+pub async fn list(
+    State(app): State<App>,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let (from, limit) = range(&app, page)?;
+    let found = read(&app, from, limit + 1).await?;
+    let more = found.len() > limit;
+    let entries: Vec<EntryView> = found.into_iter().take(limit).collect();
+    let last = entries.last().map(|entry| entry.index);
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Entries { entries })).into_response();
+    if let Some(last) = last.filter(|_| more) {
+        let next =
+            format!("<{}/v1/entries?after={last}&limit={limit}>; rel=\"next\"", app.log.identity.public_url);
+        if let Ok(link) = HeaderValue::from_str(&next) {
+            response.headers_mut().insert(LINK, link);
+        }
+    }
+    Ok(response)
+}
+
+fn range(app: &App, page: Result<Query<Page>, QueryRejection>) -> Result<(u64, usize), Problem> {
+    let most = app.house.limits.load().page;
+    let wrong =
+        || Problem::malformed("page", format!("after is a leaf index, limit a number from 1 to {most}"));
+    let Query(page) = page.map_err(|_| wrong())?;
+    let limit = page.limit.unwrap_or(DEFAULT_PAGE.min(most));
+    if limit == 0 || limit > most {
+        return Err(wrong());
+    }
+    let from = page.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
+    Ok((from, limit))
+}
+
+/// Reads a page in chunks, so that large statements are never in memory together.
+async fn read(app: &App, mut from: u64, limit: usize) -> Result<Vec<EntryView>, Problem> {
+    let size = app.log.sequencer.status().borrow().size.max(covered(app));
+    let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
+    let mut chunk = FIRST_CHUNK;
+    while views.len() < limit && from < size.get() {
+        let asked = chunk.min(limit - views.len());
+        let entries = app.log.store.entries(LeafIndex::new(from), asked).await?;
+        let bytes: usize =
+            entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();
+        views.extend(entries.iter().map(|entry| EntryView::of(entry, None)));
+        if entries.len() < asked {
+            break;
+        }
+        from += entries.len() as u64;
+        chunk = (CHUNK_BYTES * entries.len() / bytes.max(1)).clamp(1, LARGEST_CHUNK);
+    }
+    Ok(views)
+}
+
+fn covered(app: &App) -> TreeSize {
+    app.log.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size)
+}

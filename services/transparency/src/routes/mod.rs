@@ -1,0 +1,30 @@
+//! Handlers: each the story of its resource, in few lines.
+
+pub mod configuration;
+pub mod entries;
+pub mod keys;
+pub mod listing;
+pub mod pages;
+pub mod policy;
+pub mod statements;
+
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Path};
+use http::request::Parts;
+use merkle::EntryDigest;
+
+use crate::problem::Problem;
+
+/// An entry ID out of the path: 64 lowercase hex digits, or 400 `Invalid locator`.
+pub struct EntryId(pub EntryDigest);
+
+impl<S: Send + Sync> FromRequestParts<S> for EntryId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(id) =
+            Path::<String>::from_request_parts(parts, state).await.map_err(|_| Problem::invalid_locator())?;
+        EntryDigest::from_str(&id).map(Self).map_err(|_| Problem::invalid_locator())
+    }
+}

@@ -1,0 +1,94 @@
+//! Statements as registered, and with a receipt attached.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, StatusCode};
+use merkle::{EntryDigest, LeafIndex};
+use store::Entry;
+
+use super::EntryId;
+use super::entries::still_running;
+use crate::app::App;
+use crate::log::Resolved;
+use crate::media;
+use crate::problem::Problem;
+
+/// Short, because a statement may be erased.
+const CACHED: &str = "public, max-age=60";
+
+/// The Signed Statement, with an empty unprotected header.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}/statement",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, description = "The statement; its SHA-256 is the entry ID", content_type = "application/cose"),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found"),
+        (status = 410, description = "The statement was erased; its proofs still hold")
+    )
+)]
+pub async fn statement(
+    State(app): State<App>,
+    EntryId(digest): EntryId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (_, statement) = stored(&app, digest).await?;
+    let etag = format!("\"{digest}\"");
+    let headers =
+        [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, CACHED.to_owned()), (ETAG, etag)];
+    Ok((headers, statement).into_response())
+}
+
+/// The Transparent Statement: the statement with a fresh receipt attached.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}/transparent",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, description = "The statement with one receipt", content_type = "application/cose"),
+        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found"),
+        (status = 410, description = "The statement was erased; its receipt can still be had")
+    )
+)]
+pub async fn transparent(
+    State(app): State<App>,
+    EntryId(digest): EntryId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (index, statement) = stored(&app, digest).await?;
+    let Resolved::Receipt(receipt) = app.log.receipt(index).await? else { return Ok(still_running(&app)) };
+    let transparent = scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| {
+        tracing::error!(%cause, %index, "a stored statement does not parse");
+        Problem::internal()
+    })?;
+    let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache".to_owned())];
+    Ok((headers, transparent).into_response())
+}
+
+fn statement_type(headers: &HeaderMap) -> String {
+    let named = media::prefers(headers, media::STATEMENT, &[media::COSE]);
+    if named { media::STATEMENT } else { media::COSE }.to_owned()
+}
+
+async fn stored(app: &App, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
+    let entry = entry(app, digest).await?;
+    let erased = || {
+        let detail = "The statement was erased; its receipt can still be had";
+        Problem::new(StatusCode::GONE, "erased", "Gone", detail)
+    };
+    Ok((entry.index, entry.statement.ok_or_else(erased)?))
+}
+
+/// The entry of this ID, or 404.
+pub async fn entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
+    let unknown = || Problem::unknown_entry(&digest.to_string());
+    let index = app.log.index_of(digest).await?.ok_or_else(unknown)?;
+    app.log.store.entry(index).await?.ok_or_else(unknown)
+}

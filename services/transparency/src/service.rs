@@ -1,0 +1,392 @@
+//! Starting, reloading and stopping.
+//!
+//! The order of a start is the order of trust: the database and its durability, the keys on record,
+//! the sequencer with its pin, the policy on the log, and only then the listeners. A stop goes the
+//! other way: no new connections, requests in flight answered, the sequencer emptied.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use secrecy::ExposeSecret;
+use sequencer::{Handle, Parts, PinFile, Role, Sequencer, SystemClock};
+use store::{LogStore, StoreError};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin;
+use crate::admission::{Current, DecideAgain, Policies};
+use crate::app::{self, App};
+use crate::config::{Config, Database, Mistake};
+use crate::house::House;
+use crate::limits::STOP_TIME;
+use crate::listen::{Listener, Serving};
+use crate::log::{Identity, Log};
+use crate::metrics::Metrics;
+use crate::policy::{self, PolicyError};
+use crate::published_keys::PublishedKeys;
+use crate::receipts::Receipts;
+use crate::signer::{IntroduceError, KeyFileError, LogSigner};
+use crate::tiles::Tiles;
+use crate::tls::{Tls, TlsError};
+use crate::watch::{self, Counting, Ready};
+
+/// How long a listener's admin side may keep a stop waiting.
+const ADMIN_CONNECTIONS: usize = 64;
+
+/// A running transparency service.
+pub struct Service {
+    public: Serving,
+    admin: Option<Serving>,
+    addresses: Addresses,
+    log: Arc<Log>,
+    house: Arc<House>,
+    tls: Option<Arc<Tls>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Where a service listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The public listener.
+    pub public: SocketAddr,
+    /// The admin listener.
+    pub admin: Option<SocketAddr>,
+}
+
+/// Why a service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings that cannot be run with.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<Mistake>),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A key file cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The keys are not this log's.
+    #[error(transparent)]
+    OtherKey(#[from] IntroduceError),
+    /// The TLS certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The sequencer did not start.
+    #[error(transparent)]
+    Sequencer(#[from] sequencer::StartError),
+    /// The policy cannot be put in force.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// An address cannot be listened on.
+    #[error("{address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The metrics could not be set up.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// What a reload could not take up; the rest is in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// Settings that cannot be run with: nothing was taken up.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<Mistake>),
+    /// The certificate stays as it was.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The policy stays as it was.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+impl Service {
+    /// Opens the configured database and starts.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        refuse_mistakes(&config)?;
+        let store = open(&config.database).await?;
+        Self::start_on(config, store).await
+    }
+
+    /// Starts on a store that is open already.
+    pub async fn start_on(mut config: Config, store: Arc<dyn LogStore>) -> Result<Self, StartError> {
+        refuse_mistakes(&config)?;
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
+        let public = bind(&config, config.listen, tls.clone(), config.limits.connections).await?;
+        let admin = match config.admin_listen {
+            Some(address) => Some(bind(&config, address, None, ADMIN_CONNECTIONS).await?),
+            None => None,
+        };
+        name_the_port(&mut config, &public);
+        let metrics = Arc::new(Metrics::new()?);
+        let house = Arc::new(House::new(&config.limits, &config.doors, metrics.clone()));
+        let log = Arc::new(open_log(&config, store, &house, metrics.clone()).await?);
+        put_policy_in_force(&log, &config).await?;
+
+        let app = App { log: log.clone(), house: house.clone() };
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        watch::start(&log, &tasks, &stop);
+        let failed = |address| move |error| StartError::Listen { address, error };
+        let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
+        let admin = match admin {
+            Some(listener) => {
+                let routes = admin::routes(Arc::new(Ready(log.clone())), metrics);
+                Some(listener.serve(routes).map_err(failed(config.listen))?)
+            }
+            None => None,
+        };
+        let addresses =
+            Addresses { public: public.address, admin: admin.as_ref().map(|admin| admin.address) };
+        tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
+        Ok(Self { public, admin, addresses, log, house, tls, tasks, stop })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Who the log is.
+    pub fn identity(&self) -> &Identity {
+        &self.log.identity
+    }
+
+    /// The policy in force: its entry ID is what relying parties pin.
+    pub fn policy(&self) -> Option<Arc<Current>> {
+        self.log.policies.current()
+    }
+
+    /// The sequencer, for those who watch its role.
+    pub fn sequencer(&self) -> &Handle {
+        &self.log.sequencer
+    }
+
+    /// Takes up limits, doors, certificate and policy of a new configuration; the rest needs a
+    /// restart. Each part that cannot be taken up stays as it was.
+    pub async fn reload(&self, config: &Config) -> Result<(), Vec<ReloadError>> {
+        let mistakes = config.mistakes();
+        if !mistakes.is_empty() {
+            return Err(vec![ReloadError::Config(mistakes)]);
+        }
+        self.house.reload(&config.limits, &config.doors);
+        let mut failed = Vec::new();
+        if let (Some(tls), Some(files)) = (&self.tls, &config.tls) {
+            failed.extend(tls.reload(files).err().map(ReloadError::Tls));
+        }
+        failed.extend(put_policy_in_force(&self.log, config).await.err().map(ReloadError::Policy));
+        if failed.is_empty() {
+            tracing::info!("configuration reloaded");
+            return Ok(());
+        }
+        Err(failed)
+    }
+
+    /// Takes no more requests, answers those in flight, and stops sequencing. Done within [`STOP_TIME`].
+    pub async fn stop(self) {
+        tracing::info!("stopping");
+        let stopping = async {
+            let admin = async {
+                if let Some(admin) = self.admin {
+                    admin.drain().await;
+                }
+            };
+            tokio::join!(self.public.drain(), admin);
+            self.stop.cancel();
+            self.tasks.close();
+            self.log.sequencer.stop().await;
+            self.tasks.wait().await;
+        };
+        if tokio::time::timeout(STOP_TIME, stopping).await.is_err() {
+            tracing::warn!("stopped without waiting for everything");
+        }
+    }
+}
+
+/// Runs until `shutdown` resolves. `reread` is called on SIGHUP and gives the configuration to take up.
+pub async fn run(
+    config: Config,
+    mut reread: impl FnMut() -> Result<Config, String>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let service = tokio::select! {
+        started = Service::start(config) => started?,
+        () = &mut shutdown => return Ok(()),
+    };
+    let mut hangup = hangups();
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            () = hangup.next() => reload(&service, reread()).await,
+        }
+    }
+    service.stop().await;
+    Ok(())
+}
+
+/// Resolves at SIGTERM or SIGINT.
+pub async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let wait = async |kind| match signal(kind) {
+        Ok(mut signals) => {
+            signals.recv().await;
+        }
+        Err(error) => {
+            tracing::error!(%error, "a signal cannot be waited for");
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        () = wait(SignalKind::terminate()) => {}
+        () = wait(SignalKind::interrupt()) => {}
+    }
+}
+
+struct Hangups(Option<tokio::signal::unix::Signal>);
+
+fn hangups() -> Hangups {
+    Hangups(tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok())
+}
+
+impl Hangups {
+    async fn next(&mut self) {
+        match &mut self.0 {
+            Some(signals) => {
+                signals.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn reload(service: &Service, reread: Result<Config, String>) {
+    let failures = match reread {
+        Ok(config) => service.reload(&config).await.err().unwrap_or_default(),
+        Err(why) => return tracing::error!(why, "the configuration was not reloaded"),
+    };
+    for failure in failures {
+        tracing::error!(%failure, "not reloaded");
+    }
+}
+
+fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
+    let mistakes = config.mistakes();
+    if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
+}
+
+async fn open(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
+    match database {
+        Database::Sqlite { path, any_filesystem } => {
+            let settings = store_sqlite::Settings {
+                allow_filesystem: *any_filesystem,
+                ..store_sqlite::Settings::new(path)
+            };
+            Ok(Arc::new(store_sqlite::Sqlite::open(settings).await?))
+        }
+        Database::Postgres(url) => {
+            let options = store_postgres::Options::from_url(url.expose_secret())?;
+            store_postgres::Postgres::migrate(&options).await?;
+            Ok(Arc::new(store_postgres::Postgres::connect(&options).await?))
+        }
+    }
+}
+
+async fn bind(
+    config: &Config,
+    address: SocketAddr,
+    tls: Option<Arc<Tls>>,
+    connections: usize,
+) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address, tls, connections, config.limits.header_time).await;
+    bound.map_err(|error| StartError::Listen { address, error })
+}
+
+/// A public URL with port 0 gets the port that was taken.
+fn name_the_port(config: &mut Config, public: &Listener) {
+    if let (Some(base), Ok(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
+        config.public_url = format!("{base}:{}", address.port());
+    }
+}
+
+async fn open_log(
+    config: &Config,
+    store: Arc<dyn LogStore>,
+    house: &House,
+    metrics: Arc<Metrics>,
+) -> Result<Log, StartError> {
+    let signer = Arc::new(LogSigner::load(config)?);
+    store.check_durability().await?;
+    store.open(&config.origin).await?;
+    signer.introduce(&*store).await?;
+    let policies = Arc::new(Policies::new(store.clone()));
+    let algorithm = signer.algorithm().name();
+    let identity = Identity {
+        origin: config.origin.clone(),
+        iss: config.iss.clone(),
+        public_url: config.public_url.clone(),
+        receipt_algorithm: algorithm,
+        checkpoint_key: signer.checkpoint_key(),
+    };
+    let sequencer = Sequencer::start(Parts {
+        origin: config.origin.clone(),
+        holder: format!("{}:{}", hostname(), std::process::id()),
+        store: store.clone(),
+        signer,
+        pin: PinFile::in_directory(&config.state_dir),
+        clock: Arc::new(SystemClock),
+        redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),
+        observer: Arc::new(Counting(metrics.clone())),
+        limits: sequencer_limits(config),
+    })
+    .await?;
+    let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
+    Ok(Log {
+        identity,
+        receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
+        keys: ArcSwap::from_pointee(PublishedKeys::of(&store.keys().await?)),
+        store,
+        sequencer,
+        policies,
+        obstacle: ArcSwapOption::empty(),
+        doors: house.doors.clone(),
+        metrics,
+    })
+}
+
+fn sequencer_limits(config: &Config) -> sequencer::Limits {
+    let ours = &config.limits;
+    sequencer::Limits {
+        queue_entries: ours.queue_entries,
+        queue_bytes: ours.queue_bytes,
+        linger: ours.linger,
+        retry_after: Duration::from_secs(ours.retry_after.into()),
+        wait_leading: ours.receipt_wait,
+        wait_following: ours.receipt_wait,
+        ..sequencer::Limits::default()
+    }
+}
+
+/// A log that may not be sequenced here still serves what it has.
+async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
+    let configured = policy::read(config)?;
+    if matches!(log.sequencer.status().borrow().role, Role::Halted(_)) {
+        let head = log.store.head().await.map_err(crate::admission::PolicyUnreadable::from)?;
+        if head.size().get() > 0 {
+            log.policies.follow(head.policy).await?;
+        }
+        return Ok(());
+    }
+    policy::publish(log, &configured, config).await.map(|_| ())
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
+}
