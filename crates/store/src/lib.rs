@@ -12,6 +12,7 @@
 #[allow(clippy::unwrap_used)]
 pub mod contract;
 mod failing;
+pub mod fsck;
 mod memory;
 mod model;
 pub mod proofs;
