@@ -1,6 +1,10 @@
 //! What goes in as bytes and comes out as bytes: CBOR, statements, receipts, problem details.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod cbor;
+mod header;
+mod log;
 mod mutation;
 mod problem;
 mod receipt;

@@ -175,8 +175,16 @@ fn every_prefix_of_valid_input_is_refused() {
     }
 }
 
+/// A few thousand cases in an ordinary run; `PROPTEST_CASES` asks for as many as there is time for.
+fn config() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(3000),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(config())]
 
     #[test]
     fn damaged_input_is_refused_or_still_means_one_thing(input in damaged()) {

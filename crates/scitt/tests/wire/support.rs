@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use scitt::cbor::Writer;
-use scitt::{Algorithm, SignedStatement, Signer, SigningKey, StatementBuilder};
+use scitt::{Algorithm, Malformed, SignedStatement, Signer, SigningKey, StatementBuilder};
 
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.chars().filter(|character| !character.is_whitespace()).collect();
@@ -58,4 +58,14 @@ pub fn frame(protected: &[u8], unprotected: &[u8], payload: Option<&[u8]>, signa
 pub fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = bytes.windows(from.len()).position(|window| window == from).expect("the bytes to replace");
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// Why a statement is refused.
+pub fn refused(input: &[u8]) -> Malformed {
+    SignedStatement::parse(input.to_vec()).expect_err("this input is to be refused")
+}
+
+/// A message with this protected map and nothing else of interest.
+pub fn with_protected(protected: &str) -> Vec<u8> {
+    frame(&hex(protected), &[0xa0], Some(b"payload"), &[0; 64])
 }
