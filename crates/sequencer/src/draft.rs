@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use merkle::tile::OpenTiles;
-use merkle::{CompactRange, EntryDigest, Growth, Hash, LeafHash, LeafIndex, verify};
+use merkle::{CompactRange, EntryDigest, Growth, Hash, LeafHash, LeafIndex, TreeSize, verify};
 use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
 
 use crate::pool::Item;
@@ -53,6 +53,12 @@ impl LookUp {
 }
 
 impl Known {
+    /// Whether the database knows an entry that a tree of this size does not have.
+    pub(crate) fn reaches_beyond(&self, size: TreeSize) -> bool {
+        let found = self.found.iter().flatten().map(|found| found.index);
+        found.chain(self.guards.iter().flatten().copied()).any(|index| !size.holds(index))
+    }
+
     /// One verdict for each item, in order; `None` if the answer has not the form of the question.
     pub(crate) fn judge<R>(&self, items: &[Item<R>], thorough: bool) -> Option<Vec<Verdict>> {
         let mut rest = (&self.found[..], &self.guards[..]);

@@ -33,6 +33,8 @@ mod parts;
 pub mod pin;
 mod pool;
 mod recover;
+#[cfg(test)]
+mod simulation;
 mod submission;
 
 pub use answer::{Halt, Placement, PublishedHead, Role, Status, SubmitError};

@@ -248,6 +248,10 @@ impl<R> Machine<R> {
 
     fn looked_up(&mut self, draft: Draft<R>, known: Result<Known, StoreError>) {
         let verdicts = match known {
+            Ok(known) if known.reaches_beyond(self.head.size()) => {
+                // Somebody else has committed: this process is fenced and only does not know it yet.
+                return self.leave_with(draft.items, Leave::StepDown("another process leads"));
+            }
             Ok(known) => known.judge(&draft.items, draft.thorough),
             Err(StoreError::Damaged(why)) => {
                 return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));
@@ -358,7 +362,7 @@ impl<R> Machine<R> {
     fn settled(&mut self, mut flight: Flight<R>, now: Head) {
         let Batch { from, to, .. } = &*flight.batch;
         let alone = now.epoch == self.head.epoch + 1;
-        if same_but_epoch(&now, to) {
+        if alone && same_but_epoch(&now, to) {
             self.happened(flight, Some(now.epoch));
         } else if same_but_epoch(&now, from) {
             self.head.epoch = now.epoch;
@@ -371,8 +375,8 @@ impl<R> Machine<R> {
             let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
             self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why)));
         } else {
-            // Others led meanwhile. What they did is checked against the pin before this process
-            // leads again.
+            // Others led meanwhile, and may even have committed the very same batch. What they did
+            // is checked against the pin before this process leads again.
             self.leave_with(flight.draft.items, Leave::StepDown("others led while a commit was unknown"));
         }
     }
