@@ -9,7 +9,7 @@ pub const STATEMENT_BYTES: usize = 8 << 20;
 pub const HEADER_DEPTH: usize = 16;
 
 /// Data items in one header. Each costs some 60 bytes once parsed.
-pub const HEADER_ITEMS: usize = 4096;
+pub const HEADER_ITEMS: usize = 1024;
 
 /// Length of `iss` in characters (RFC 9943, section 6).
 pub const ISS_CHARACTERS: usize = 8192;
@@ -31,6 +31,12 @@ pub const PATH: usize = 64;
 
 /// A concise problem details body.
 pub const PROBLEM_BYTES: usize = 64 << 10;
+
+/// Arrays, maps and tags nested in one.
+pub const PROBLEM_DEPTH: usize = 16;
+
+/// Data items in one.
+pub const PROBLEM_ITEMS: usize = 1024;
 
 /// One certificate of an x5chain, in bytes.
 pub const CERTIFICATE_BYTES: usize = 16 << 10;

@@ -21,7 +21,8 @@ const RESPONSE_CODE: i64 = -4;
 /// Text with a language and a direction (RFC 9290, appendix A): tag 38.
 const LANGUAGE_TAGGED: u64 = 38;
 
-const PROBLEM_LIMITS: cbor::Limits = cbor::Limits { depth: 16, items: 1024 };
+const PROBLEM_LIMITS: cbor::Limits =
+    cbor::Limits { depth: limits::PROBLEM_DEPTH, items: limits::PROBLEM_ITEMS };
 
 /// What went wrong, for a person and for a program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +51,17 @@ pub enum NotAProblem {
     /// CBOR, but no map, or an empty one.
     #[error("not a map of problem details")]
     NotAMap,
+}
+
+/// Title and detail on one line.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.title, &self.detail) {
+            (Some(title), Some(detail)) => write!(f, "{title}: {detail}"),
+            (Some(only), None) | (None, Some(only)) => f.write_str(only),
+            (None, None) => f.write_str("no details"),
+        }
+    }
 }
 
 impl Problem {

@@ -75,6 +75,9 @@ impl Label {
     }
 }
 
+/// Bytes of a text label that an error message repeats.
+const SHOWN: usize = 32;
+
 impl From<i64> for Label {
     fn from(number: i64) -> Self {
         Self::Int(number)
@@ -87,12 +90,12 @@ impl From<&str> for Label {
     }
 }
 
-/// Numbers bare, text in quotes (cut at 64 characters, control characters escaped).
+/// Numbers bare; text in quotes, cut short and with control characters escaped: it goes into answers to strangers.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => number.fmt(f),
-            Self::Text(text) => write!(f, "{:?}", text.chars().take(64).collect::<String>()),
+            Self::Text(text) => write!(f, "{:?}", &text[..text.floor_char_boundary(SHOWN)]),
         }
     }
 }

@@ -316,3 +316,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_map_is_asked_by_value_whatever_the_key_is() {
+    let input = hex("a2 820102 f5 1863 f4");
+    let map = parse(&input, LIMITS).unwrap().value;
+    let key = Value::array([1_i64.into(), 2_i64.into()]);
+    assert_eq!(map.get(&key).map(|item| &item.value), Some(&Value::Bool(true)));
+    assert_eq!(map.get(&Value::from(99_i64)).map(|item| &item.value), Some(&Value::Bool(false)));
+}

@@ -272,3 +272,11 @@ fn a_detached_digest_is_held_to_the_same_length() {
     assert!(statement.check_detached(&[9; 32]).is_ok());
     assert!(statement.check_detached(&[9; 31]).is_err());
 }
+
+#[test]
+fn an_error_repeats_only_the_beginning_of_what_a_stranger_sent() {
+    let long = format!("\u{202e}\n{}", "ü".repeat(1000));
+    let bytes = builder().label(long.as_str(), 1_i64.into()).unprotected(long.as_str(), 1_i64.into());
+    let said = refused(&bytes.encode(&ed25519()).unwrap()).to_string();
+    assert!(said.len() < 120 && !said.contains(['\n', '\u{202e}']), "{said}");
+}
