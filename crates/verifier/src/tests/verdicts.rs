@@ -245,6 +245,6 @@ fn every_code_and_check_has_its_own_word() {
     words.dedup();
     assert_eq!(words.len(), Code::ALL.len());
     let kebab = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-    assert!(words.iter().all(|word| kebab(word)));
+    assert!(words.iter().all(kebab));
     assert!(CheckName::ALL.iter().all(|name| kebab(&name.as_str())));
 }
