@@ -14,9 +14,9 @@ pub const MAX_POLICY_ITEMS: usize = 10_000;
 pub const MAX_IDENTIFIER: usize = 8192;
 /// Characters of a string whose values a registry lists but does not close (VRF, section 9.3).
 pub const MAX_OPEN_STRING: usize = 64;
-/// Certificates that may come beside a statement.
-pub const MAX_CHAIN: usize = 8;
 /// How far ahead of the log's time a statement's own time may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
 /// Characters of a claimed value that an answer repeats.
 pub const MAX_QUOTE: usize = 80;
+/// Characters of a JSON pointer, or of another reader's words, that an answer repeats.
+pub const MAX_TOLD: usize = 256;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::limits::MAX_QUOTE;
+use crate::limits::{MAX_QUOTE, MAX_TOLD};
 
 /// A rule's name. Names are part of the API: clients match on them, so they are never reworded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +85,15 @@ pub(crate) fn quote(value: &str) -> String {
     let escaped: String = value.chars().take(MAX_QUOTE).flat_map(char::escape_debug).collect();
     let more = if value.chars().nth(MAX_QUOTE).is_some() { "…" } else { "" };
     format!("\"{escaped}{more}\"")
+}
+
+/// Text that may hold names of the statement's choosing, cut at a bound.
+pub(crate) fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TOLD) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// One step of a JSON pointer, escaped as RFC 6901 asks.

@@ -1,5 +1,7 @@
 //! The worked example of our VRF reading, byte for byte: what another implementation must reproduce.
 
+#![allow(clippy::unwrap_used)]
+
 use registration::vrf::{Chain, VrfRecord};
 use scitt::SignedStatement;
 use serde_json::Value;

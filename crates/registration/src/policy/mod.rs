@@ -82,7 +82,8 @@ impl Eq for Policy {}
 impl Policy {
     /// Reads an operator's file. Every mistake in it is reported, with the path of its key.
     pub fn from_toml(text: &str) -> Result<Policy, Mistakes> {
-        let document: toml::Table = toml::from_str(text).map_err(|error| Mistakes::one(error.to_string()))?;
+        let document: toml::Table =
+            toml::from_str(text).map_err(|error| Mistakes::one(error.to_string().trim_end()))?;
         let document = serde_json::to_value(document).map_err(|error| Mistakes::one(error.to_string()))?;
         let policy = resolve::resolve(&document).map(Policy::new)?;
         match policy.payload().len() {

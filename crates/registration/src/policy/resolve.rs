@@ -31,6 +31,9 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     let revision = top.optional("revision", number);
     top.optional("leaf", leaf_rule);
     let operators = top.list("operator", |value, at| bound_key(value, at, notes));
+    if top.is_empty_list("operator") {
+        top.note("operator", "a policy needs an operator key: without one no later policy could follow");
+    }
     let issuers = top.list("issuer", |value, at| issuer(value, at, notes));
     let (did_key, did_jwk) = dids(&mut top, notes);
     let anchors = top.list("anchor", |value, at| anchor(value, at, notes));
@@ -115,7 +118,7 @@ fn issuer(value: &Value, at: &str, notes: &Notebook) -> Option<Issuer> {
     let mut section = Section::open(value, at, notes)?;
     let iss = section.required("iss", name);
     let keys = section.list("keys", |value, at| bound_key(value, at, notes));
-    if keys.is_empty() {
+    if section.is_empty_list("keys") {
         section.note("keys", "an issuer needs a key");
     }
     if let Some(iss) = iss.as_deref().filter(|iss| iss.starts_with("did:key:") || iss.starts_with("did:jwk:"))
@@ -162,7 +165,7 @@ fn anchor(value: &Value, at: &str, notes: &Notebook) -> Option<Anchor> {
     let san = section.optional("san", switch).unwrap_or(true);
     let issuers = section.values("issuers", pattern);
     let eku = section.optional("eku", oid);
-    if roots.is_empty() {
+    if section.is_empty_list("roots") {
         section.note("roots", "an anchor needs a root certificate");
     }
     if !san && issuers.is_empty() {
@@ -314,9 +317,6 @@ fn tier(value: &Value) -> Result<i64, String> {
 
 /// What only the whole can show.
 fn check_together(policy: &Contents, notes: &Notebook) {
-    if policy.operators.is_empty() {
-        notes.note("operator", "a policy needs an operator key: without one no later policy could follow");
-    }
     unique("operator", policy.operators.iter().map(|operator| operator.kid.clone()), "kid", notes);
     unique("issuer", policy.issuers.iter().map(|issuer| issuer.iss.clone()), "iss", notes);
     unique("anchor", policy.anchors.iter().map(|anchor| anchor.name.clone()), "name", notes);

@@ -95,6 +95,11 @@ impl<'a> Section<'a> {
         self.map.contains_key(key)
     }
 
+    /// Whether a list is absent or has no items. Items that could not be read have been told of already.
+    pub fn is_empty_list(&self, key: &str) -> bool {
+        self.map.get(key).is_none_or(|value| value.as_array().is_some_and(Vec::is_empty))
+    }
+
     /// A key that may be left out. A wrong value is noted.
     pub fn optional<T>(
         &mut self,

@@ -37,7 +37,8 @@ fn head(log: Identity<'_>) -> String {
          origin = {}\n\
          revision = 0\n\
          leaf = \"sha256-of-statement\"\n\n\
-         # Whose signature makes a policy. Losing every operator key means that this policy is the last.\n\
+         # Whose signature makes a policy (PEM, did:key, or a COSE_Key in base64url). Losing every operator key means\n\
+         # that this policy is the last.\n\
          [[operator]]\n\
          key = {}\n\n",
         quoted(log.iss),

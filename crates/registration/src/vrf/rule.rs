@@ -3,7 +3,7 @@
 //! Each cites the section of draft-clawbizarre-scitt-vrf-00 it comes from and, where the draft leaves two
 //! readings, the number of ours: the table in [`vrf`](crate::vrf).
 
-use crate::violation::{Place, RuleName, Violation};
+use crate::violation::{Place, RuleName, Violation, cut};
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, reading $reading:literal, section $section:literal;)+) => {
@@ -126,7 +126,7 @@ rules! {
 impl VrfRule {
     /// The rule, broken in the payload.
     pub(crate) fn in_payload(self, pointer: impl Into<String>, detail: impl Into<String>) -> Violation {
-        self.broken(Place::payload(pointer.into()), detail)
+        self.broken(Place::payload(cut(pointer.into())), detail)
     }
 
     /// The rule, broken in the protected header.
@@ -135,6 +135,6 @@ impl VrfRule {
     }
 
     fn broken(self, place: Place, detail: impl Into<String>) -> Violation {
-        Violation { rule: RuleName::fixed(self.name()), place, detail: detail.into() }
+        Violation { rule: RuleName::fixed(self.name()), place, detail: cut(detail.into()) }
     }
 }

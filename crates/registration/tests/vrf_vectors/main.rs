@@ -3,6 +3,8 @@
 //! The files are the contract, readable by any implementation; `cases` says how they were made. After a change there, write
 //! them again with `WRITE_VECTORS=1 cargo test -p registration --test vrf_vectors`.
 
+#![allow(clippy::unwrap_used)]
+
 mod cases;
 mod draft;
 

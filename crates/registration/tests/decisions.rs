@@ -1,0 +1,292 @@
+//! What a policy admits and refuses, and what its permits say.
+
+#![allow(clippy::unwrap_used)]
+
+use merkle::LeafIndex;
+use registration::policy::statement::{self, PolicyConflict, Step};
+use registration::{Beside, Permit, Policy, PolicyInForce, Record, TimeWindow, Violation};
+use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
+use serde_json::{Value, json};
+use testkit::{ISSUER, KID, NOW, ORIGIN, es256, operator, policy, policy_statement, policy_toml, verifier};
+
+fn decide(statement: &SignedStatement, policy: &Policy) -> Result<Permit, Violation> {
+    decide_with(statement, None, policy)
+}
+
+fn decide_with(
+    statement: &SignedStatement,
+    payload: Option<&[u8]>,
+    policy: &Policy,
+) -> Result<Permit, Violation> {
+    let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
+    let beside = Beside { payload, x5chain: None };
+    let authenticated =
+        in_force.authenticate(statement, beside).map_err(|untrusted| untrusted.violation())?;
+    let record = Record::read(&authenticated)?;
+    in_force.decide(&authenticated, &record).into_permit().map_err(|refusal| refusal.violation)
+}
+
+fn refused(statement: &SignedStatement, policy: &Policy) -> String {
+    decide(statement, policy).map(|_| ()).expect_err("this must be refused").rule.to_string()
+}
+
+/// The test policy with one piece of its text replaced.
+fn policy_with(from: &str, to: &str) -> Policy {
+    let text = policy_toml();
+    assert!(text.contains(from), "{from}");
+    Policy::from_toml(&text.replace(from, to)).unwrap()
+}
+
+fn note() -> StatementBuilder {
+    StatementBuilder::new(*b"{}").content_type("application/json").kid(KID).iss(ISSUER).sub("s")
+}
+
+fn signed(builder: StatementBuilder) -> SignedStatement {
+    builder.sign(&es256()).unwrap()
+}
+
+#[test]
+fn a_permit_names_the_statement_the_policy_and_the_rule() {
+    let statement = testkit::opaque("hello.json", &json!({"a": 1}));
+    let permit = decide(&statement, &policy()).unwrap();
+    assert_eq!(permit.statement(), statement.digest());
+    assert_eq!(permit.policy(), LeafIndex::new(7));
+    assert_eq!(permit.policy_digest(), policy().digest());
+    assert_eq!(permit.rule().as_str(), "application/json");
+    assert_eq!(permit.valid(), TimeWindow::ALWAYS);
+    assert!(permit.guards().is_empty() && permit.relied_absent().is_empty() && permit.successor().is_none());
+}
+
+#[test]
+fn facts_are_canonical_json_of_what_was_read() {
+    let permit = decide(&testkit::vrf(0), &policy()).unwrap();
+    assert!(jose::jcs::is_canonical(permit.facts().as_bytes()), "{}", permit.facts());
+    let facts: Value = serde_json::from_str(permit.facts()).unwrap();
+    assert_eq!(facts["iss"], verifier().public_key().did_key());
+    assert_eq!(facts["sub"], testkit::AGENT);
+    assert_eq!(facts["content_type"], "application/vrf+cbor");
+    assert_eq!(facts["receipt_id"], "11111111-1111-4111-8111-111111111111");
+    assert_eq!((&facts["verdict"], &facts["tier"]), (&json!("pass"), &json!(0)));
+}
+
+#[test]
+fn facts_hold_no_nul_as_not_every_database_keeps_one() {
+    let permit = decide(&signed(note().sub("a\0b")), &policy()).unwrap();
+    let facts: Value = serde_json::from_str(permit.facts()).unwrap();
+    assert_eq!(facts["sub"], "a\u{fffd}b");
+}
+
+#[test]
+fn a_content_type_that_no_rule_names_is_refused() {
+    assert_eq!(refused(&signed(note().content_type("image/png")), &policy()), "content-type-not-admitted");
+    assert_eq!(
+        refused(&signed(note().content_type("application/json; charset=utf-8")), &policy()),
+        "content-type-not-admitted"
+    );
+    assert_eq!(
+        refused(&signed(note().content_type(scitt::ContentType::Id(50))), &policy()),
+        "content-type-not-admitted"
+    );
+    let untyped = StatementBuilder::new(*b"{}").kid(KID).iss(ISSUER).sub("s");
+    assert_eq!(refused(&signed(untyped), &policy()), "content-type-missing");
+}
+
+#[test]
+fn media_types_are_compared_without_case() {
+    assert!(decide(&signed(note().content_type("Application/JSON")), &policy()).is_ok());
+}
+
+#[test]
+fn no_spelling_of_the_vrf_type_makes_it_opaque() {
+    let junk =
+        StatementBuilder::new(*b"{}").content_type("Application/VRF+CBOR").kid(KID).iss(ISSUER).sub("s");
+    assert!(refused(&signed(junk), &policy()).starts_with("vrf-"));
+    let parameter = policy_with("\"text/plain\"", "\"application/vrf+json; version=1.0\"");
+    let junk = StatementBuilder::new(*b"{}")
+        .content_type("application/vrf+json; version=1.0")
+        .kid(KID)
+        .iss(ISSUER)
+        .sub("s");
+    assert!(refused(&signed(junk), &parameter).starts_with("vrf-"));
+}
+
+#[test]
+fn a_type_may_be_kept_to_some_issuers_algorithms_and_sizes() {
+    let statement = signed(note());
+    let rule = "content_type = \"application/json\"";
+    let with = |more: &str| policy_with(rule, &format!("{rule}\n{more}"));
+    assert!(decide(&statement, &with("issuers = [\"https://*.example\"]")).is_ok());
+    assert_eq!(refused(&statement, &with("issuers = [\"https://other.example\"]")), "issuer-not-admitted");
+    assert!(decide(&statement, &with("algorithms = [\"ES256\"]")).is_ok());
+    assert_eq!(refused(&statement, &with("algorithms = [\"EdDSA\", \"ESP256\"]")), "algorithm-not-accepted");
+    let size = statement.bytes().len();
+    assert!(decide(&statement, &with(&format!("max_size = {size}"))).is_ok());
+    assert_eq!(refused(&statement, &with(&format!("max_size = {}", size - 1))), "too-large");
+}
+
+#[test]
+fn claims_that_the_policy_asks_for_must_be_there() {
+    let asking = policy_with(
+        "content_type = \"application/json\"",
+        "content_type = \"application/json\"\nclaims = [\"iat\"]",
+    );
+    assert_eq!(refused(&signed(note()), &asking), "claim-missing");
+    assert!(decide(&signed(note().iat(0)), &asking).is_ok());
+}
+
+#[test]
+fn claims_about_time_become_the_permits_window() {
+    let now = i64::try_from(NOW).unwrap();
+    let statement = signed(note().claim(5, now.into()).claim(4, (now + 60).into()));
+    let permit = decide(&statement, &policy()).unwrap();
+    assert_eq!(permit.valid(), TimeWindow { not_before: Some(NOW), not_after: Some(NOW + 59) });
+    assert!(permit.refusal_at(NOW).is_none());
+    assert_eq!(permit.refusal_at(NOW - 1).unwrap().violation.rule.as_str(), "nbf");
+    assert_eq!(permit.refusal_at(NOW + 60).unwrap().violation.rule.as_str(), "exp");
+    assert_eq!(refused(&signed(note().claim(5, now.into()).claim(4, now.into())), &policy()), "never-valid");
+    assert_eq!(refused(&signed(note().claim(4, 0_i64.into())), &policy()), "exp");
+}
+
+#[test]
+fn a_detached_payload_is_admitted_where_the_policy_says_so() {
+    let detached = |content_type: &'static str| signed(note().content_type(content_type).detached());
+    assert!(decide_with(&detached("application/json"), Some(b"{}"), &policy()).is_ok());
+    let told = decide_with(&detached("text/plain"), Some(b"{}"), &policy()).unwrap_err();
+    assert_eq!(told.rule.as_str(), "detached-payload-not-admitted");
+}
+
+#[test]
+fn a_hash_stands_for_what_it_is_of_where_the_policy_says_so() {
+    let envelope = |algorithm: i64, length: usize, preimage: Option<&str>| {
+        let envelope =
+            HashEnvelope { algorithm, preimage_content_type: preimage.map(Into::into), location: None };
+        let builder = StatementBuilder::new(vec![7; length]).kid(KID).iss(ISSUER).sub("s");
+        signed(builder.hash_envelope(&envelope))
+    };
+    let permit = decide(&envelope(-16, 32, Some("application/json")), &policy()).unwrap();
+    assert_eq!(permit.rule().as_str(), "application/json");
+    assert_eq!(refused(&envelope(-16, 32, Some("text/plain")), &policy()), "hash-envelope-not-admitted");
+    assert_eq!(refused(&envelope(-16, 32, Some("application/vrf+cbor")), &policy()), "issuer-not-admitted");
+    assert_eq!(refused(&envelope(-16, 32, None), &policy()), "content-type-missing");
+    assert_eq!(refused(&envelope(-14, 20, Some("application/json")), &policy()), "hash-envelope-algorithm");
+    let policy_type = Some("application/vnd.tabellion.policy+json");
+    assert_eq!(refused(&envelope(-16, 32, policy_type), &policy()), "content-type-not-admitted");
+}
+
+#[test]
+fn a_redacted_vrf_receipt_is_refused() {
+    let did = verifier().public_key().did_key();
+    let envelope = HashEnvelope {
+        algorithm: -16,
+        preimage_content_type: Some("application/vrf+cbor".into()),
+        location: None,
+    };
+    let builder =
+        StatementBuilder::new(vec![7; 32]).kid("k").iss(&did).sub("did:web:a").hash_envelope(&envelope);
+    assert_eq!(refused(&builder.sign(&verifier()).unwrap(), &policy()), "hash-envelope-not-admitted");
+}
+
+#[test]
+fn two_receipts_of_one_id_share_a_guard_and_others_do_not() {
+    let guards = |statement: &SignedStatement| decide(statement, &policy()).unwrap().guards().to_vec();
+    assert_eq!(guards(&testkit::vrf(1)), guards(&testkit::receipt(1).sign(&verifier()).unwrap()));
+    assert_ne!(guards(&testkit::vrf(1)), guards(&testkit::vrf(2)));
+    let other = testkit::receipt(1).sign(&testkit::ed25519([7; 32])).unwrap();
+    assert_ne!(guards(&testkit::vrf(1)), guards(&other));
+}
+
+#[test]
+fn a_taken_guard_refuses_by_the_rule_that_it_keeps() {
+    let permit = decide(&testkit::vrf(1), &policy()).unwrap();
+    let refusal = permit.refusal_for_guard(permit.guards()[0].as_bytes(), LeafIndex::new(12));
+    assert_eq!(refusal.violation.rule.as_str(), "vrf-receipt-id-unique");
+    assert!(refusal.violation.detail.contains("12"), "{refusal}");
+}
+
+#[test]
+fn the_first_policy_is_admitted_by_itself() {
+    let (in_force, permit) = statement::genesis(&policy_statement()).unwrap();
+    assert_eq!((in_force.leaf(), in_force.policy()), (LeafIndex::new(0), &policy()));
+    assert_eq!((permit.policy(), permit.rule().as_str()), (LeafIndex::new(0), "policy"));
+    assert_eq!(permit.successor(), Some(&policy()));
+}
+
+#[test]
+fn a_first_policy_that_is_not_one_is_refused() {
+    let genesis =
+        |statement: &SignedStatement| statement::genesis(statement).map(|_| ()).unwrap_err().rule.to_string();
+    assert_eq!(genesis(&testkit::opaque("s", &json!({}))), "content-type-not-admitted");
+    let later = policy_with("revision = 0", "revision = 1");
+    assert_eq!(genesis(&statement::sign(&later, &later, &operator()).unwrap()), "policy-revision");
+    let listed = operator().public_key().thumbprint().to_vec();
+    let subject =
+        StatementBuilder::new(policy().payload()).content_type("application/vnd.tabellion.policy+json");
+    let subject =
+        subject.kid(listed.clone()).iss(testkit::LOG_ISS).sub("elsewhere").sign(&operator()).unwrap();
+    assert_eq!(genesis(&subject), "policy-subject");
+    let payload = [policy().payload(), b" "].concat();
+    let spaced = StatementBuilder::new(payload).content_type("application/vnd.tabellion.policy+json");
+    let spaced = spaced.kid(listed).iss(testkit::LOG_ISS).sub(ORIGIN).sign(&operator()).unwrap();
+    assert_eq!(genesis(&spaced), "policy-payload");
+}
+
+#[test]
+fn a_policy_follows_if_the_operator_in_force_signed_the_next_revision() {
+    let next = policy_with("revision = 0", "revision = 1");
+    let permit = decide(&statement::sign(&next, &policy(), &operator()).unwrap(), &policy()).unwrap();
+    assert_eq!(permit.successor(), Some(&next));
+    assert_eq!(permit.rule().as_str(), "policy");
+    let skipping = policy_with("revision = 0", "revision = 2");
+    assert_eq!(
+        refused(&statement::sign(&skipping, &policy(), &operator()).unwrap(), &policy()),
+        "policy-revision"
+    );
+    assert_eq!(refused(&policy_statement(), &policy()), "policy-revision");
+    let other = policy_with("revision = 0", "revision = 1").contents().origin.clone();
+    assert_eq!(other, ORIGIN);
+    let moved = Policy::from_toml(
+        &policy_toml().replace(ORIGIN, "log.example/other").replace("revision = 0", "revision = 1"),
+    )
+    .unwrap();
+    assert_eq!(
+        refused(&statement::sign(&moved, &policy(), &operator()).unwrap(), &policy()),
+        "policy-identity"
+    );
+}
+
+#[test]
+fn two_policies_of_one_revision_share_a_guard() {
+    let permit = |policy_next: &Policy| {
+        decide(&statement::sign(policy_next, &policy(), &operator()).unwrap(), &policy()).unwrap()
+    };
+    let one = permit(&policy_with("revision = 0", "revision = 1"));
+    let text = policy_toml().replace("revision = 0", "revision = 1").replace("4096", "8192");
+    let two = permit(&Policy::from_toml(&text).unwrap());
+    assert_ne!(one.statement(), two.statement());
+    assert_eq!(one.guards(), two.guards());
+}
+
+#[test]
+fn a_key_that_the_policy_in_force_does_not_list_signs_no_policy() {
+    let next = policy_with("revision = 0", "revision = 1");
+    assert!(statement::sign(&next, &policy(), &verifier()).is_err());
+}
+
+#[test]
+fn a_configured_policy_is_kept_published_or_refused_naming_both() {
+    let next = policy_with("revision = 0", "revision = 1");
+    assert_eq!(statement::step(&policy(), &policy()), Ok(Step::Keep));
+    assert_eq!(statement::step(&policy(), &next), Ok(Step::Publish));
+    assert!(matches!(
+        statement::step(&next, &policy()),
+        Err(PolicyConflict::Revision { log: 1, configured: 0, .. })
+    ));
+    let changed = policy_with("4096", "8192");
+    let told = statement::step(&policy(), &changed).unwrap_err().to_string();
+    assert!(
+        told.contains(&policy().digest().to_string()) && told.contains(&changed.digest().to_string()),
+        "{told}"
+    );
+    let moved = policy_with(ORIGIN, "log.example/other");
+    assert!(matches!(statement::step(&policy(), &moved), Err(PolicyConflict::AnotherLog { .. })));
+}

@@ -1,0 +1,170 @@
+//! `vectors/policy`: what operators type, what runs, and every mistake told at once.
+//!
+//! `sound/*.json` give a policy's TOML, its canonical JSON and digest; `mistaken/*.json` give a TOML and everything wrong with it.
+//! After a change here, write them again with `WRITE_VECTORS=1 cargo test -p registration --test policies`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use registration::policy::{Identity, for_dev, for_init};
+use registration::{Policy, PolicyDigest};
+use scitt::Signer;
+use serde_json::{Value, json};
+use testkit::{ISSUER, LOG_ISS, ORIGIN, es256, operator, policy_toml, verifier};
+
+fn folder(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/policy").join(kind)
+}
+
+fn identity(key: &scitt::PublicKey) -> Identity<'_> {
+    Identity { iss: LOG_ISS, origin: ORIGIN, operator: key }
+}
+
+/// Name, why, TOML.
+fn sound() -> Vec<(&'static str, &'static str, String)> {
+    let (operator, issuer) = (operator(), es256());
+    let minimal = format!(
+        "iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{}\"]\n",
+        operator.public_key().did_key()
+    );
+    let pem = format!(
+        "{minimal}\n[[issuer]]\niss = \"{ISSUER}\"\nkeys = ['''{}''']\n",
+        issuer.public_key().to_spki_pem()
+    );
+    let rooted = format!(
+        "{minimal}\n[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\nissuers = [\"https://*.example\"]\neku = \"1.3.6.1.5.5.7.3.3\"\n"
+    );
+    vec![
+        ("minimal", "everything that may be left out is; nothing but policies is admitted", minimal),
+        (
+            "init",
+            "what `tabellion init` writes: no issuer is trusted yet",
+            for_init(identity(operator.public_key())),
+        ),
+        (
+            "dev",
+            "what `serve --dev` starts with",
+            for_dev(identity(operator.public_key()), ISSUER, issuer.public_key()),
+        ),
+        ("tests", "the policy most tests use: bound issuers, open DIDs, four content types", policy_toml()),
+        ("pem-key", "a key in PEM; its kid is its thumbprint", pem),
+        ("anchor", "issuers by certificate", rooted),
+    ]
+}
+
+fn mistaken() -> Vec<(&'static str, &'static str, String)> {
+    let did = operator().public_key().did_key();
+    let base = format!("iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{did}\"]\n");
+    let vrf = "[[type]]\ncontent_type = \"application/vrf+cbor\"\n";
+    vec![
+        ("empty", "what is required is asked for, all of it", String::new()),
+        ("not-toml", "a file that is not TOML", "iss = ".to_owned()),
+        ("unknown-keys", "a misspelled key is an error with a suggestion, never ignored", format!("{base}revison = 1\n[did]\nkeys = \"open\"\n{vrf}max_sise = 5\n[type.vrf]\nmin_teir = 1\n")),
+        ("several-at-once", "mistakes in different places are told together", "iss = 5\norigin = \"https://log.example\"\nrevision = -1\noperator = [\"nonsense\"]\n[[type]]\ncontent_type = \"json\"\nalgorithms = [\"RS256\"]\nmax_size = 0\n".to_owned()),
+        ("no-operator", "without an operator no later policy could follow", format!("iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\n")),
+        ("issuer-without-key", "an issuer needs a key", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\n")),
+        ("did-as-issuer", "a did:key is its own key", format!("{base}[[issuer]]\niss = \"{}\"\nkeys = [\"{}\"]\n", verifier().public_key().did_key(), es256().public_key().did_key())),
+        ("operator-as-issuer", "one key, one purpose (RFC 9943)", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\nkeys = [\"{did}\"]\n")),
+        ("twice", "names are unique", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\nkeys = [{{ key = \"{k}\", kid = \"a\" }}, {{ key = \"{k}\", kid = \"a\" }}]\n[[issuer]]\niss = \"{ISSUER}\"\nkeys = [\"{k}\"]\n[[type]]\ncontent_type = \"text/plain\"\n[[type]]\ncontent_type = \"Text/Plain\"\n", k = es256().public_key().did_key())),
+        ("both-kids", "one kid, spelled once", format!("iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [{{ key = \"{did}\", kid = \"a\", kid_hex = \"61\" }}]\n")),
+        ("policy-as-type", "no type admits policies: only the operator's keys do", format!("{base}[[type]]\ncontent_type = \"application/vnd.tabellion.policy+json\"\n")),
+        ("vrf-as-bytes", "VRF receipts are never admitted unread", format!("{base}{vrf}profile = \"opaque\"\n[[type]]\ncontent_type = \"text/plain\"\nprofile = \"vrf\"\n[[type]]\ncontent_type = \"text/html\"\nprofile = \"html\"\n")),
+        ("vrf-options-elsewhere", "VRF options belong to VRF types", format!("{base}[[type]]\ncontent_type = \"text/plain\"\nvrf = {{ min_tier = 1 }}\n")),
+        ("vrf-by-hash", "redacted receipts are not understood yet", format!("{base}{vrf}hash_envelope = true\nvrf = {{ min_tier = 4 }}\n")),
+        ("anchor", "an anchor needs a root, a real OID, and somebody to speak for", format!("{base}[[anchor]]\nname = \"ca\"\nsan = false\neku = \"code signing\"\nroots = []\n[[anchor]]\nroots = [\"AAAA\"]\n")),
+        ("leaf-rule", "this log has one leaf rule", format!("leaf = \"statement\"\n{base}")),
+        ("secret-as-key", "a private key where a public one belongs", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\nkeys = ['''{}''']\n", es256().to_pkcs8_pem().unwrap().as_str())),
+    ]
+}
+
+/// A self-signed root made for this test.
+const ROOT: &str = include_str!("root.pem");
+
+fn check(kind: &str, name: &str, made: &Value) {
+    let path = folder(kind).join(format!("{name}.json"));
+    if std::env::var_os("WRITE_VECTORS").is_some() {
+        std::fs::create_dir_all(folder(kind)).unwrap();
+        std::fs::write(&path, serde_json::to_string_pretty(made).unwrap() + "\n").unwrap();
+    }
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}")))
+            .unwrap();
+    assert_eq!(&kept, made, "{path:?} drifted");
+}
+
+fn count(kind: &str) -> usize {
+    std::fs::read_dir(folder(kind)).unwrap().count()
+}
+
+#[test]
+fn a_sound_policy_has_the_payload_and_digest_it_always_had() {
+    for (name, why, toml) in sound() {
+        let policy = Policy::from_toml(&toml).unwrap_or_else(|mistakes| panic!("{name}: {mistakes}"));
+        let payload = String::from_utf8(policy.payload().to_vec()).unwrap();
+        check(
+            "sound",
+            name,
+            &json!({ "why": why, "toml": toml, "payload": payload, "digest": policy.digest().to_string() }),
+        );
+    }
+    assert_eq!(count("sound"), sound().len());
+}
+
+#[test]
+fn every_mistake_is_told_with_the_path_of_its_key() {
+    for (name, why, toml) in mistaken() {
+        let mistakes = Policy::from_toml(&toml).map(|_| ()).expect_err(name);
+        let told: Vec<Value> = mistakes
+            .0
+            .iter()
+            .map(|mistake| json!({ "key": mistake.key, "problem": mistake.problem }))
+            .collect();
+        check("mistaken", name, &json!({ "why": why, "toml": toml, "mistakes": told }));
+    }
+    assert_eq!(count("mistaken"), mistaken().len());
+}
+
+#[test]
+fn a_policy_comes_back_out_of_its_payload() {
+    for (name, _, toml) in sound() {
+        let typed = Policy::from_toml(&toml).unwrap();
+        let read =
+            Policy::from_payload(typed.payload()).unwrap_or_else(|mistakes| panic!("{name}: {mistakes}"));
+        assert_eq!(read.contents(), typed.contents(), "{name}");
+        assert_eq!((read.digest(), read.payload()), (typed.digest(), typed.payload()), "{name}");
+    }
+}
+
+#[test]
+fn comments_order_and_defaults_do_not_change_the_digest() {
+    let digest = |toml: &str| -> PolicyDigest { Policy::from_toml(toml).unwrap().digest() };
+    let plain = policy_toml();
+    let written_out = plain.replace(
+        "content_type = \"text/plain\"",
+        "# text\nprofile = \"opaque\"\ndetached = false\ncontent_type = \"text/plain\"",
+    );
+    assert_eq!(digest(&plain), digest(&written_out));
+    assert_ne!(digest(&plain), digest(&plain.replace("4096", "4097")));
+}
+
+#[test]
+fn a_payload_that_is_not_canonical_is_refused() {
+    let policy = Policy::from_toml(&policy_toml()).unwrap();
+    let text = std::str::from_utf8(policy.payload()).unwrap();
+    for changed in [
+        format!("{text}\n"),
+        text.replacen(':', ": ", 1),
+        format!("\u{feff}{text}"),
+        String::new(),
+        "[]".to_owned(),
+    ] {
+        assert!(Policy::from_payload(changed.as_bytes()).is_err());
+    }
+}
+
+#[test]
+fn the_largest_statement_is_that_of_the_most_generous_type() {
+    let generous = policy_toml().replace("4096", "4194304");
+    assert_eq!(Policy::from_toml(&generous).unwrap().largest_statement(), 4_194_304);
+}
