@@ -17,6 +17,8 @@ mod inbox;
 mod place;
 mod reader;
 mod sql;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::PathBuf;
@@ -194,7 +196,8 @@ async fn writer_pool(settings: &Settings, wal: bool) -> Result<SqlitePool, Store
         .synchronous(SqliteSynchronous::Full)
         .pragma("secure_delete", "ON")
         .pragma("recursive_triggers", "ON")
-        .pragma("wal_autocheckpoint", "0");
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("journal_size_limit", CHECKPOINT_BYTES.to_string());
     let options = match wal {
         true => options.journal_mode(SqliteJournalMode::Wal),
         false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),

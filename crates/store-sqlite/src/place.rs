@@ -118,6 +118,13 @@ impl Place {
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Closing would do, but for a child process that was forked and has not yet become another.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
 impl Remembered {
     fn new(path: PathBuf, metadata: &Metadata, is_database: bool) -> Self {
         Self { path, identity: Identity::of(metadata), is_database, size: 0 }

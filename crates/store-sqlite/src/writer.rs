@@ -161,7 +161,8 @@ async fn checkpoint(store: &Sqlite) {
     if !grown {
         return;
     }
-    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(RESTART)").fetch_all(&store.write).await {
+    // Passive: a slow reader must not hold up the next commit.
+    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(&store.write).await {
         tracing::error!(%error, "the write-ahead log could not be copied into the database");
         poison_if_in_doubt(store, &error);
     }
