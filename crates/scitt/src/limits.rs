@@ -41,6 +41,9 @@ pub const PROBLEM_ITEMS: usize = 1024;
 /// One certificate of an x5chain, in bytes.
 pub const CERTIFICATE_BYTES: usize = 16 << 10;
 
+/// Times at which a certificate path is tried when none is given.
+pub const PATH_ATTEMPTS: usize = 4;
+
 /// A COSE_Key or a whole COSE_KeySet, in bytes.
 pub const KEY_SET_BYTES: usize = 256 << 10;
 

@@ -11,7 +11,7 @@ use x509_cert::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 
 use super::{ChainError, RootCertificate, SubjectNames};
 use crate::key::PublicKey;
-use crate::limits::{CERTIFICATE_BYTES, CERTIFICATES};
+use crate::limits::{CERTIFICATE_BYTES, CERTIFICATES, PATH_ATTEMPTS};
 
 static ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 5] = [
     ring::ECDSA_P256_SHA256,
@@ -118,28 +118,35 @@ pub fn verify_chain_at_any_time(
     roots: &[RootCertificate],
     eku: Option<&str>,
 ) -> Result<VerifiedChain, ChainError> {
-    check_shape(chain)?;
-    // If a path is ever valid, it is when the last of its certificates begins.
-    let mut beginnings: Vec<u64> = chain
-        .iter()
-        .filter_map(|der| Certificate::from_der(der).ok())
-        .map(|certificate| Validity::of(&certificate).not_before)
-        .collect();
-    beginnings.sort_unstable_by(|a, b| b.cmp(a));
-    beginnings.dedup();
-    let mut refused = None;
-    for at in beginnings {
+    let leaf = Validity::of(&parse(0, check_shape(chain)?)?);
+    let mut refused = ChainError::Empty;
+    for at in beginnings(chain, leaf) {
         match verify_chain(chain, roots, at, eku) {
-            Err(why @ (ChainError::Expired { .. } | ChainError::NotYetValid { .. })) => {
-                refused.get_or_insert(why);
-            }
+            Err(why @ (ChainError::Expired { .. } | ChainError::NotYetValid { .. })) => refused = why,
             answer => return answer,
         }
     }
-    match refused {
-        Some(why) => Err(why),
-        None => verify_chain(chain, roots, 0, eku),
-    }
+    Err(refused)
+}
+
+/// If a path is ever valid, it is when the last of its certificates begins: nearly always the end entity. Each attempt
+/// costs signatures, so there are few.
+fn beginnings(chain: &[&[u8]], leaf: Validity) -> Vec<u64> {
+    let others = chain[1..].iter().filter_map(|der| Certificate::from_der(der).ok());
+    let mut beginnings: Vec<u64> = others
+        .map(|certificate| Validity::of(&certificate).not_before)
+        .filter(|begins| leaf.holds(*begins))
+        .chain([leaf.not_before])
+        .collect();
+    beginnings.sort_unstable();
+    beginnings.dedup();
+    beginnings.truncate(PATH_ATTEMPTS);
+    beginnings
+}
+
+/// Whether text is an object identifier in dotted form, as `eku` wants it.
+pub fn is_oid(text: &str) -> bool {
+    ObjectIdentifier::new(text).is_ok()
 }
 
 fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {

@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::key::KeyError;
 use crate::limits::CERTIFICATES;
 
-pub use chain::{Validity, VerifiedChain, verify_chain, verify_chain_at_any_time};
+pub use chain::{Validity, VerifiedChain, is_oid, verify_chain, verify_chain_at_any_time};
 pub use names::SubjectNames;
 pub use root::RootCertificate;
 pub use thumbprint::{SHA_256, check_thumbprint, sha256_thumbprint};

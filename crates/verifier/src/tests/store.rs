@@ -82,6 +82,7 @@ fn all_mistakes_are_reported_together() {
 
         [[issuer]]
         iss = "https://nobody.example"
+        eku = "code signing"
 
         [[root]]
         certificate = "x"
@@ -97,6 +98,7 @@ fn all_mistakes_are_reported_together() {
             "issuer[0].keys[0]",
             "issuer[0].keys[1].kid (unpadded base64url)",
             "issuer[1]",
+            "issuer[1].eku",
             "root[0].certificate"
         ]
     );

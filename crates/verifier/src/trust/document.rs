@@ -3,7 +3,7 @@
 use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
-use scitt::x509::RootCertificate;
+use scitt::x509::{RootCertificate, is_oid};
 use scitt::{Algorithm, CoseKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -260,6 +260,7 @@ impl IssuerText {
             mistakes.keep(&format!("{place}.roots[{number}]"), RootCertificate::from_pem(pem.trim()))
         });
         let roots = roots.collect();
+        check_eku(self.eku.as_deref(), place, mistakes);
         TrustedIssuer {
             keys: resolve_keys(self.keys, place, mistakes),
             roots,
@@ -284,11 +285,18 @@ impl RootText {
     fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<TrustedRoot> {
         let certificate = RootCertificate::from_pem(self.certificate.trim());
         let certificate = mistakes.keep(&format!("{place}.certificate"), certificate)?;
+        check_eku(self.eku.as_deref(), place, mistakes);
         Some(TrustedRoot { certificate, eku: self.eku })
     }
 
     fn of(root: &TrustedRoot) -> Self {
         Self { certificate: root.certificate.to_pem(), eku: root.eku.clone() }
+    }
+}
+
+fn check_eku(eku: Option<&str>, place: &str, mistakes: &mut Mistakes) {
+    if eku.is_some_and(|eku| !is_oid(eku)) {
+        mistakes.add(format!("{place}.eku"), "not an object identifier in dotted form");
     }
 }
 
