@@ -7,6 +7,8 @@
 
 mod rows;
 
+use std::time::Duration;
+
 use sqlx::{Connection, PgConnection, PgTransaction};
 use store::{Batch, CommitError, StoreError};
 use tokio::time::timeout;
@@ -24,11 +26,12 @@ use crate::session::{Role, Server};
 pub(crate) struct Sequencing {
     session: tokio::sync::Mutex<Option<PgConnection>>,
     warnings: Warnings,
+    commit_timeout: Duration,
 }
 
 impl Sequencing {
-    pub(crate) fn new() -> Self {
-        Self { session: tokio::sync::Mutex::new(None), warnings: Warnings::new() }
+    pub(crate) fn new(commit_timeout: Duration) -> Self {
+        Self { session: tokio::sync::Mutex::new(None), warnings: Warnings::new(), commit_timeout }
     }
 
     pub(crate) async fn commit(&self, server: &Server, log: i16, batch: &Batch) -> Result<(), CommitError> {
@@ -72,7 +75,7 @@ impl Sequencing {
             }
             return Err(failed);
         }
-        match timeout(limits::COMMIT, self.warnings.during(transaction.commit())).await {
+        match timeout(self.commit_timeout, self.warnings.during(transaction.commit())).await {
             Ok((Ok(()), None)) => {
                 *session = Some(connection);
                 Ok(())

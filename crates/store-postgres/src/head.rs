@@ -1,15 +1,17 @@
 //! The log's one mutable row: made once, read, and taken over.
 
+use std::pin::pin;
+
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use sqlx::{Connection, PgConnection, PgPool};
 use store::{Head, StoreError};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::notices::Warnings;
 use crate::number::number;
-use crate::session::{Role, Server};
+use crate::session::{Role, Server, close};
 
 /// The row's columns, apart from its key, origin and holder.
 pub(crate) struct HeadRow {
@@ -89,11 +91,52 @@ pub(crate) fn not_open() -> StoreError {
 /// because only then is what it shows on every standby that must have it.
 pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {
     let mut connection = server.connect(Role::TakeOver).await?;
-    let row = timeout(limits::TAKE_OVER, raise_epoch(&mut connection, log, holder))
+    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, holder))
         .await
         .map_err(|_| too_late("taking over the log"))??;
-    crate::session::close(connection).await;
+    close(connection).await;
     row.into_head()
+}
+
+/// Waits for the batch in flight, and ends it when it does not end by itself: a client that stops
+/// within a statement holds the head row, and no timeout of the server sees it.
+async fn insist(
+    server: &Server,
+    connection: &mut PgConnection,
+    log: i16,
+    holder: &str,
+) -> Result<HeadRow, StoreError> {
+    let backend = sqlx::query_scalar!(r#"SELECT pg_backend_pid() AS "backend!""#)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let mut raising = pin!(raise_epoch(connection, log, holder));
+    tokio::select! {
+        row = &mut raising => return row,
+        () = sleep(limits::PATIENCE) => {}
+    }
+    let (row, ended) = tokio::join!(raising, end_stalled_batch(server, backend));
+    // The answer counts; that help failed only explains why there is none.
+    row.map_err(|error| ended.err().unwrap_or(error))
+}
+
+/// Terminates the session that keeps `backend` waiting, if it is one that commits batches.
+async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreError> {
+    let mut connection = server.connect(Role::Reader).await?;
+    let ended = sqlx::query!(
+        "SELECT activity.pid, pg_terminate_backend(activity.pid)
+           FROM UNNEST(pg_blocking_pids($1)) AS blocking (pid)
+           JOIN pg_stat_activity AS activity ON activity.pid = blocking.pid
+          WHERE activity.application_name = $2",
+        backend,
+        Role::Sequencer.name()
+    )
+    .fetch_all(&mut connection)
+    .await
+    .map_err(store_error)?;
+    tracing::warn!(sessions = ended.len(), "ended a batch that kept the take-over waiting");
+    close(connection).await;
+    Ok(())
 }
 
 async fn raise_epoch(connection: &mut PgConnection, log: i16, holder: &str) -> Result<HeadRow, StoreError> {

@@ -28,6 +28,8 @@ mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
@@ -51,12 +53,18 @@ pub struct Options {
     server: Server,
     log: i16,
     connections: u32,
+    commit_timeout: Duration,
 }
 
 impl Options {
     /// From a `postgres://` URL. TLS as its `sslmode` and `sslrootcert` say; `prefer` when silent.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self { server: Server::from_url(url)?, log: 1, connections: MAX_CONNECTIONS })
+        Ok(Self {
+            server: Server::from_url(url)?,
+            log: 1,
+            connections: MAX_CONNECTIONS,
+            commit_timeout: limits::COMMIT,
+        })
     }
 
     /// Which log of the database; the first when not said.
@@ -67,6 +75,11 @@ impl Options {
     /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].
     pub fn with_connections(self, connections: u32) -> Self {
         Self { connections, ..self }
+    }
+
+    /// How long COMMIT may go unanswered before its outcome counts as unknown; 30 s when not said.
+    pub fn with_commit_timeout(self, commit_timeout: Duration) -> Self {
+        Self { commit_timeout, ..self }
     }
 }
 
@@ -83,10 +96,7 @@ pub struct Postgres {
 impl Postgres {
     /// Brings the database's schema up to date; refuses one that a newer program made.
     pub async fn migrate(options: &Options) -> Result<(), StoreError> {
-        let mut connection = options.server.connect(Role::Upkeep).await?;
-        schema::migrate(&mut connection).await?;
-        session::close(connection).await;
-        Ok(())
+        schema::migrate(&options.server).await
     }
 
     /// Connects to a database whose schema is this program's.
@@ -96,9 +106,9 @@ impl Postgres {
         session::close(connection).await;
         Ok(Self {
             server: options.server.clone(),
-            pool: options.server.pool(options.connections),
+            pool: options.server.pool(Role::Reader, options.connections),
             log: options.log,
-            sequencing: Sequencing::new(),
+            sequencing: Sequencing::new(options.commit_timeout),
             partitions: Partitions::default(),
         })
     }

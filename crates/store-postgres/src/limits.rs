@@ -23,6 +23,10 @@ pub(crate) const COMMIT: Duration = Duration::from_secs(30);
 /// How long a take-over may wait for the batch in flight and for its own acknowledgement.
 pub(crate) const TAKE_OVER: Duration = Duration::from_secs(60);
 
+/// How long a take-over waits for the batch in flight before it ends it. Longer than the server
+/// lets a session stand idle in a transaction.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
+
 /// How often a batch is tried when the server says that trying again is the remedy.
 pub(crate) const APPEND_TRIES: u32 = 3;
 

@@ -6,6 +6,7 @@ use store::StoreError;
 
 use crate::error::store_error;
 use crate::limits;
+use crate::session::{Role, Server, close};
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/postgres");
 
@@ -16,12 +17,17 @@ pub fn schema_version() -> i64 {
 
 /// Brings the schema up to date. Safe to run from several processes at once: an advisory lock
 /// lets one of them work, the others find nothing to do.
-pub(crate) async fn migrate(connection: &mut PgConnection) -> Result<(), StoreError> {
-    check_server(connection).await?;
-    if let Some(theirs) = installed(connection).await? {
+pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
+    let mut connection = server.connect(Role::Migration).await?;
+    check_server(&mut connection).await?;
+    if let Some(theirs) = installed(&mut connection).await? {
         refuse_newer(theirs)?;
     }
-    MIGRATOR.run(connection).await.map_err(|error| match error {
+    close(connection).await;
+    let pool = server.pool(Role::Migration, 1);
+    let outcome = MIGRATOR.run(&pool).await;
+    pool.close().await;
+    outcome.map_err(|error| match error {
         MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => store_error(cause),
         other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),
     })

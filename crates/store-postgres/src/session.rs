@@ -24,18 +24,22 @@ pub(crate) enum Role {
     TakeOver,
     /// Holds the advisory lock and pings.
     Lease,
-    /// Changes of the schema.
+    /// Makes partitions while the log is in use.
     Upkeep,
+    /// Changes the schema.
+    Migration,
 }
 
 impl Role {
-    const fn name(self) -> &'static str {
+    /// The session's `application_name`.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Reader => "tabellion reader",
             Self::Sequencer => "tabellion sequencer",
             Self::TakeOver => "tabellion take-over",
             Self::Lease => "tabellion lease",
             Self::Upkeep => "tabellion upkeep",
+            Self::Migration => "tabellion migration",
         }
     }
 
@@ -56,7 +60,9 @@ impl Role {
             ],
             // A holder that stops pinging loses the lock.
             Self::Lease => &[("statement_timeout", "5s"), ("idle_session_timeout", "10s")],
-            Self::Upkeep => &[("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "60s")],
+            Self::Upkeep => &[("statement_timeout", "10s"), ("lock_timeout", "3s")],
+            // May wait for another process that migrates, and may have much to rewrite.
+            Self::Migration => &[("lock_timeout", "10min")],
         }
     }
 }
@@ -91,12 +97,12 @@ impl Server {
             .map_err(store_error)
     }
 
-    /// The bounded pool of readers; connects when first used.
-    pub(crate) fn pool(&self, connections: u32) -> PgPool {
+    /// A bounded pool; connects when first used.
+    pub(crate) fn pool(&self, role: Role, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections.clamp(1, limits::MAX_CONNECTIONS))
             .acquire_timeout(limits::CONNECT)
-            .connect_lazy_with(self.options(Role::Reader))
+            .connect_lazy_with(self.options(role))
     }
 
     fn options(&self, role: Role) -> PgConnectOptions {

@@ -7,6 +7,7 @@ use std::fmt;
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, Row};
 use uuid::Uuid;
 
+use crate::session::Role;
 use crate::{Options, Postgres};
 
 /// Says where the throw-away server is.
@@ -70,6 +71,15 @@ impl Database {
     /// When the server does not answer.
     pub async fn store(&self) -> Postgres {
         Postgres::connect(&self.options()).await.expect("the database is there")
+    }
+
+    /// A session with the settings of the one that commits batches.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn sequencing_session(&self) -> PgConnection {
+        self.options().server.connect(Role::Sequencer).await.expect("the database is there")
     }
 
     /// Runs statements as the superuser, past the store.

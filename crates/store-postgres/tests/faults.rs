@@ -1,0 +1,234 @@
+//! The connection that commits is cut, killed or silenced: no batch is lost, doubled or forked.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::LeafIndex;
+use sqlx::Connection;
+use store::contract::{Appender, ORIGIN, entry};
+use store::{Batch, CommitError, LogStore, StoreError};
+use store_postgres::Postgres;
+use store_postgres::testing::Database;
+
+use support::proxy::{Fault, Proxy};
+
+/// A log of one entry, behind a wire that can be cut.
+struct Log {
+    database: Database,
+    proxy: Proxy,
+    store: Arc<dyn LogStore>,
+    appender: Appender,
+}
+
+impl Log {
+    async fn new() -> Self {
+        let database = Database::fresh().await;
+        let proxy = Proxy::before(database.url()).await;
+        let options = store_postgres::Options::from_url(&proxy.url).unwrap();
+        let options = options.with_commit_timeout(Duration::from_secs(4));
+        let store: Arc<dyn LogStore> = Arc::new(Postgres::connect(&options).await.unwrap());
+        let appender = Appender::with(Arc::clone(&store), 1).await;
+        Self { database, proxy, store, appender }
+    }
+
+    /// The next batch: two entries with all that an entry can bring.
+    fn next_batch(&self) -> Batch {
+        let next = self.appender.leaves().len() as u64;
+        self.appender.batch(vec![entry(next), entry(next + 1)])
+    }
+
+    /// Does what a sequencer does after a commit of unknown outcome; answers whether it had happened.
+    async fn settle(&mut self, batch: &Batch) -> bool {
+        let shown = self.store.take_over("settling").await.unwrap();
+        assert_eq!(shown.epoch, batch.from.epoch + 1);
+        self.appender.settle(batch, shown)
+    }
+
+    /// The same entries again, under the new epoch.
+    async fn send_again(&mut self, batch: Batch) {
+        let again = self.appender.batch(batch.entries);
+        self.appender.commit(&again).await.unwrap();
+    }
+
+    /// I2, I5, I6: each entry is there, once, where it should be, for somebody who comes directly.
+    async fn expect_whole(&self) {
+        let direct = self.database.store().await;
+        assert_eq!(direct.open(ORIGIN).await.unwrap(), *self.appender.head());
+        let entries = direct.entries(LeafIndex::new(0), 1000).await.unwrap();
+        let leaves: Vec<_> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
+        assert_eq!(leaves, self.appender.leaves());
+        let heads = direct.heads(0, 1000).await.unwrap();
+        assert_eq!(heads.last().map(|head| head.root), Some(self.appender.head().root()));
+        assert_eq!(self.database.ask("SELECT count(*)::text FROM seen").await, leaves.len().to_string());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r19_a_server_process_that_dies_at_any_statement_loses_and_doubles_nothing() {
+    let mut log = Log::new().await;
+    for statement in 1.. {
+        assert!(statement < 100, "a batch is a constant number of messages");
+        let batch = log.next_batch();
+        log.proxy.fail(Fault::Termination(statement));
+        let outcome = log.appender.commit(&batch).await;
+        let was_spared = log.proxy.spared();
+        match outcome {
+            // A process that dies at BEGIN is replaced without a word.
+            Ok(()) => assert!(was_spared || statement == 1, "at statement {statement}"),
+            Err(CommitError::NotCommitted(_)) => {
+                let shown = log.store.head().await.unwrap();
+                assert_eq!(shown, *log.appender.head(), "nothing was changed at statement {statement}");
+                log.send_again(batch).await;
+            }
+            Err(CommitError::Unknown(_)) => {
+                let happened = log.settle(&batch).await;
+                assert!(!happened, "the process was dead before it read COMMIT");
+                log.send_again(batch).await;
+            }
+            Err(other) => panic!("at statement {statement}: {other}"),
+        }
+        log.expect_whole().await;
+        if was_spared {
+            assert!(statement > 6, "the faults reached all statements");
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r20_a_commit_that_never_reached_the_server_is_unknown_until_a_take_over() {
+    let mut log = Log::new().await;
+    let batch = log.next_batch();
+    log.proxy.fail(Fault::CommitLost);
+    expect_unknown(log.appender.commit(&batch).await);
+    assert!(!log.settle(&batch).await);
+    log.send_again(batch).await;
+    log.expect_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r20_a_commit_whose_answer_was_lost_is_unknown_until_a_take_over() {
+    for fault in [Fault::AnswerLost, Fault::AnswerWithheld, Fault::Warning] {
+        let mut log = Log::new().await;
+        let batch = log.next_batch();
+        log.proxy.fail(fault);
+        expect_unknown(log.appender.commit(&batch).await);
+        assert!(log.settle(&batch).await, "{fault:?}");
+        log.appender.append(1).await;
+        log.expect_whole().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_commit_of_unknown_outcome_the_old_epoch_commits_nothing() {
+    for fault in [Fault::CommitLost, Fault::AnswerLost] {
+        let mut log = Log::new().await;
+        let batch = log.next_batch();
+        log.proxy.fail(fault);
+        expect_unknown(log.appender.commit(&batch).await);
+        log.settle(&batch).await;
+        let late = log.database.store().await.commit(&batch).await;
+        assert!(matches!(late, Err(CommitError::Fenced)), "{late:?}");
+        log.expect_whole().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r17_a_session_that_died_between_batches_is_replaced() {
+    let mut log = Log::new().await;
+    log.database
+        .run(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        .await;
+    log.appender.append(2).await;
+    log.expect_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_who_goes_away_leaves_no_transaction_behind() {
+    let mut log = Log::new().await;
+    let batch = log.next_batch();
+    log.proxy.fail(Fault::AnswerWithheld);
+    tokio::select! {
+        outcome = log.store.commit(&batch) => panic!("the answer is withheld: {outcome:?}"),
+        () = log.proxy.met() => {}
+    }
+    if !log.settle(&batch).await {
+        log.send_again(batch).await;
+    }
+    log.appender.append(1).await;
+    log.expect_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r31_a_writer_that_stops_in_mid_transaction_is_taken_over_and_fenced() {
+    // Between two statements the server's own timeout ends it; within one it knows of none.
+    for fault in [Fault::Silence(7), Fault::SilenceWithin(7)] {
+        let mut log = Log::new().await;
+        let batch = log.next_batch();
+        log.proxy.fail(fault);
+        let (store, stopped) = (Arc::clone(&log.store), batch.clone());
+        let stopped = tokio::spawn(async move { store.commit(&stopped).await });
+        log.proxy.met().await;
+        assert!(!log.settle(&batch).await, "{fault:?}");
+        let outcome = stopped.await.unwrap();
+        assert!(matches!(outcome, Err(CommitError::NotCommitted(_))), "{fault:?}: {outcome:?}");
+        assert!(matches!(log.store.commit(&batch).await, Err(CommitError::Fenced)), "{fault:?}");
+        log.send_again(batch).await;
+        log.expect_whole().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r25_a_lock_on_the_head_row_ends_in_an_error_and_not_in_waiting() {
+    let mut log = Log::new().await;
+    let mut session = log.database.sequencing_session().await;
+    let mut holder = session.begin().await.unwrap();
+    sqlx::query("SELECT FROM log FOR UPDATE").execute(&mut *holder).await.unwrap();
+    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0").execute(&mut *holder).await.unwrap();
+    let batch = log.next_batch();
+    let outcome = log.appender.commit(&batch).await;
+    assert!(matches!(outcome, Err(CommitError::NotCommitted(StoreError::Unavailable(_)))), "{outcome:?}");
+    assert_eq!(log.store.head().await.unwrap(), *log.appender.head(), "reads go on");
+    drop(holder);
+    drop(session);
+    log.send_again(batch).await;
+    log.expect_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r26_serialization_failures_and_deadlocks_are_tried_again() {
+    let mut log = Log::new().await;
+    log.database
+        .run(
+            "CREATE FUNCTION fail_often() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+               IF random() < 0.3 THEN
+                 RAISE EXCEPTION 'forced' USING ERRCODE = CASE WHEN random() < 0.5 THEN '40001' ELSE '40P01' END;
+               END IF;
+               RETURN NEW;
+             END $$;
+             CREATE TRIGGER fail_often BEFORE INSERT ON batch FOR EACH ROW EXECUTE FUNCTION fail_often();",
+        )
+        .await;
+    let mut given_up = 0;
+    for _ in 0..40 {
+        let batch = log.next_batch();
+        match log.appender.commit(&batch).await {
+            Ok(()) => {}
+            Err(CommitError::NotCommitted(StoreError::Unavailable(_))) => given_up += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(given_up < 10, "{given_up} of 40 batches failed, where 1 in 37 should");
+    log.expect_whole().await;
+}
+
+fn expect_unknown(outcome: Result<(), CommitError>) {
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+}
