@@ -1,0 +1,181 @@
+//! The tables of a log as maps, and what a commit does to them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use bytes::Bytes;
+use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
+
+use crate::{
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
+    LogKey, NewEntry, Progress, SignatureKind, StoreError, TileAddress, TileWrite,
+};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) origin: Option<String>,
+    pub(super) head: Option<Head>,
+    pub(super) batches: Vec<CommittedHead>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) collateral: HashMap<u64, Vec<Collateral>>,
+    /// 128 bits of a digest, or of a twin's, to the index.
+    pub(super) seen: HashMap<[u8; 16], u64>,
+    pub(super) guards: HashMap<GuardKey, u64>,
+    pub(super) tiles: HashMap<TileAddress, Bytes>,
+    pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
+    pub(super) inbox: Vec<InboxItem>,
+    pub(super) outcomes: HashMap<EntryDigest, Progress>,
+    /// Finished attempts that `trim_inbox` has not forgotten yet.
+    pub(super) finished: Vec<EntryDigest>,
+    pub(super) keys: Vec<LogKey>,
+}
+
+impl Tables {
+    pub(super) fn open(&mut self, origin: &str) -> Result<Head, StoreError> {
+        let known = self.origin.get_or_insert_with(|| origin.to_owned());
+        if known != origin {
+            return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
+        }
+        let empty =
+            || Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) };
+        Ok(self.head.get_or_insert_with(empty).clone())
+    }
+
+    pub(super) fn head(&self) -> Result<&Head, StoreError> {
+        self.head.as_ref().ok_or_else(not_open)
+    }
+
+    pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        batch.check().map_err(CommitError::NotCommitted)?;
+        let head = self.head().map_err(CommitError::NotCommitted)?;
+        if head.epoch != batch.from.epoch || head.edge != batch.from.edge {
+            return Err(CommitError::Fenced);
+        }
+        self.check_unique(&batch.entries)?;
+        self.check_growth(&batch.tiles)?;
+        self.apply(batch);
+        Ok(())
+    }
+
+    fn check_unique(&self, entries: &[NewEntry]) -> Result<(), CommitError> {
+        let mut seen = HashSet::new();
+        let mut guards = HashSet::new();
+        for entry in entries {
+            let mut keys = std::iter::once(&entry.digest).chain(&entry.twin).map(key_of);
+            if keys.any(|key| self.seen.contains_key(&key) || !seen.insert(key)) {
+                return Err(CommitError::AlreadySeen);
+            }
+        }
+        for key in entries.iter().flat_map(|entry| &entry.guards) {
+            if self.guards.contains_key(key) || !guards.insert(key) {
+                return Err(CommitError::GuardTaken);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_growth(&self, tiles: &[TileWrite]) -> Result<(), CommitError> {
+        let shrinks = |tile: &&TileWrite| {
+            self.tiles
+                .get(&tile.address)
+                .is_some_and(|old| !tile.data.starts_with(old) || tile.data.len() == old.len())
+        };
+        match tiles.iter().find(shrinks) {
+            None => Ok(()),
+            Some(tile) => Err(CommitError::NotCommitted(StoreError::Refused(format!(
+                "tile {}/{} would change instead of growing",
+                tile.address.level, tile.address.number
+            )))),
+        }
+    }
+
+    fn apply(&mut self, batch: &Batch) {
+        for (entry, index) in batch.entries.iter().zip(batch.from.size().get()..) {
+            self.seen.extend(
+                std::iter::once(&entry.digest).chain(&entry.twin).map(|digest| (key_of(digest), index)),
+            );
+            self.guards.extend(entry.guards.iter().map(|key| (key.clone(), index)));
+            let mut collateral = entry.collateral.clone();
+            collateral.sort_by_key(|item| item.kind);
+            self.collateral.insert(index, collateral);
+            self.entries.push(stored(entry, LeafIndex::new(index)));
+        }
+        self.tiles.extend(batch.tiles.iter().map(|tile| (tile.address, tile.data.clone())));
+        for (digest, index) in &batch.settled {
+            self.finish(digest, Progress::Registered(*index));
+        }
+        if !batch.entries.is_empty() {
+            let Head { epoch, batch: number, at, .. } = batch.to;
+            let (size, root) = (batch.to.size(), batch.to.root());
+            self.batches.push(CommittedHead { batch: number, epoch, size, root, at });
+        }
+        self.head = Some(batch.to.clone());
+    }
+
+    pub(super) fn find(&self, digest: &EntryDigest) -> Option<Found> {
+        let index = *self.seen.get(&key_of(digest))?;
+        let entry = self.entries.get(index as usize)?;
+        Some(Found { index: entry.index, digest: entry.digest })
+    }
+
+    pub(super) fn head_of_size(&self, size: TreeSize) -> Option<CommittedHead> {
+        self.batches.binary_search_by_key(&size, |head| head.size).ok().map(|at| self.batches[at])
+    }
+
+    pub(super) fn enqueue(&mut self, item: &InboxItem) {
+        if matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
+            self.inbox.push(item.clone());
+        }
+    }
+
+    pub(super) fn progress(&self, digest: &EntryDigest) -> Option<Progress> {
+        if self.inbox.iter().any(|item| item.digest == *digest) {
+            return Some(Progress::Pending);
+        }
+        self.outcomes.get(digest).cloned()
+    }
+
+    pub(super) fn finish(&mut self, digest: &EntryDigest, outcome: Progress) {
+        if let Some(at) = self.inbox.iter().position(|item| item.digest == *digest) {
+            self.inbox.remove(at);
+            self.outcomes.insert(*digest, outcome);
+            self.finished.push(*digest);
+        }
+    }
+
+    pub(super) fn trim(&mut self, limit: usize) -> u64 {
+        let count = limit.min(self.finished.len());
+        for digest in self.finished.drain(..count) {
+            if matches!(self.outcomes.get(&digest), Some(Progress::Registered(_))) {
+                self.outcomes.remove(&digest);
+            }
+        }
+        count as u64
+    }
+}
+
+fn stored(entry: &NewEntry, index: LeafIndex) -> Entry {
+    Entry {
+        index,
+        digest: entry.digest,
+        statement: Some(entry.statement.clone()),
+        policy: entry.policy,
+        rule: entry.rule.clone(),
+        facts: entry.facts.clone(),
+    }
+}
+
+pub(super) fn head_signature(
+    ((size, kind, kid), bytes): (&(TreeSize, SignatureKind, Vec<u8>), &Bytes),
+) -> HeadSignature {
+    HeadSignature { size: *size, kind: *kind, kid: kid.clone(), bytes: bytes.clone() }
+}
+
+fn key_of(digest: &EntryDigest) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.as_bytes()[..16]);
+    key
+}
+
+pub(super) fn not_open() -> StoreError {
+    StoreError::Refused("the log was not opened".into())
+}
