@@ -240,3 +240,68 @@ fn left_siblings(index: u64, size: u64, path: &[Hash]) -> impl Iterator<Item = &
         (node & 1 == 1).then_some(sibling)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(n: u64) -> LeafHash {
+        EntryDigest::of(&n.to_be_bytes()).leaf_hash()
+    }
+
+    fn tree(size: u64) -> CompactRange {
+        let mut range = CompactRange::empty();
+        (0..size).for_each(|n| range.append(leaf(n)));
+        range
+    }
+
+    #[test]
+    fn every_honest_growth_extends_the_tree_it_came_from() {
+        for size in 0..70 {
+            let old = tree(size);
+            for added in 1..70 {
+                let leaves: Vec<LeafHash> = (size..size + added).map(leaf).collect();
+                let growth = old.grow(&leaves);
+                assert_eq!(check_extends(&old, &growth, leaves[0]), Ok(()), "{size} + {added}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bit_that_flips_in_the_edge_while_the_tree_grows_is_found() {
+        for size in 1..70 {
+            let old = tree(size);
+            for damaged in 0..old.hashes().len() {
+                let mut hashes = old.hashes().to_vec();
+                let mut bytes = *hashes[damaged].as_bytes();
+                bytes[31] ^= 1;
+                hashes[damaged] = Hash::from_bytes(bytes);
+                let wrong = CompactRange::from_parts(old.size(), hashes).unwrap();
+                for added in 1..20 {
+                    let leaves: Vec<LeafHash> = (size..size + added).map(leaf).collect();
+                    let growth = wrong.grow(&leaves);
+                    assert_eq!(check_extends(&old, &growth, leaves[0]), Err(NotAnExtension::OldTree));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_with_another_first_leaf_or_of_another_size_is_found() {
+        for size in 0..40 {
+            let old = tree(size);
+            let growth = old.grow(&[leaf(1000), leaf(1001)]);
+            assert_eq!(check_extends(&old, &growth, leaf(2000)), Err(NotAnExtension::FirstLeaf));
+            let shorter = tree(size + 1);
+            assert!(check_extends(&shorter, &growth, leaf(1000)).is_err());
+        }
+    }
+
+    #[test]
+    fn an_answer_with_another_number_of_rows_judges_nothing() {
+        let ask = LookUp { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
+        let known = Known { found: vec![None; ask.digests.len()], guards: Vec::new() };
+        assert!(known.judge::<()>(&[], false).is_none());
+        assert!(Known::default().judge::<()>(&[], false).is_some_and(|verdicts| verdicts.is_empty()));
+    }
+}

@@ -4,11 +4,12 @@
 //! database is. Losing any of the three ends leading before the next signature.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::{HeadSignature, Lease, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::budget::Budget;
 use crate::follow::{Followed, Follower};
@@ -18,6 +19,9 @@ use crate::lead::{Ended, lead};
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::{Halt, Parts, Role, Status, keeper};
+
+/// Leading that ended sooner counts as a failed attempt.
+const SHORT_REIGN: Duration = Duration::from_secs(10);
 
 /// Why the sequencer could not start at all.
 #[derive(Debug, thiserror::Error)]
@@ -125,27 +129,33 @@ struct Driver {
 
 impl Driver {
     async fn run(mut self) {
+        let mut failures = 0;
         loop {
-            match self.follow().await {
+            let lease = match self.follow(failures).await {
                 Followed::Stopped => break,
-                Followed::Lease(lease) => match self.lead(lease).await {
-                    Ended::Stopped => break,
-                    Ended::Left(Leave::StepDown(why)) => {
-                        tracing::warn!(why, "this process follows again");
-                    }
-                    Ended::Left(Leave::Halt(halt)) => {
-                        self.halted(halt).await;
-                        break;
-                    }
-                },
+                Followed::Lease(lease) => lease,
+            };
+            let since = Instant::now();
+            match self.lead(lease).await {
+                Ended::Stopped => break,
+                Ended::Left(Leave::StepDown(why)) => {
+                    tracing::warn!(why, "this process follows again");
+                    failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
+                }
+                Ended::Left(Leave::Halt(halt)) => {
+                    self.halted(halt).await;
+                    break;
+                }
             }
         }
         self.end().await;
     }
 
-    /// Until this process has the lease.
-    async fn follow(&mut self) -> Followed {
-        let mut follower = Follower::new(&self.context);
+    /// Until this process has the lease. After failures it is not asked for at once: two processes
+    /// that cannot lead must not fence each other all the time.
+    async fn follow(&mut self, failures: u32) -> Followed {
+        let pause = if failures == 0 { Duration::ZERO } else { self.context.parts.limits.pause(failures) };
+        let mut follower = Follower::new(&self.context, pause);
         follower.run(&mut self.commands, &mut self.ready).await
     }
 
@@ -156,16 +166,11 @@ impl Driver {
             Err(Obstacle::Halt(halt)) => return Ended::Left(Leave::Halt(halt)),
             Err(Obstacle::Later(error)) => {
                 tracing::warn!(%error, "taking over failed");
-                tokio::time::sleep(self.context.parts.limits.lease_poll).await;
                 return Ended::Left(Leave::StepDown("the database is not available"));
             }
         };
-        let drain = Drain::new(
-            Arc::clone(&self.context.parts),
-            self.context.budget.clone(),
-            self.context.status(),
-            self.sender.clone(),
-        );
+        let drain =
+            Drain::new(Arc::clone(&self.context.parts), self.context.budget.clone(), self.sender.clone());
         let mut task = AbortOnDrop(None);
         let ready = self.ready.take();
         let started = || {

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{CommittedHead, Found, Lease, Progress, SignatureKind, StoreError};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::driver::{Context, settle, stopped};
 use crate::handle::{Answer, Command, Follow};
@@ -28,11 +29,13 @@ pub(crate) enum Followed {
 pub(crate) struct Follower<'a> {
     context: &'a Context,
     waiting: HashMap<EntryDigest, Vec<oneshot::Sender<Answer>>>,
+    /// Before the lease is asked for the first time.
+    pause: Duration,
 }
 
 impl<'a> Follower<'a> {
-    pub(crate) fn new(context: &'a Context) -> Self {
-        Self { context, waiting: HashMap::new() }
+    pub(crate) fn new(context: &'a Context, pause: Duration) -> Self {
+        Self { context, waiting: HashMap::new(), pause }
     }
 
     /// Until there is a lease, or the process stops.
@@ -43,7 +46,8 @@ impl<'a> Follower<'a> {
     ) -> Followed {
         let limits = &self.context.parts.limits;
         let mut stop = self.context.stop.subscribe();
-        let (mut ask, mut look) = (interval(limits.lease_poll), interval(limits.follow_poll));
+        let mut ask = interval_at(Instant::now() + self.pause, limits.lease_poll);
+        let mut look = interval(limits.follow_poll);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.context.show(|status| status.role = Role::Following);

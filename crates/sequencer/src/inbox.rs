@@ -12,12 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use merkle::EntryDigest;
 use store::{InboxItem, StoreError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::budget::Budget;
 use crate::handle::{Answer, Command, Reply, Request};
-use crate::{Parts, Redecision, Status, Submission, SubmitError};
+use crate::{Parts, Redecision, Submission, SubmitError};
 
 /// How often finished attempts are forgotten.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
@@ -28,7 +28,6 @@ const TRIM_AT_ONCE: usize = 4096;
 pub(crate) struct Drain {
     parts: Arc<Parts>,
     budget: Budget,
-    status: watch::Receiver<Status>,
     /// Weak: this task alone does not keep the sequencer alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     replies: mpsc::UnboundedSender<(EntryDigest, Answer)>,
@@ -42,12 +41,11 @@ impl Drain {
     pub(crate) fn new(
         parts: Arc<Parts>,
         budget: Budget,
-        status: watch::Receiver<Status>,
         commands: mpsc::WeakUnboundedSender<Command>,
     ) -> Self {
         let (replies, answers) = mpsc::unbounded_channel();
         let held = HashMap::new();
-        Self { parts, budget, status, commands, replies, answers, held, trimmed: Instant::now() }
+        Self { parts, budget, commands, replies, answers, held, trimmed: Instant::now() }
     }
 
     /// Until it is aborted.
@@ -101,10 +99,8 @@ impl Drain {
     /// Whether there was room for it.
     async fn take_up(&mut self, item: InboxItem) -> Result<bool, StoreError> {
         match read(&item.digest, &item.submission) {
-            Ok(submission) if submission.decided_under == self.status.borrow().policy => {
-                Ok(self.submit(submission))
-            }
-            Ok(submission) => self.redecide(submission).await,
+            // Under whatever policy it was decided: it may be in the log already.
+            Ok(submission) => Ok(self.submit(submission)),
             Err(why) => self.refuse(&item.digest, &why).await.map(|()| true),
         }
     }

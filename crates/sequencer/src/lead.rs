@@ -20,7 +20,7 @@ use crate::driver::Context;
 use crate::handle::{Answer, Command, Reply, Request};
 use crate::machine::{Effect, Event, Leave, Machine, Recovered};
 use crate::pin::{self, PinError};
-use crate::{Limits, Parts, PublishedHead, Role};
+use crate::{Halt, Limits, Parts, PublishedHead, Role};
 
 /// Commands taken from the channel at once.
 const AT_ONCE: usize = 4096;
@@ -80,8 +80,8 @@ pub(crate) async fn lead(
     let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
     leading.perform(effects);
     let mut ready = Some(ready);
-    let mut lost = pin!(lease.lost());
-    let mut held = true;
+    let mut end = pin!(end_of_leading(parts, lease));
+    let mut ended = false;
     let mut stop = context.stop.subscribe();
     loop {
         if let Some(leave) = leading.left.take() {
@@ -91,7 +91,7 @@ pub(crate) async fn lead(
             tokio::select! {
                 biased;
                 event = task => leading.finish(event),
-                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); }
+                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
             }
             continue;
         }
@@ -103,7 +103,7 @@ pub(crate) async fn lead(
         if leading.machine.has_work() {
             tokio::select! {
                 biased;
-                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); continue; }
+                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); continue; }
                 () = pause(leading.linger(stopping)) => {}
             }
             leading.take_waiting(commands);
@@ -113,13 +113,32 @@ pub(crate) async fn lead(
         } else {
             tokio::select! {
                 biased;
-                () = &mut lost, if held => { held = false; leading.handle(Event::LeaseLost); }
+                leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
                 command = commands.recv() => match command {
                     Some(command) => leading.take(command),
                     None => return Ended::Stopped,
                 },
                 _ = stop.changed() => {}
             }
+        }
+    }
+}
+
+/// Until the lease is lost, or the database says that it would forget what it acknowledges.
+async fn end_of_leading(parts: &Parts, lease: &mut dyn Lease) -> Leave {
+    tokio::select! {
+        () = lease.lost() => Leave::StepDown("the lease is lost"),
+        why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
+    }
+}
+
+async fn until_unsafe(parts: &Parts) -> String {
+    loop {
+        sleep(parts.limits.durability_check).await;
+        match parts.store.check_durability().await {
+            Ok(()) => {}
+            Err(StoreError::Refused(why)) => return why,
+            Err(error) => tracing::warn!(%error, "the database's durability cannot be checked"),
         }
     }
 }

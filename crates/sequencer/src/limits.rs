@@ -39,6 +39,8 @@ pub struct Limits {
     pub commit_attempts: u32,
     /// How long the database may take to answer. A commit that takes longer is of unknown outcome.
     pub patience: Duration,
+    /// How often the leader asks whether the database still keeps what it acknowledges.
+    pub durability_check: Duration,
     /// How often signing is tried before sequencing stops.
     pub sign_attempts: u32,
     /// The first pause before something is tried again; doubles up to [`Self::longest_pause`].
@@ -67,6 +69,7 @@ impl Default for Limits {
             inbox_batch: 1024,
             commit_attempts: 4,
             patience: Duration::from_secs(30),
+            durability_check: Duration::from_secs(60),
             sign_attempts: 5,
             first_pause: Duration::from_millis(25),
             longest_pause: Duration::from_secs(2),

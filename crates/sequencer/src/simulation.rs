@@ -23,8 +23,7 @@ use crate::handle::Answer;
 use crate::machine::{Effect, Event, Leave, Machine};
 use crate::recover::{Obstacle, recover};
 use crate::{
-    Halt, HeadSigner, Limits, NeverAgain, Parts, PinFile, Placement, SignFailed, Submission, SubmitError,
-    TimeWindow,
+    Halt, HeadSigner, Limits, NeverAgain, Parts, PinFile, Placement, SignFailed, Submission, TimeWindow,
 };
 
 const SEEDS: u64 = 500;
@@ -166,7 +165,7 @@ impl World {
         let process = self.chance.below(PROCESSES as u64) as usize;
         match self.chance.below(100) {
             0..2 => self.processes[process] = Process { halted: false, ..Process::default() },
-            2..3 => self.deliver(process, Event::LeaseLost),
+            2..3 => self.deliver(process, Event::Leave(Leave::StepDown("the lease is lost"))),
             3..4 => self.backup = Some(self.memory.backup()),
             4 if self.chance.percent(3) => self.restore(),
             5..9 => self.land().await,
@@ -336,7 +335,7 @@ impl World {
             true => policy,
             false => LeafIndex::new(0),
         };
-        submission.is_policy = name % 20 == 0;
+        submission.is_policy = name.is_multiple_of(20);
         if name % 5 == 1 {
             submission.entry.twin = Some(named(name + 1000).entry.digest);
         }

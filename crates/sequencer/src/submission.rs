@@ -188,3 +188,94 @@ impl Input<'_> {
         Unreadable { offset: self.offset, expected }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes() -> impl Strategy<Value = Bytes> {
+        vec(any::<u8>(), 0..40).prop_map(Bytes::from)
+    }
+
+    fn digest() -> impl Strategy<Value = EntryDigest> {
+        any::<[u8; 32]>().prop_map(EntryDigest::from_bytes)
+    }
+
+    fn entry() -> impl Strategy<Value = NewEntry> {
+        let guards = vec(vec(any::<u8>(), 0..9).prop_map(GuardKey), 0..4);
+        let collateral =
+            vec((any::<u8>(), bytes()).prop_map(|(kind, bytes)| Collateral { kind, bytes }), 0..4);
+        let fixed = (digest(), proptest::option::of(digest()), bytes(), any::<u64>());
+        (fixed, "\\PC{0,20}", "\\PC{0,20}", guards, collateral).prop_map(
+            |((digest, twin, statement, policy), rule, facts, guards, collateral)| NewEntry {
+                digest,
+                twin,
+                statement,
+                policy: LeafIndex::new(policy),
+                rule,
+                facts,
+                guards,
+                collateral,
+            },
+        )
+    }
+
+    fn submission() -> impl Strategy<Value = Submission> {
+        let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
+        (entry(), window, any::<u64>(), vec(digest(), 0..4), any::<bool>()).prop_map(
+            |(entry, valid, decided_under, relied_absent, is_policy)| Submission {
+                entry,
+                valid,
+                decided_under: LeafIndex::new(decided_under),
+                relied_absent,
+                is_policy,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_what_is_read(submission in submission()) {
+            prop_assert_eq!(Submission::decode(&submission.encode()), Ok(submission));
+        }
+
+        #[test]
+        fn what_is_cut_short_or_too_long_is_refused(submission in submission()) {
+            let good = submission.encode();
+            for end in 0..good.len() {
+                let error = Submission::decode(&good.slice(..end)).unwrap_err();
+                prop_assert!(error.offset <= end);
+            }
+            let long = Bytes::from([&good[..], &[0]].concat());
+            prop_assert_eq!(Submission::decode(&long).unwrap_err().offset, good.len());
+        }
+
+        #[test]
+        fn what_reads_after_a_change_is_written_back_the_same(
+            submission in submission(), at in any::<prop::sample::Index>(), flip in 1u8..,
+        ) {
+            let mut bad = submission.encode().to_vec();
+            let at = at.index(bad.len());
+            bad[at] ^= flip;
+            let bad = Bytes::from(bad);
+            if let Ok(read) = Submission::decode(&bad) {
+                prop_assert_eq!(read.encode(), bad);
+            }
+        }
+
+        #[test]
+        fn nothing_makes_the_reader_panic(garbage in vec(any::<u8>(), 0..300)) {
+            let _ = Submission::decode(&Bytes::from(garbage));
+        }
+    }
+
+    #[test]
+    fn another_version_and_unknown_flags_are_refused_by_their_offset() {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 4], 1), (&[1], 1), (&[], 0)] {
+            assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! A log under test: one database, one state directory, one clock and one signer, which outlive
 //! the processes that are started over them and remember all that left the building.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,0 +1,145 @@
+//! From what waits to a batch that can be committed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::{EntryDigest, LeafIndex};
+use store::StoreError;
+
+use super::{Draft, Effect, Flight, Leave, Machine, Phase};
+use crate::clock::Now;
+use crate::draft::{self, Built, Claims, Known, LookUp, Verdict};
+use crate::handle::Answer;
+use crate::pool::Item;
+use crate::{Halt, Placement, Submission, SubmitError};
+
+impl<R> Machine<R> {
+    pub(super) fn seal(&mut self, now: Now) {
+        let wall = match self.clock.seconds(now) {
+            Ok(wall) => wall,
+            Err(halt) => return self.leave(Leave::Halt(halt)),
+        };
+        let at = wall.max(self.head.at);
+        let items = self.pool.take(self.limits.batch_entries, self.limits.batch_bytes);
+        if items.is_empty() {
+            return self.rest();
+        }
+        self.look_up(Draft { at, items, thorough: false });
+    }
+
+    pub(super) fn look_up(&mut self, draft: Draft<R>) {
+        self.effects.push(Effect::LookUp(LookUp::about(&draft.items, draft.thorough)));
+        self.phase = Phase::LookingUp(draft);
+    }
+
+    pub(super) fn looked_up(&mut self, draft: Draft<R>, known: Result<Known, StoreError>) {
+        let verdicts = match known {
+            Ok(known) if known.reaches_beyond(self.head.size()) => {
+                // Somebody else has committed: this process is fenced and only does not know it yet.
+                return self.leave_with(draft.items, Leave::StepDown("another process leads"));
+            }
+            Ok(known) => known.judge(&draft.items, draft.thorough),
+            Err(StoreError::Damaged(why)) => {
+                return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));
+            }
+            Err(error) => return self.give_up(draft.items, error),
+        };
+        let Some(verdicts) = verdicts else {
+            let why = "a look-up has not as many answers as questions".to_owned();
+            return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));
+        };
+        if let Some(leave) = self.leaving.take() {
+            return self.leave_with(draft.items, leave);
+        }
+        let Draft { at, items, thorough } = draft;
+        let items = self.apply(at, items, verdicts);
+        self.commit_draft(Draft { at, items, thorough });
+    }
+
+    /// Answers what is known or refused; puts back what must wait for an earlier one of its batch.
+    ///
+    /// What is in the log is answered first of all, whatever has become of the decision since.
+    fn apply(&mut self, at: u64, items: Vec<Item<R>>, verdicts: Vec<Verdict>) -> Vec<Item<R>> {
+        let mut claims = Claims::default();
+        let (mut kept, mut later) = (Vec::with_capacity(items.len()), Vec::new());
+        for (item, verdict) in items.into_iter().zip(verdicts) {
+            match verdict {
+                Verdict::There(index) => self.answer_known(item, index),
+                Verdict::Refused(why) => self.refuse(item, why),
+                Verdict::New => match self.admissible(&item.submission, at) {
+                    Err(why) => self.refuse(item, why),
+                    Ok(()) if claims.add(&item.submission) => kept.push(item),
+                    Ok(()) => later.push(item),
+                },
+            }
+        }
+        self.pool.put_back(later);
+        kept
+    }
+
+    /// What the decision still needs in order to hold.
+    fn admissible(&self, submission: &Submission, at: u64) -> Result<(), SubmitError> {
+        if self.head.batch == 0 && !submission.is_policy {
+            Err(SubmitError::NoPolicy)
+        } else if submission.decided_under != self.head.policy {
+            Err(SubmitError::PolicyMoved { policy: self.head.policy })
+        } else if !submission.valid.contains(at) {
+            Err(SubmitError::OutsideWindow { at, window: submission.valid })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Hashes the bytes that are about to be stored, grows the tree, and asks for the commit.
+    pub(super) fn commit_draft(&mut self, draft: Draft<R>) {
+        let Draft { at, items, thorough } = draft;
+        let items = self.keep_intact(items);
+        if items.is_empty() && self.found.is_empty() {
+            return self.rest();
+        }
+        match draft::build(&self.head, &self.tiles, at, &items) {
+            Ok(built) => self.commit(Draft { at, items, thorough }, built),
+            Err(halt) => self.leave_with(items, Leave::Halt(halt)),
+        }
+    }
+
+    fn commit(&mut self, draft: Draft<R>, built: Built) {
+        let Built { mut batch, growth, tiles } = built;
+        if batch.entries.is_empty() {
+            batch.to = batch.from.clone(); // it only settles inbox items
+        }
+        batch.settled.extend_from_slice(&self.found);
+        let batch = Arc::new(batch);
+        self.effects.push(Effect::Commit { batch: Arc::clone(&batch), after: Duration::ZERO });
+        self.phase = Phase::Committing(Flight { draft, batch, growth, tiles, attempt: 0 });
+    }
+
+    fn answer_known(&mut self, item: Item<R>, index: LeafIndex) {
+        if item.in_inbox {
+            self.found.push((item.digest(), index));
+        }
+        let placement = Placement { index, already_there: true, head: self.published.clone(), path: None };
+        self.answer(item, &Answer::Done(Ok(placement)));
+    }
+
+    /// Keeps the items whose bytes are what they were, and answers the others.
+    fn keep_intact(&mut self, items: Vec<Item<R>>) -> Vec<Item<R>> {
+        let mut kept = Vec::with_capacity(items.len());
+        for item in items {
+            match rehash(&item.submission) {
+                Ok(()) => kept.push(item),
+                Err(why) => self.refuse(item, why),
+            }
+        }
+        kept
+    }
+}
+
+/// The bytes in memory now, against the digest that was computed when they came in.
+fn rehash(submission: &Submission) -> Result<(), SubmitError> {
+    let digest = submission.entry.digest;
+    match EntryDigest::of(&submission.entry.statement) == digest {
+        true => Ok(()),
+        false => Err(SubmitError::DigestMismatch { digest }),
+    }
+}

@@ -1,0 +1,113 @@
+//! What became of a commit.
+
+use std::sync::Arc;
+
+use store::{Batch, CommitError, Head, StoreError};
+
+use super::publish::committed_head;
+use super::{Draft, Effect, Flight, Leave, Machine, Outgoing, Phase};
+use crate::pool::Item;
+use crate::{Halt, SubmitError};
+
+impl<R> Machine<R> {
+    pub(super) fn committed(&mut self, flight: Flight<R>, outcome: Result<(), CommitError>) {
+        match outcome {
+            Ok(()) => self.happened(flight, None),
+            Err(CommitError::Fenced) => {
+                self.leave_with(flight.draft.items, Leave::StepDown("another process leads"));
+            }
+            Err(CommitError::AlreadySeen | CommitError::GuardTaken) => self.look_again(flight),
+            Err(CommitError::NotCommitted(error)) => self.not_committed(flight, error),
+            Err(CommitError::Unknown(_)) => match self.leaving.take() {
+                Some(leave) => self.leave_with(flight.draft.items, leave),
+                None => {
+                    self.effects.push(Effect::TakeOver);
+                    self.phase = Phase::Settling(flight);
+                }
+            },
+        }
+    }
+
+    /// Something of the batch is taken although the look-up did not say so: look at everything,
+    /// once. This process holds the epoch, so a second time means that the database is not to be
+    /// believed.
+    fn look_again(&mut self, flight: Flight<R>) {
+        let draft = flight.draft;
+        if draft.thorough {
+            let why = "an entry is refused as taken that no look-up finds".to_owned();
+            return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));
+        }
+        self.look_up(Draft { thorough: true, ..draft });
+    }
+
+    fn not_committed(&mut self, mut flight: Flight<R>, error: StoreError) {
+        flight.attempt += 1;
+        match error {
+            StoreError::Damaged(why) => self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why))),
+            StoreError::Unavailable(_)
+                if flight.attempt < self.limits.commit_attempts && self.leaving.is_none() =>
+            {
+                self.send(flight);
+            }
+            error => self.give_up(flight.draft.items, error),
+        }
+    }
+
+    fn send(&mut self, flight: Flight<R>) {
+        let after = self.limits.pause(flight.attempt);
+        self.effects.push(Effect::Commit { batch: Arc::clone(&flight.batch), after });
+        self.phase = Phase::Committing(flight);
+    }
+
+    /// What take-over shows is durable, and nothing older can happen any more.
+    pub(super) fn settled(&mut self, mut flight: Flight<R>, now: Head) {
+        let Batch { from, to, .. } = &*flight.batch;
+        let alone = now.epoch == self.head.epoch + 1;
+        if alone && same_but_epoch(&now, to) {
+            self.happened(flight, Some(now.epoch));
+        } else if same_but_epoch(&now, from) {
+            self.head.epoch = now.epoch;
+            let batch = Arc::make_mut(&mut flight.batch);
+            batch.from.epoch = now.epoch;
+            batch.to.epoch = now.epoch;
+            flight.attempt += 1;
+            self.send(flight);
+        } else if alone {
+            let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
+            self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why)));
+        } else {
+            // Others led meanwhile, and may even have committed the very same batch. What they did
+            // is checked against the pin before this process leads again.
+            self.leave_with(flight.draft.items, Leave::StepDown("others led while a commit was unknown"));
+        }
+    }
+
+    /// The batch is history.
+    fn happened(&mut self, flight: Flight<R>, epoch: Option<u64>) {
+        let Flight { draft, batch, growth, tiles, .. } = flight;
+        self.head = batch.to.clone();
+        self.head.epoch = epoch.unwrap_or(self.head.epoch);
+        self.tiles = tiles;
+        self.found.clear();
+        if batch.entries.is_empty() {
+            return self.rest();
+        }
+        let head = committed_head(&batch.to);
+        let growth = Some(growth);
+        self.pin(Outgoing { head, items: draft.items, growth, signatures: None, attempt: 0 });
+    }
+
+    /// The database did not take the batch; its waiters may try again, and others are served.
+    pub(super) fn give_up(&mut self, items: Vec<Item<R>>, error: StoreError) {
+        let error = Arc::new(error);
+        for item in items {
+            self.refuse(item, SubmitError::Store(Arc::clone(&error)));
+        }
+        self.found.clear(); // the inbox shows them again
+        self.rest();
+    }
+}
+
+fn same_but_epoch(found: &Head, expected: &Head) -> bool {
+    *found == Head { epoch: found.epoch, ..expected.clone() }
+}

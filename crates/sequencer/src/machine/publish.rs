@@ -1,0 +1,107 @@
+//! From a committed head to answers: pin, sign, publish, answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::{Growth, LeafIndex};
+use store::{CommittedHead, Head, HeadSignature};
+
+use super::{Effect, Leave, Machine, Outgoing, Phase};
+use crate::handle::Answer;
+use crate::pin::{Pin, PinError};
+use crate::pool::Item;
+use crate::{Halt, Placement, PublishedHead, SignFailed};
+
+impl<R> Machine<R> {
+    pub(super) fn pin(&mut self, outgoing: Outgoing<R>) {
+        let CommittedHead { size, root, epoch, .. } = outgoing.head;
+        self.effects.push(Effect::Pin(Pin { origin: self.origin.clone(), size, root, epoch }));
+        self.phase = Phase::Pinning(outgoing);
+    }
+
+    pub(super) fn pinned(&mut self, mut outgoing: Outgoing<R>, outcome: Result<(), PinError>) {
+        match outcome {
+            Ok(()) => match outgoing.signatures.take() {
+                Some(signatures) => self.publish(outgoing, signatures),
+                None => self.sign(outgoing),
+            },
+            Err(PinError::Ahead(_) | PinError::Busy(_)) => {
+                self.leave_with(outgoing.items, Leave::StepDown("another process raised the pin"));
+            }
+            Err(PinError::Disagrees(pin)) => {
+                let CommittedHead { size, root, .. } = outgoing.head;
+                let halt = Halt::DatabaseDisagrees { size, signed: pin.root, database: Some(root) };
+                self.leave_with(outgoing.items, Leave::Halt(halt));
+            }
+            Err(error) => self.leave_with(outgoing.items, Leave::Halt(Halt::Pin(error.to_string()))),
+        }
+    }
+
+    fn sign(&mut self, outgoing: Outgoing<R>) {
+        let after = match outgoing.attempt {
+            0 => Duration::ZERO,
+            attempt => self.limits.pause(attempt),
+        };
+        self.effects.push(Effect::Sign { head: outgoing.head, after });
+        self.phase = Phase::Signing(outgoing);
+    }
+
+    pub(super) fn signed(
+        &mut self,
+        mut outgoing: Outgoing<R>,
+        outcome: Result<Vec<HeadSignature>, SignFailed>,
+    ) {
+        outgoing.attempt += 1;
+        match outcome.and_then(|signatures| over_this_head(signatures, &outgoing.head)) {
+            Ok(signatures) => {
+                self.effects.push(Effect::Keep(signatures.clone()));
+                self.publish(outgoing, signatures);
+            }
+            Err(_) if outgoing.attempt < self.limits.sign_attempts => self.sign(outgoing),
+            Err(SignFailed(why)) => {
+                let halt = Halt::Signer { size: outgoing.head.size, why };
+                self.leave_with(outgoing.items, Leave::Halt(halt));
+            }
+        }
+    }
+
+    /// The head may be seen, then its waiters are answered: whoever holds an answer finds the head.
+    fn publish(&mut self, outgoing: Outgoing<R>, signatures: Vec<HeadSignature>) {
+        let Outgoing { head, items, growth, .. } = outgoing;
+        let published = Arc::new(PublishedHead { head, signatures });
+        self.published = Some(Arc::clone(&published));
+        self.effects.push(Effect::Publish { head: published, policy: self.head.policy });
+        if let Some(growth) = growth {
+            for (index, item) in (growth.from().get()..).map(LeafIndex::new).zip(items) {
+                self.answer_placed(item, index, &growth);
+            }
+        }
+        self.rest();
+    }
+
+    fn answer_placed(&mut self, item: Item<R>, index: LeafIndex, growth: &Growth) {
+        let path = growth.path(index);
+        let placement = Placement { index, already_there: false, head: self.published.clone(), path };
+        for waiter in item.more {
+            let placement = Placement { already_there: true, ..placement.clone() };
+            self.effects.push(Effect::Answer(waiter, Answer::Done(Ok(placement))));
+        }
+        self.effects.push(Effect::Answer(item.first, Answer::Done(Ok(placement))));
+    }
+}
+
+fn over_this_head(
+    signatures: Vec<HeadSignature>,
+    head: &CommittedHead,
+) -> Result<Vec<HeadSignature>, SignFailed> {
+    match signatures.iter().all(|signature| signature.size == head.size) && !signatures.is_empty() {
+        true => Ok(signatures),
+        false => Err(SignFailed("the signer made no signature over this head".to_owned())),
+    }
+}
+
+/// The row that history keeps of a head.
+pub(super) fn committed_head(head: &Head) -> CommittedHead {
+    let Head { batch, epoch, at, .. } = *head;
+    CommittedHead { batch, epoch, size: head.size(), root: head.root(), at }
+}
