@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use merkle::{RootHash, TreeSize, empty_root};
 
 use crate::{
-    MAX_NAME_BYTES,
+    MAX_NAME_BYTES, decode_base64,
     key::{KeyName, VerifierKey},
     note::{NotANote, NotVerified, Note, NoteSigner, SignError},
 };
@@ -191,6 +191,6 @@ fn read_size(line: &str) -> Option<TreeSize> {
 }
 
 fn read_root(line: &str) -> Option<RootHash> {
-    let bytes = BASE64.decode(line.as_bytes()).ok()?;
+    let bytes = decode_base64(line)?;
     bytes.try_into().ok().map(RootHash::from_bytes)
 }

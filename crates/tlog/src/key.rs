@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-use crate::MAX_NAME_BYTES;
+use crate::{MAX_NAME_BYTES, decode_base64};
 
 /// The signature type of plain Ed25519 signatures.
 const ED25519: u8 = 0x01;
@@ -165,7 +165,7 @@ impl FromStr for VerifierKey {
         let (name, id, key) = (part()?, part()?, part()?);
         let name: KeyName = name.parse()?;
         let given = read_id(id).ok_or(BadKey::Form)?;
-        let typed = BASE64.decode(key.as_bytes()).map_err(|_| BadKey::Form)?;
+        let typed = decode_base64(key).ok_or(BadKey::Form)?;
         let key = match typed.split_first() {
             Some((&ED25519, key)) => key.try_into().map_err(|_| BadKey::Point)?,
             Some((kind, _)) => return Err(BadKey::Unsupported(*kind)),

@@ -22,3 +22,10 @@ pub const MAX_NOTE_BYTES: usize = 256 << 10;
 pub const MAX_SIGNATURES: usize = 64;
 /// The longest key name or origin, in bytes: cosignatures give it one byte of length.
 pub const MAX_NAME_BYTES: usize = 255;
+
+/// Decodes base64 that is written in the one way: the library also takes several encodings in a row,
+/// padding and all, and then one note would have two spellings.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let bytes = data_encoding::BASE64.decode(text.as_bytes()).ok()?;
+    (data_encoding::BASE64.encode(&bytes) == text).then_some(bytes)
+}

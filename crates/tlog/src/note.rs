@@ -10,7 +10,7 @@ use data_encoding::BASE64;
 use ed25519_dalek::{Signer as _, SigningKey, pkcs8::DecodePrivateKey};
 
 use crate::{
-    MAX_NOTE_BYTES, MAX_SIGNATURES,
+    MAX_NOTE_BYTES, MAX_SIGNATURES, decode_base64,
     key::{BadKey, KeyId, KeyName, VerifierKey},
 };
 
@@ -301,7 +301,7 @@ fn read_lines(lines: &str) -> Result<Vec<SignatureLine>, NotANote> {
 /// A signature line without its newline.
 fn read_line(line: &str) -> Option<SignatureLine> {
     let (name, blob) = line.strip_prefix(LINE_START)?.split_once(' ')?;
-    let blob = BASE64.decode(blob.as_bytes()).ok()?;
+    let blob = decode_base64(blob)?;
     let (id, signature) = blob.split_first_chunk::<ID_LEN>()?;
     (!signature.is_empty()).then_some(SignatureLine {
         name: name.parse().ok()?,
