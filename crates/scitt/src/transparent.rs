@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::cbor::{Value, Writer};
 use crate::frame::Frame;
-use crate::header::labels;
+use crate::header::{Label, labels};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
 use crate::statement::SignedStatement;
@@ -17,9 +17,10 @@ use crate::statement::SignedStatement;
 /// Adds receipts to those already attached; one that is attached already is not added again.
 ///
 /// # Errors
-/// When the statement is malformed, or there would be more receipts than are read.
+/// When the statement is malformed, its issuer signed a label 394, or there would be more receipts than are read.
 pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8>, Malformed> {
     let parsed = SignedStatement::parse(statement.to_vec())?;
+    refuse_protected_receipts(&parsed)?;
     let mut all = parsed.receipts().to_vec();
     for receipt in receipts.iter().map(AsRef::as_ref) {
         if !all.iter().any(|known| known == receipt) {
@@ -36,6 +37,15 @@ pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8
         return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
     }
     Ok(attached)
+}
+
+/// A label may be in one header only, and what is signed stays.
+fn refuse_protected_receipts(statement: &SignedStatement) -> Result<(), Malformed> {
+    let label = Label::Int(labels::RECEIPTS);
+    match statement.header().contains(&label) {
+        true => Err(Malformed::at(0, MalformedKind::LabelInBothHeaders(label))),
+        false => Ok(()),
+    }
 }
 
 /// The statement without its receipts, and the receipts. What else is in the unprotected header stays;

@@ -84,3 +84,11 @@ fn nothing_is_attached_to_what_is_no_statement() {
     assert_eq!(error.kind, MalformedKind::Cbor(ErrorKind::LengthBeyondInput));
     assert!(strip(truncated).is_err());
 }
+
+#[test]
+fn nothing_is_attached_where_the_issuer_signed_the_receipts_label() {
+    let statement = builder().label(394, FIRST.into()).sign(&ed25519()).unwrap();
+    let error = attach(statement.bytes(), &[SECOND]).unwrap_err();
+    assert_eq!(error.kind, MalformedKind::LabelInBothHeaders(394.into()));
+    assert_eq!(&strip(statement.bytes()).unwrap().0, statement.bytes());
+}
