@@ -1,1 +1,335 @@
-//! SCRAPI over HTTP; returns nothing that the verifier has not passed.
+//! SCRAPI over HTTP, from the client's side (draft-ietf-scitt-scrapi-11).
+//!
+//! A [`Client`] registers, waits and fetches; [`Client::register`] returns no receipt that the verifier has not passed.
+//! Peers that speak older drafts are met half-way: 302 and 303 mean "keep polling", the `Location` may change at
+//! the end, and a key may come in an array of one.
+//!
+//! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
+
+mod retry;
+mod wire;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use merkle::EntryDigest;
+use reqwest::Url;
+use scitt::{KeySet, Problem, PublicKey, SignedStatement};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use verifier::{TrustStore, Verdict};
+
+use retry::Backoff;
+use wire::Answer;
+
+/// How long one exchange may take.
+const EXCHANGE: Duration = Duration::from_secs(30);
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No such entry or key; or its registration failed.
+    #[error("{0}")]
+    NotFound(Box<Problem>),
+    /// The service will not do it, and asking again will not help.
+    #[error("{problem}")]
+    Refused {
+        /// The HTTP status.
+        status: StatusCode,
+        /// The service's words.
+        problem: Box<Problem>,
+    },
+    /// Too many requests, or the service is busy or down: patience ran out.
+    #[error("{problem}")]
+    TryAgain {
+        /// The HTTP status.
+        status: StatusCode,
+        /// The service's words.
+        problem: Box<Problem>,
+    },
+    /// No answer came.
+    #[error("cannot reach the service: {0}")]
+    Unreachable(String),
+    /// The registration is accepted and still runs.
+    #[error("still being registered: {0}")]
+    StillRunning(Url),
+    /// The service answered with something that is not an answer.
+    #[error("the service's answer makes no sense: {0}")]
+    Nonsense(String),
+    /// The receipt that came does not verify.
+    #[error("the receipt does not verify: {}", decisive(.0))]
+    Unverified(Box<Verdict>),
+    /// This client cannot be made.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to keep trying and polling altogether.
+    pub patience: Duration,
+    /// Certificates to believe besides the system's, PEM.
+    pub extra_roots: Option<Bytes>,
+    /// A bearer token for the service's door.
+    pub token: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(60), extra_roots: None, token: None }
+    }
+}
+
+/// A registered statement and its verified receipt.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    /// Where fresh receipts for it are found.
+    pub location: Url,
+    /// The receipt, as it came.
+    pub receipt: Bytes,
+    /// What the verifier checked.
+    pub verdict: Verdict,
+}
+
+/// A transparency service, seen from outside.
+#[derive(Clone, Debug)]
+pub struct Client {
+    base: Url,
+    http: reqwest::Client,
+    options: Options,
+}
+
+impl Client {
+    /// A client of the service at `base`.
+    ///
+    /// # Errors
+    /// If `base` is not an HTTP URL, or the extra roots are not certificates.
+    pub fn new(base: &str, options: Options) -> Result<Self, ClientError> {
+        let mut base = Url::parse(base).map_err(|error| ClientError::Setup(format!("{base}: {error}")))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(ClientError::Setup(format!("{base}: not an HTTP URL")));
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        Ok(Self { base, http: http_client(&options)?, options })
+    }
+
+    /// The service's URL, with a slash at its end.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Registers a statement, waits for its receipt and verifies it against `trust` at `now` (Unix seconds).
+    ///
+    /// Safe to repeat: the statement is its own idempotency key.
+    ///
+    /// # Errors
+    /// If the service refuses, patience runs out, or the receipt does not verify.
+    pub async fn register(
+        &self,
+        statement: &SignedStatement,
+        trust: &TrustStore,
+        now: u64,
+    ) -> Result<Registered, ClientError> {
+        let (location, receipt) = self.submit(statement).await?;
+        let verdict = verifier::verify_receipt(statement, &receipt, trust, now);
+        if !verdict.is_verified() {
+            return Err(ClientError::Unverified(Box::new(verdict)));
+        }
+        Ok(Registered { location, receipt, verdict })
+    }
+
+    /// Registers a statement and waits for its receipt, which nobody has verified yet.
+    ///
+    /// # Errors
+    /// If the service refuses or patience runs out.
+    pub async fn submit(&self, statement: &SignedStatement) -> Result<(Url, Bytes), ClientError> {
+        let mut backoff = Backoff::within(self.options.patience);
+        let answer = self.post_until_taken(statement, &mut backoff).await?;
+        let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
+        if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
+            return Ok((location, answer.body));
+        }
+        self.poll(location, answer.retry_after(), &mut backoff).await
+    }
+
+    /// A fresh receipt for an entry.
+    ///
+    /// # Errors
+    /// If there is no such entry, or it is still being registered.
+    pub async fn receipt(&self, entry: &EntryDigest) -> Result<Bytes, ClientError> {
+        let mut backoff = Backoff::within(self.options.patience);
+        let (_, receipt) = self.poll(self.url(&format!("entries/{entry}"))?, None, &mut backoff).await?;
+        Ok(receipt)
+    }
+
+    /// The statement of an entry, as it was registered.
+    ///
+    /// # Errors
+    /// If there is no such entry, or what came is not the statement that was asked for.
+    pub async fn statement(&self, entry: &EntryDigest) -> Result<SignedStatement, ClientError> {
+        let body = self.get(&format!("v1/entries/{entry}/statement"), "application/cose").await?.body;
+        let statement =
+            SignedStatement::parse(body).map_err(|error| ClientError::Nonsense(error.to_string()))?;
+        if statement.digest() != *entry {
+            return Err(ClientError::Nonsense(format!(
+                "asked for entry {entry}, got {}",
+                statement.digest()
+            )));
+        }
+        Ok(statement)
+    }
+
+    /// The keys that the service publishes. Whoever believes them must have another reason to.
+    ///
+    /// # Errors
+    /// If the service does not answer with a COSE_KeySet.
+    pub async fn keys(&self) -> Result<KeySet, ClientError> {
+        let body = self.get(".well-known/scitt-keys", "application/cbor").await?.body;
+        KeySet::parse(&body).map_err(|error| ClientError::Nonsense(error.to_string()))
+    }
+
+    /// One key by its kid; an array of one, as older drafts had it, is taken too.
+    ///
+    /// # Errors
+    /// If there is no such key.
+    pub async fn key(&self, kid: &[u8]) -> Result<PublicKey, ClientError> {
+        let name = data_encoding::BASE64URL_NOPAD.encode(kid);
+        let body = self.get(&format!(".well-known/scitt-keys/{name}"), "application/cbor").await?.body;
+        PublicKey::from_cose_key(&body)
+            .ok()
+            .or_else(|| Some(KeySet::parse(&body).ok()?.keys().first()?.key.clone()))
+            .ok_or_else(|| ClientError::Nonsense("not a COSE_Key".into()))
+    }
+
+    /// A JSON resource under `/v1`.
+    ///
+    /// # Errors
+    /// If there is none, or it does not read as `T`.
+    pub async fn json<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let body = self.get(path, "application/json").await?.body;
+        serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
+    }
+
+    async fn post_until_taken(
+        &self,
+        statement: &SignedStatement,
+        backoff: &mut Backoff,
+    ) -> Result<Answer, ClientError> {
+        let url = self.url("entries")?;
+        loop {
+            let request = self.authorized(self.http.post(url.clone()));
+            let request = request.header(CONTENT_TYPE, "application/cose").body(statement.bytes().clone());
+            match Answer::to(request, "application/cose").await {
+                Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
+                    return Ok(answer);
+                }
+                answer => self.wait_or_fail(answer, backoff).await?,
+            }
+        }
+    }
+
+    async fn poll(
+        &self,
+        mut location: Url,
+        mut asked: Option<Duration>,
+        backoff: &mut Backoff,
+    ) -> Result<(Url, Bytes), ClientError> {
+        let mut first = asked.is_none();
+        loop {
+            if !std::mem::take(&mut first) {
+                let Some(wait) = backoff.next(asked) else { return Err(ClientError::StillRunning(location)) };
+                tokio::time::sleep(wait).await;
+            }
+            let answer = self.exchange(location.clone(), "application/cose").await;
+            match answer {
+                Ok(answer) if answer.status == StatusCode::OK => {
+                    return Ok((answer.location().unwrap_or(location), answer.body));
+                }
+                Ok(answer) if is_not_yet(answer.status) => {
+                    asked = answer.retry_after();
+                    location = answer.location().unwrap_or(location);
+                }
+                Ok(answer) if answer.is_transient() => asked = answer.retry_after(),
+                Ok(answer) => return Err(answer.into_error()),
+                Err(ClientError::Unreachable(_)) => asked = None,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn get(&self, path: &str, accept: &'static str) -> Result<Answer, ClientError> {
+        let url = self.url(path)?;
+        let mut backoff = Backoff::within(self.options.patience);
+        loop {
+            match self.exchange(url.clone(), accept).await {
+                Ok(answer) if answer.status.is_success() => return Ok(answer),
+                answer => self.wait_or_fail(answer, &mut backoff).await?,
+            }
+        }
+    }
+
+    /// Waits before another try; fails when another try is no use or patience is used up.
+    async fn wait_or_fail(
+        &self,
+        answer: Result<Answer, ClientError>,
+        backoff: &mut Backoff,
+    ) -> Result<(), ClientError> {
+        let (asked, error) = match answer {
+            Ok(answer) if answer.is_transient() => (answer.retry_after(), answer.into_error()),
+            Ok(answer) => return Err(answer.into_error()),
+            Err(error @ ClientError::Unreachable(_)) => (None, error),
+            Err(error) => return Err(error),
+        };
+        let Some(wait) = backoff.next(asked) else { return Err(error) };
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    async fn exchange(&self, url: Url, accept: &'static str) -> Result<Answer, ClientError> {
+        Answer::to(self.authorized(self.http.get(url)), accept).await
+    }
+
+    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.options.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    fn url(&self, path: &str) -> Result<Url, ClientError> {
+        self.base.join(path).map_err(|error| ClientError::Setup(format!("{path}: {error}")))
+    }
+}
+
+fn decisive(verdict: &Verdict) -> String {
+    verdict.decisive().map_or_else(String::new, |check| format!("{}: {}", check.name, check.detail))
+}
+
+/// 202 and 204 of draft 11; 302 and 303 of its predecessors.
+fn is_not_yet(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::ACCEPTED | StatusCode::NO_CONTENT | StatusCode::FOUND | StatusCode::SEE_OTHER
+    )
+}
+
+fn http_client(options: &Options) -> Result<reqwest::Client, ClientError> {
+    // Whoever came first chose the provider; ours is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(EXCHANGE)
+        .user_agent(concat!("tabellion/", env!("CARGO_PKG_VERSION")));
+    if let Some(pem) = &options.extra_roots {
+        let roots = reqwest::Certificate::from_pem_bundle(pem)
+            .map_err(|error| ClientError::Setup(error.to_string()))?;
+        builder = roots.into_iter().fold(builder, |builder, root| builder.add_root_certificate(root));
+    }
+    builder.build().map_err(|error| ClientError::Setup(error.to_string()))
+}

@@ -1,0 +1,92 @@
+//! One HTTP exchange: bounded answers, and errors in the service's own words.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, StatusCode};
+use reqwest::{RequestBuilder, Response, Url};
+use scitt::Problem;
+
+use crate::ClientError;
+use crate::retry;
+
+/// The largest answer we read: a transparent statement at the hard cap, with its receipts.
+pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, at most [`MAX_ANSWER_BYTES`].
+    pub body: Bytes,
+    /// Where it came from.
+    pub url: Url,
+}
+
+impl Answer {
+    /// Sends a request and reads the answer.
+    pub async fn to(request: RequestBuilder, accept: &'static str) -> Result<Self, ClientError> {
+        let response = request.header(ACCEPT, accept).send().await.map_err(unreachable)?;
+        let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
+        let body = read_bounded(response).await?;
+        Ok(Self { status, headers, body, url })
+    }
+
+    /// The absolute URL that the answer's `Location` names.
+    pub fn location(&self) -> Option<Url> {
+        self.url.join(self.headers.get(LOCATION)?.to_str().ok()?).ok()
+    }
+
+    /// How long the answer asks us to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        retry::asked(&self.headers)
+    }
+
+    /// Whether the same request may succeed later (SCRAPI 5.1: 429, 503 and other server errors).
+    pub fn is_transient(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS || self.status.is_server_error()
+    }
+
+    /// The answer as the error it is: the problem details where there are any, else the status.
+    pub fn into_error(self) -> ClientError {
+        let problem = self.problem();
+        match self.status {
+            StatusCode::NOT_FOUND => ClientError::NotFound(problem),
+            _ if self.is_transient() => ClientError::TryAgain { status: self.status, problem },
+            _ => ClientError::Refused { status: self.status, problem },
+        }
+    }
+
+    fn problem(&self) -> Box<Problem> {
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let parsed = kind.starts_with(scitt::media::PROBLEM).then(|| Problem::parse(&self.body).ok());
+        let fallback =
+            || Problem::new(self.status.canonical_reason().unwrap_or("Unknown status"), self.status.as_str());
+        Box::new(parsed.flatten().unwrap_or_else(fallback))
+    }
+}
+
+async fn read_bounded(mut response: Response) -> Result<Bytes, ClientError> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(ClientError::Nonsense("the answer is larger than 16 MiB".into()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+fn unreachable(error: reqwest::Error) -> ClientError {
+    let mut what = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        what = format!("{what}: {cause}");
+        source = cause.source();
+    }
+    ClientError::Unreachable(what)
+}
