@@ -57,6 +57,18 @@ impl FileSystem {
     }
 }
 
+impl FileSystem {
+    /// Asks the system about a folder.
+    ///
+    /// # Errors
+    /// If there is no such folder, or it cannot be examined.
+    pub fn of_folder(folder: &Path) -> std::io::Result<Self> {
+        let found = statfs(folder)?;
+        // The type of the field differs between platforms; the magic numbers have 32 bits.
+        Ok(Self::of_magic(found.f_type as u32))
+    }
+}
+
 /// A database's place, held under its lock file until dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -174,9 +186,7 @@ fn real_path(database: &Path) -> Result<PathBuf, StoreError> {
 
 fn check_file_system(database: &Path, allowed: bool) -> Result<(), StoreError> {
     let folder = database.parent().unwrap_or(database);
-    let found = statfs(folder).map_err(|error| cannot("examine", folder, &error.into()))?;
-    // The type of the field differs between platforms; the magic numbers have 32 bits.
-    match FileSystem::of_magic(found.f_type as u32) {
+    match FileSystem::of_folder(folder).map_err(|error| cannot("examine", folder, &error))? {
         FileSystem::Local => Ok(()),
         FileSystem::Memory(name) => {
             tracing::warn!(folder = %folder.display(), "{name} keeps the log in memory: it is gone with the power");

@@ -1,2 +1,31 @@
-//! The binary.
-fn main() {}
+//! `tabellion`: parse arguments, start a service or call a crate, print. No protocol logic.
+
+mod cli;
+mod commands;
+mod console;
+mod keyfile;
+mod service;
+mod settings;
+mod show;
+mod trust_file;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let context = cli::Context::from(&cli.global);
+    match cli.command.run(&context) {
+        Ok(()) => console::Exit::Success.into(),
+        Err(failure) => {
+            if !failure.told {
+                context.console.failure(&failure);
+            }
+            failure.exit.into()
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `tabellion entry`: what the log says about its entries. These are the log's words; `verify` checks them.
+
+use std::io::{self, Write};
+
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::receipt::entry_named;
+use crate::cli::Context;
+use crate::console::{Failure, Report, safe};
+use crate::service::ServiceArgs;
+use crate::show;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion entry list --limit 20")]
+pub enum Entry {
+    /// One entry
+    Get {
+        /// An entry ID, or a file that holds the statement
+        entry: String,
+        #[command(flatten)]
+        service: ServiceArgs,
+    },
+    /// Entries in order
+    List {
+        /// Start after this leaf index
+        #[arg(long, value_name = "LEAF")]
+        after: Option<u64>,
+        /// How many at most
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+        #[command(flatten)]
+        service: ServiceArgs,
+    },
+}
+
+impl Entry {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Get { entry, service } => {
+                let path = format!("v1/entries/{}", entry_named(&entry)?);
+                let service = service.connect(context)?;
+                context.console.result(&One(service.block_on(service.client.json(&path))?))
+            }
+            Self::List { after, limit, service } => {
+                let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
+                let service = service.connect(context)?;
+                let page =
+                    service.block_on(service.client.json(&format!("v1/entries?limit={limit}{after}")))?;
+                context.console.result(&Many(page))
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct One(Json);
+
+impl Report for One {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.0 {
+            Json::Object(members) => show::lines(out, 0, members),
+            other => writeln!(out, "{}", safe(&other.to_string())),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Many(Json);
+
+impl Report for Many {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let entries = self.0.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+        entries.iter().try_for_each(|entry| {
+            let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
+            let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();
+            writeln!(
+                out,
+                "{index:>8}  {}  {}  {}  {}",
+                text("entry"),
+                text("content_type"),
+                text("iss"),
+                text("sub")
+            )
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! `tabellion init`: a folder with all that a new log needs. It refuses one that is there already.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use registration::policy::{self, Identity};
+use scitt::{Algorithm, Signer};
+use serde::Serialize;
+
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile::{self, KeyNames};
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion init mylog --origin log.example.org --db sqlite:data/log.db")]
+pub struct Init {
+    /// Where to write everything
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// The log's name, for ever: a host and path without scheme
+    #[arg(long)]
+    origin: String,
+    /// Where clients reach the service [default: https:// and the origin]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// sqlite:PATH or postgres://USER@HOST/NAME
+    #[arg(long, value_name = "URL")]
+    db: String,
+    /// How receipts are signed: ES256, ES384 or EdDSA
+    #[arg(long, default_value = "ES256", value_parser = super::issuer::algorithm)]
+    alg: Algorithm,
+}
+
+#[derive(Serialize)]
+struct Made {
+    config: String,
+    receipt: KeyNames,
+    checkpoint: KeyNames,
+    operator: KeyNames,
+    next: Vec<String>,
+}
+
+impl Init {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let config = self.folder.join("tabellion.toml");
+        refuse_existing(&config)?;
+        fs::create_dir_all(self.folder.join("keys"))?;
+        let receipt = self.key("receipt", self.alg)?;
+        let checkpoint = self.key("checkpoint", Algorithm::EdDsa)?;
+        let operator = self.key("operator", Algorithm::Es256)?;
+        self.write_policy(operator.public_key())?;
+        files::write(&config, self.config_text().as_bytes(), Access::Ordinary, Existing::Keep)?;
+        context.console.result(&Made {
+            receipt: self.names(&receipt, "receipt"),
+            checkpoint: self.names(&checkpoint, "checkpoint"),
+            operator: self.names(&operator, "operator"),
+            next: next_steps(&config),
+            config: config.display().to_string(),
+        })
+    }
+
+    fn key(&self, purpose: &str, algorithm: Algorithm) -> Result<scitt::SigningKey, Failure> {
+        keyfile::generate(&self.key_path(purpose), algorithm)
+    }
+
+    fn names(&self, key: &scitt::SigningKey, purpose: &str) -> KeyNames {
+        KeyNames::of(key.public_key(), Some(&self.key_path(purpose)))
+    }
+
+    fn key_path(&self, purpose: &str) -> PathBuf {
+        self.folder.join("keys").join(format!("{purpose}.pem"))
+    }
+
+    fn iss(&self) -> String {
+        format!("https://{}", self.origin)
+    }
+
+    fn write_policy(&self, operator: &scitt::PublicKey) -> Result<(), Failure> {
+        let text = policy::for_init(Identity { iss: &self.iss(), origin: &self.origin, operator });
+        files::write(&self.folder.join("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)
+    }
+
+    fn config_text(&self) -> String {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let public_url = self.public_url.clone().unwrap_or_else(|| self.iss());
+        let alg = if self.alg == Algorithm::EdDsa { "EdDSA" } else { self.alg.name() };
+        format!(
+            "# `tabellion config env` explains every setting; `tabellion config check` says whether this can run.\n\
+             origin      = {}\npublic_url  = {}\ndb          = {}\nreceipt_alg = {}\n",
+            quoted(&self.origin),
+            quoted(&public_url),
+            quoted(&self.db),
+            quoted(alg),
+        )
+    }
+}
+
+impl Report for Made {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "wrote      {}", safe(&self.config))?;
+        for (purpose, key) in
+            [("receipts", &self.receipt), ("checkpoints", &self.checkpoint), ("policies", &self.operator)]
+        {
+            writeln!(out, "key        {purpose:12} {:6} kid {}", key.alg, key.kid)?;
+        }
+        self.next.iter().try_for_each(|step| writeln!(out, "next       {}", safe(step)))
+    }
+}
+
+fn refuse_existing(config: &Path) -> Result<(), Failure> {
+    if config.exists() {
+        return Err(Failure::new(Exit::Exists, "log-exists", format!("{} exists", config.display()))
+            .why("a log keeps its name and keys for ever")
+            .hint("name another folder"));
+    }
+    Ok(())
+}
+
+fn next_steps(config: &Path) -> Vec<String> {
+    let config = config.display();
+    vec![
+        "list the issuers you admit in policy.toml".into(),
+        format!("tabellion config check --config {config}"),
+        format!("tabellion serve --config {config}"),
+    ]
+}

@@ -1,0 +1,92 @@
+//! `tabellion issuer`: the key with which an agent, verifier or recorder signs its statements.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+use scitt::{Algorithm, Signer};
+
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure};
+use crate::keyfile::{self, KeyNames};
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion issuer new -o issuer.pem --alg EdDSA")]
+pub enum Issuer {
+    /// Make a key, readable by its owner only
+    New {
+        /// Where to write it (PKCS#8 PEM)
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// EdDSA, ES256, ES384 or ES512
+        #[arg(long, default_value = "ES256", value_parser = algorithm)]
+        alg: Algorithm,
+    },
+    /// What a key is called: kid, did:key
+    Show {
+        /// A key file, secret or public, or a did:key
+        key: String,
+    },
+    /// Write the public key
+    Export {
+        /// A key file, secret or public, or a did:key
+        key: String,
+        /// How to write it
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        /// Where to
+        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        output: PathBuf,
+    },
+}
+
+/// Encodings of a public key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// SubjectPublicKeyInfo, PEM.
+    #[default]
+    Pem,
+    /// COSE_Key (RFC 9052, 7) with its kid.
+    Cose,
+    /// did:key.
+    DidKey,
+    /// did:jwk.
+    DidJwk,
+}
+
+impl Issuer {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::New { output, alg } => {
+                let key = keyfile::generate(&output, alg)?;
+                context.console.result(&KeyNames::of(key.public_key(), Some(&output)))
+            }
+            Self::Show { key } => context.console.result(&KeyNames::of(&keyfile::read_public(&key)?, None)),
+            Self::Export { key, format, output } => export(&key, format, &output),
+        }
+    }
+}
+
+/// Writes a public key in one of its encodings. Shared with `tabellion key export`.
+pub fn export(key: &str, format: Format, output: &std::path::Path) -> Result<(), Failure> {
+    let key = keyfile::read_public(key)?;
+    let bytes = match format {
+        Format::Pem => key.to_spki_pem().into_bytes(),
+        Format::Cose => key.to_cose_key(Some(&key.thumbprint()), Some(key.curve().default_algorithm())),
+        Format::DidKey => format!("{}\n", key.did_key()).into_bytes(),
+        Format::DidJwk => format!("{}\n", key.did_jwk()).into_bytes(),
+    };
+    files::write(output, &bytes, Access::Ordinary, Existing::Keep)
+}
+
+/// Reads an algorithm's name, in any case.
+pub fn algorithm(name: &str) -> Result<Algorithm, String> {
+    Algorithm::from_name(name)
+        .or_else(|| Algorithm::from_name(&name.to_ascii_uppercase()))
+        .ok_or_else(|| format!("{name} is not an algorithm we sign with: EdDSA, ES256, ES384, ES512"))
+}
+
+/// The failure of a key that was needed and not named.
+pub fn no_key() -> Failure {
+    Failure::new(Exit::Usage, "no-key", "no key to sign with").hint("tabellion issuer new -o issuer.pem")
+}

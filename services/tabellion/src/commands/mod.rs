@@ -1,0 +1,18 @@
+//! One module a command: its arguments, what it calls, what it prints.
+
+pub mod completion;
+pub mod config;
+pub mod entry;
+pub mod help;
+pub mod init;
+pub mod issuer;
+pub mod key;
+pub mod log;
+pub mod policy;
+pub mod receipt;
+pub mod register;
+pub mod serve;
+pub mod statement;
+pub mod trust;
+pub mod verify;
+pub mod vrf;

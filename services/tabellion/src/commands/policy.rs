@@ -1,0 +1,122 @@
+//! `tabellion policy`: the registration policy, in force and in hand.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use registration::Policy as RegistrationPolicy;
+use registration::policy::statement as policy_statement;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::keyfile;
+use crate::service::{Service, ServiceArgs};
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion policy validate policy.toml")]
+pub enum Policy {
+    /// The policy in force, from its entry on the log
+    Show {
+        #[command(flatten)]
+        service: ServiceArgs,
+    },
+    /// Whether a policy file can run: every mistake at once
+    Validate {
+        /// The policy (TOML)
+        file: PathBuf,
+    },
+    /// Sign the next revision and register it
+    Publish {
+        /// The policy (TOML); its revision is the one in force + 1
+        file: PathBuf,
+        /// An operator key of the policy in force
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        #[command(flatten)]
+        service: ServiceArgs,
+    },
+}
+
+impl Policy {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Show { service } => {
+                let service = service.connect(context)?;
+                context.console.result(&InForce(in_force(&service)?))
+            }
+            Self::Validate { file } => context.console.result(&Validated::of(&read(&file)?)),
+            Self::Publish { file, key, service } => publish(context, &file, &key, &service.connect(context)?),
+        }
+    }
+}
+
+/// Reads a policy, or says everything that is wrong with it.
+pub fn read(file: &Path) -> Result<RegistrationPolicy, Failure> {
+    RegistrationPolicy::from_toml(&files::read_text(file)?).map_err(|mistakes| {
+        let failure = Failure::new(Exit::Failure, "policy", format!("{} cannot run", file.display()));
+        mistakes.0.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.problem))
+    })
+}
+
+fn publish(context: &Context, file: &Path, key: &Path, service: &Service) -> Result<(), Failure> {
+    let next = read(file)?;
+    let current = RegistrationPolicy::from_payload(in_force(service)?["policy"].to_string().as_bytes())
+        .map_err(|mistakes| Failure::new(Exit::Failure, "nonsense", mistakes.to_string()))?;
+    match policy_statement::step(&current, &next) {
+        Ok(policy_statement::Step::Keep) => {
+            context.console.note("this policy is in force already");
+            return context.console.result(&Validated::of(&current));
+        }
+        Ok(policy_statement::Step::Publish) => {}
+        Err(conflict) => return Err(Failure::new(Exit::Refused, "policy-conflict", conflict.to_string())),
+    }
+    let statement = policy_statement::sign(&next, &current, &keyfile::read(key)?)
+        .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+    let (location, _) = service.block_on(service.client.submit(&statement))?;
+    context.console.note(format!("registered {location}"));
+    context.console.result(&Validated::of(&next))
+}
+
+fn in_force(service: &Service) -> Result<Json, Failure> {
+    service.block_on(service.client.json("v1/policy"))
+}
+
+#[derive(Serialize)]
+struct Validated {
+    iss: String,
+    origin: String,
+    revision: u64,
+    digest: String,
+}
+
+impl Validated {
+    fn of(policy: &RegistrationPolicy) -> Self {
+        let contents = policy.contents();
+        Self {
+            iss: contents.iss.clone(),
+            origin: contents.origin.clone(),
+            revision: contents.revision,
+            digest: policy.digest().to_string(),
+        }
+    }
+}
+
+impl Report for Validated {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "log       {} ({})", safe(&self.iss), safe(&self.origin))?;
+        writeln!(out, "revision  {}\ndigest    {}", self.revision, self.digest)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct InForce(Json);
+
+impl Report for InForce {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(&self.0).map_err(io::Error::from)?;
+        text.lines().try_for_each(|line| writeln!(out, "{}", safe(line)))
+    }
+}

@@ -1,0 +1,213 @@
+//! Settings, as typed, into the configuration that can run: every mistake at once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::de::DeserializeOwned;
+use transparency::{
+    Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm, TlsFiles, Token,
+};
+
+use crate::console::Failure;
+use crate::settings::{self, Mistake, Settings};
+
+/// The service's configuration, or all that is wrong with the settings.
+pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
+    let mut reading = Reading { settings, mistakes: Vec::new() };
+    let config = reading.config();
+    let mut mistakes = reading.mistakes;
+    if mistakes.is_empty()
+        && let Some(config) = config
+    {
+        let found = config.mistakes().into_iter();
+        mistakes.extend(found.map(|mistake| Mistake { key: mistake.setting.into(), what: mistake.what }));
+        if mistakes.is_empty() {
+            return Ok(config);
+        }
+    }
+    Err(settings::refuse(mistakes))
+}
+
+/// Parses a `db` setting.
+pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Database::Postgres(SecretString::from(url.to_owned())));
+    }
+    match url.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
+        Some(path) if !path.is_empty() => Ok(Database::Sqlite { path: PathBuf::from(path), any_filesystem }),
+        _ => Err("give sqlite:PATH or postgres://USER@HOST/NAME".into()),
+    }
+}
+
+/// Reads settings one by one and remembers what was wrong.
+struct Reading<'a> {
+    settings: &'a Settings,
+    mistakes: Vec<Mistake>,
+}
+
+impl Reading<'_> {
+    fn config(&mut self) -> Option<Config> {
+        let origin: Option<String> = self.required("origin");
+        let public_url: Option<String> = self.required("public_url");
+        let database = self.database();
+        let iss = self.optional("iss").or_else(|| Some(format!("https://{}", origin.as_deref()?)));
+        let (state_dir, policy) = (self.path("state_dir"), self.path("policy"));
+        let listen: Option<SocketAddr> = self.parsed("listen");
+        let admin_listen = self.admin_listen();
+        let (tls, keys, doors, limits) = (self.tls(), self.keys(), self.doors(), self.limits());
+        let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
+        let plaintext = self.flag("plaintext");
+        Some(Config {
+            origin: origin?,
+            iss: iss?,
+            public_url: public_url?.trim_end_matches('/').to_owned(),
+            database: database?,
+            state_dir: state_dir?,
+            listen: listen?,
+            admin_listen,
+            tls,
+            plaintext,
+            keys: keys?,
+            receipt_algorithm: receipt_algorithm?,
+            policy: policy?,
+            doors,
+            limits,
+        })
+    }
+
+    fn database(&mut self) -> Option<Database> {
+        let url: String = self.required("db")?;
+        let any_filesystem = self.flag("any_filesystem");
+        let database = database(&url, any_filesystem).and_then(|database| match database {
+            Database::Sqlite { path, any_filesystem } => {
+                Ok(Database::Sqlite { path: self.settings.relative("db", path), any_filesystem })
+            }
+            other => Ok(other),
+        });
+        self.noted("db", database)
+    }
+
+    /// An empty address means no admin listener.
+    fn admin_listen(&mut self) -> Option<SocketAddr> {
+        let address: String = self.optional("admin_listen")?;
+        if address.is_empty() { None } else { self.parsed("admin_listen") }
+    }
+
+    fn tls(&mut self) -> Option<TlsFiles> {
+        match (self.path("tls_cert"), self.path("tls_key")) {
+            (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+            (None, None) => None,
+            (Some(_), None) => self.mistake("tls_key", "tls_cert is given without it"),
+            (None, Some(_)) => self.mistake("tls_cert", "tls_key is given without it"),
+        }
+    }
+
+    fn keys(&mut self) -> Option<KeyFiles> {
+        let (receipt, checkpoint) = (self.path("receipt_key"), self.path("checkpoint_key"));
+        // A service whose policy stands needs no operator key at hand.
+        let operator = self.path("operator_key").filter(|path| path.exists());
+        Some(KeyFiles { receipt: receipt?, checkpoint: checkpoint?, operator })
+    }
+
+    fn doors(&mut self) -> Doors {
+        let tokens = self.path("tokens_file").map(|path| tokens(&path)).transpose();
+        let proxies: Vec<String> = self.optional("trusted_proxies").unwrap_or_default();
+        let proxies = proxies.iter().map(|range| Network::from_str(range)).collect::<Result<Vec<_>, _>>();
+        Doors {
+            tokens: self.noted("tokens_file", tokens).flatten().unwrap_or_default(),
+            token_required: self.flag("token_required"),
+            trusted_proxies: self.noted("trusted_proxies", proxies).unwrap_or_default(),
+        }
+    }
+
+    fn limits(&mut self) -> Limits {
+        let mut limits = Limits::default();
+        if let Some(bytes) = self.optional("max_statement_bytes") {
+            limits.statement_bytes = bytes;
+        }
+        if let Some(bytes) = self.optional("inflight_bytes") {
+            limits.bodies_in_flight_bytes = bytes;
+        }
+        if let Some(connections) = self.optional("connections") {
+            limits.connections = connections;
+        }
+        if let Some(entries) = self.optional("queue_entries") {
+            limits.queue_entries = entries;
+        }
+        if let Some(milliseconds) = self.optional("linger_ms") {
+            limits.linger = Duration::from_millis(milliseconds);
+        }
+        if let Some(milliseconds) = self.optional("answer_within_ms") {
+            limits.receipt_wait = Duration::from_millis(milliseconds);
+        }
+        limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
+        limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
+        let issuer: Option<u32> = self.optional("issuer_rate");
+        limits.issuer = issuer.map(|rate| Rate::per_second(rate, rate.saturating_mul(4)));
+        limits
+    }
+
+    fn rate(&mut self, rate: &'static str, burst: &'static str) -> Option<Rate> {
+        let (rate, burst): (Option<u32>, Option<u32>) = (self.optional(rate), self.optional(burst));
+        Some(Rate::per_second(rate?, burst?))
+    }
+
+    fn required<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.settings.get(key);
+        if matches!(value, Ok(None)) {
+            return self.mistake(key, "has no default: give it in the file, as a flag or as a variable");
+        }
+        self.noted_mistake(value).flatten()
+    }
+
+    fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.settings.get(key);
+        self.noted_mistake(value).flatten()
+    }
+
+    fn flag(&mut self, key: &'static str) -> bool {
+        self.optional(key).unwrap_or(false)
+    }
+
+    fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+        let path = self.settings.path(key);
+        self.noted_mistake(path).flatten()
+    }
+
+    fn parsed<T: FromStr<Err: ToString>>(&mut self, key: &'static str) -> Option<T> {
+        let text: String = self.optional(key)?;
+        let parsed = text.parse().map_err(|error: T::Err| format!("{text:?}: {}", error.to_string()));
+        self.noted(key, parsed)
+    }
+
+    fn mistake<T>(&mut self, key: &str, what: &str) -> Option<T> {
+        self.mistakes.push(Mistake { key: key.into(), what: what.into() });
+        None
+    }
+
+    fn noted<T>(&mut self, key: &str, value: Result<T, String>) -> Option<T> {
+        value.map_err(|what| self.mistakes.push(Mistake { key: key.into(), what })).ok()
+    }
+
+    fn noted_mistake<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
+        value.map_err(|mistake| self.mistakes.push(mistake)).ok()
+    }
+}
+
+/// One `name token` a line; empty lines and lines that start with `#` are passed over.
+fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(number, line)| match line.split_once(char::is_whitespace) {
+            Some((name, secret)) => {
+                Ok(Token { name: name.into(), secret: SecretString::from(secret.trim().to_owned()) })
+            }
+            None => Err(format!("{}:{}: write a name, a space and the token", path.display(), number + 1)),
+        })
+        .collect()
+}

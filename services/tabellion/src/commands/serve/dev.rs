@@ -1,0 +1,261 @@
+//! `tabellion serve --dev`: everything a first try needs, in one folder that can be thrown away.
+//!
+//! The folder keeps keys, policy, trust, database, pin and samples. A second start finds it all and goes on. What only a
+//! toy may do, this does: the pin lies beside the database it guards, and the issuer's key beside the log's.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use client::{Client, Options};
+use registration::policy::{self, Identity};
+use registration::vrf::VrfStatement;
+use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, transparent};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use store_sqlite::FileSystem;
+use transparency::Service;
+use verifier::{TrustStore, TrustedLog};
+
+use crate::cli::Context;
+use crate::commands::register::{DEV_ISSUER, DEV_KEY};
+use crate::commands::statement::{self, Form, Terms};
+use crate::commands::verify::now;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Failure, Report};
+use crate::keyfile::{self, KeyNames};
+use crate::trust_file;
+
+/// The folder, in the one where the command is run.
+const FOLDER: &str = "tabellion-dev";
+/// The log's name. Every dev log has it: only their keys tell them apart.
+const ORIGIN: &str = "dev.tabellion.example";
+/// Whose work the VRF sample speaks of.
+const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
+
+/// A prepared folder.
+pub struct Dev {
+    issuer: SigningKey,
+    verifier: SigningKey,
+    any_filesystem: bool,
+}
+
+/// Makes what is missing in the folder.
+pub fn prepare(context: &Context) -> Result<Dev, Failure> {
+    let fresh = !Path::new(FOLDER).exists();
+    fs::create_dir_all(format!("{FOLDER}/samples"))?;
+    key("receipt.key", Algorithm::Es256)?;
+    key("checkpoint.key", Algorithm::EdDsa)?;
+    let operator = key("operator.key", Algorithm::Es256)?;
+    let issuer = key("issuer.key", Algorithm::Es256)?;
+    let verifier = key("verifier.key", Algorithm::EdDsa)?;
+    let iss = format!("https://{ORIGIN}");
+    let log = Identity { iss: &iss, origin: ORIGIN, operator: operator.public_key() };
+    if !at("policy.toml").exists() {
+        let text = policy::for_dev(log, DEV_ISSUER, issuer.public_key());
+        files::write(&at("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)?;
+    }
+    // A container's own layers: good enough for a toy.
+    let any_filesystem = matches!(FileSystem::of_folder(Path::new(FOLDER)), Ok(FileSystem::Shared(_)));
+    if fresh {
+        context.console.note(format!("made       ./{FOLDER}"));
+    }
+    Ok(Dev { issuer, verifier, any_filesystem })
+}
+
+impl Dev {
+    /// What dev mode decides, where nobody said otherwise.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let file = |name: &str| at(name).display().to_string();
+        vec![
+            ("origin", ORIGIN.into()),
+            ("iss", format!("https://{ORIGIN}")),
+            ("public_url", "http://127.0.0.1:0".into()),
+            ("db", format!("sqlite:{}", file("log.db"))),
+            ("any_filesystem", self.any_filesystem.to_string()),
+            ("state_dir", FOLDER.into()),
+            ("policy", file("policy.toml")),
+            ("receipt_key", file("receipt.key")),
+            ("checkpoint_key", file("checkpoint.key")),
+            ("operator_key", file("operator.key")),
+            ("receipt_alg", "ES256".into()),
+            ("log_level", "warn".into()),
+        ]
+    }
+
+    /// Writes whom to trust, registers the samples as any client would, and says what to try.
+    pub async fn introduce(&self, context: &Context, service: &Service) -> Result<(), Failure> {
+        let client = Client::new(&format!("http://{}", service.addresses().public), Options::default())?;
+        let trust = self.trust(&client).await?;
+        files::write(
+            Path::new(trust_file::DEV),
+            trust.to_toml().as_bytes(),
+            Access::Ordinary,
+            Existing::Replace,
+        )?;
+        let mut samples = Vec::new();
+        for (name, statement) in self.samples()? {
+            samples.push(register(&client, &trust, name, &statement).await?);
+        }
+        context.console.result(&Banner::of(service, &trust, samples))
+    }
+
+    async fn trust(&self, client: &Client) -> Result<TrustStore, Failure> {
+        let keys = client.keys().await?.keys().to_vec();
+        let mut trust = TrustStore { self_certified: true, ..TrustStore::default() };
+        trust.put_log(TrustedLog::new(format!("https://{ORIGIN}"), ORIGIN, keys));
+        trust.add_issuer_key(DEV_ISSUER, bare(self.issuer.public_key()));
+        Ok(trust)
+    }
+
+    /// One statement of each content type this release understands. Kept, so that a restart finds the same leaves.
+    fn samples(&self) -> Result<Vec<(&'static str, SignedStatement)>, Failure> {
+        Ok(vec![("opaque", kept("opaque", || self.opaque())?), ("vrf", kept("vrf", || self.vrf())?)])
+    }
+
+    fn opaque(&self) -> Result<SignedStatement, Failure> {
+        let payload =
+            json!({ "action": "deploy", "verdict": "allow", "note": "a sample of an opaque statement" });
+        let terms = Terms { iss: DEV_ISSUER, sub: "sample", content_type: "application/json" };
+        statement::sign(&self.issuer, jose::jcs::canonical(&payload), &terms, Form::Attached)
+    }
+
+    fn vrf(&self) -> Result<SignedStatement, Failure> {
+        let signed = VrfStatement::new(sample_receipt(), SAMPLE_AGENT).sign(&self.verifier);
+        signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
+    }
+}
+
+fn sample_receipt() -> Json {
+    json!({
+        "vrf_version": "1.0",
+        "receipt_id": uuid::Uuid::new_v4().to_string(),
+        "verified_at": jiff::Timestamp::from_second(i64::try_from(now()).unwrap_or_default()).unwrap_or_default().to_string(),
+        "tier": 0,
+        "verdict": "pass",
+        "task": { "task_type": "code_generation", "description": "a sample: a sort function" },
+        "results": { "total": 2, "passed": 2, "failed": 0, "errors": 0 },
+        "hashes": { "output": format!("sha256:{}", merkle::EntryDigest::of(b"def f(x): return sorted(x)\n")) },
+        "metadata": { "structural": true, "verifier": "tabellion-dev" }
+    })
+}
+
+fn kept(
+    name: &str,
+    make: impl FnOnce() -> Result<SignedStatement, Failure>,
+) -> Result<SignedStatement, Failure> {
+    let file = at(&format!("samples/{name}.cose"));
+    if file.exists() {
+        return statement::read(&file);
+    }
+    let statement = make()?;
+    files::write(&file, statement.bytes(), Access::Ordinary, Existing::Keep)?;
+    Ok(statement)
+}
+
+async fn register(
+    client: &Client,
+    trust: &TrustStore,
+    name: &str,
+    statement: &SignedStatement,
+) -> Result<Sample, Failure> {
+    let registered = client.register(statement, trust, now()).await?;
+    let malformed =
+        |error: scitt::Malformed| Failure::new(crate::console::Exit::Failure, "malformed", error.to_string());
+    let whole = transparent::attach(statement.bytes(), &[&registered.receipt]).map_err(malformed)?;
+    let file = at(&format!("samples/{name}.transparent.cose"));
+    files::write(&file, &whole, Access::Ordinary, Existing::Replace)?;
+    let position = registered.verdict.receipts.first().and_then(|receipt| receipt.position);
+    Ok(Sample {
+        name: name.to_owned(),
+        entry: statement.digest().to_string(),
+        leaf_index: position.map_or(0, |position| position.leaf_index.get()),
+        file: file.display().to_string(),
+    })
+}
+
+fn key(name: &str, algorithm: Algorithm) -> Result<SigningKey, Failure> {
+    let path = at(name);
+    if path.exists() { keyfile::read(&path) } else { keyfile::generate(&path, algorithm) }
+}
+
+fn at(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+fn bare(key: &PublicKey) -> CoseKey {
+    CoseKey { key: key.clone(), kid: None, algorithm: None }
+}
+
+#[derive(Serialize)]
+struct Sample {
+    name: String,
+    entry: String,
+    leaf_index: u64,
+    file: String,
+}
+
+#[derive(Serialize)]
+struct Banner {
+    url: String,
+    listen: String,
+    admin: Option<String>,
+    origin: String,
+    folder: &'static str,
+    issuer: &'static str,
+    trust: &'static str,
+    receipt_alg: &'static str,
+    receipt_kid: String,
+    policy_entry: Option<String>,
+    samples: Vec<Sample>,
+}
+
+impl Banner {
+    fn of(service: &Service, trust: &TrustStore, samples: Vec<Sample>) -> Self {
+        let (addresses, identity) = (service.addresses(), service.identity());
+        let kid =
+            trust.logs.first().and_then(|log| log.keys.last()).map(|key| KeyNames::of(&key.key, None).kid);
+        Self {
+            url: identity.public_url.clone(),
+            listen: addresses.public.to_string(),
+            admin: addresses.admin.map(|admin| admin.to_string()),
+            origin: identity.origin.clone(),
+            folder: FOLDER,
+            issuer: DEV_ISSUER,
+            trust: trust_file::DEV,
+            receipt_alg: identity.receipt_algorithm,
+            receipt_kid: kid.unwrap_or_default(),
+            policy_entry: service.policy().map(|policy| policy.entry.to_string()),
+            samples,
+        }
+    }
+}
+
+impl Report for Banner {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "Transparency service (dev)   {}   API {}/docs", self.url, self.url)?;
+        writeln!(out, "  storage    SQLite, ./{} (delete the folder to start over)", self.folder)?;
+        writeln!(out, "  issuer     {}, key ./{DEV_KEY} (trusted by this service only)", self.issuer)?;
+        writeln!(out, "  trust      ./{} (what `tabellion verify` here will use)", self.trust)?;
+        writeln!(out, "  receipts   {}, kid {}; no witness yet", self.receipt_alg, self.receipt_kid)?;
+        if let Some(entry) = &self.policy_entry {
+            writeln!(out, "  policy     entry {entry}, leaf 0")?;
+        }
+        if let Some(admin) = &self.admin {
+            writeln!(out, "  health     http://{admin}/readyz, metrics http://{admin}/metrics")?;
+        }
+        writeln!(out, "  warning    dev mode: no TLS, no auth, loopback only. Not for production.")?;
+        writeln!(out)?;
+        for sample in &self.samples {
+            writeln!(
+                out,
+                "  sample     {:7} leaf {}, registered and verified: {}",
+                sample.name, sample.leaf_index, sample.file
+            )?;
+        }
+        writeln!(out)?;
+        writeln!(out, "  try        echo '{{\"action\":\"deploy\",\"verdict\":\"allow\"}}' > hello.json")?;
+        writeln!(out, "             tabellion register --dev hello.json")?;
+        writeln!(out, "             tabellion verify hello.json.transparent.cose")
+    }
+}

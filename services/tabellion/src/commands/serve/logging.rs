@@ -1,0 +1,57 @@
+//! What the service says about itself while it runs: one line an event, on stderr.
+
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+use crate::console::Failure;
+use crate::settings::{self, Mistake, Settings};
+
+/// Changes the level of a running service.
+pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
+
+impl LogLevel {
+    /// Starts logging as the settings say.
+    pub fn start(settings: &Settings) -> Result<Self, Failure> {
+        let level = level(settings)?;
+        let (filter, handle) = reload::Layer::new(level);
+        let json = settings.get::<String>("log_format").map_err(one)?.as_deref() == Some("json");
+        let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+        let lines = if json { lines.json().boxed() } else { lines.boxed() };
+        tracing_subscriber::registry().with(filter).with(lines).init();
+        Ok(Self(handle))
+    }
+
+    /// Takes up the level of new settings.
+    pub fn reload(&self, settings: &Settings) -> Result<(), Failure> {
+        let level = level(settings)?;
+        if let Err(error) = self.0.reload(level) {
+            tracing::error!(%error, "the log level stays as it was");
+        }
+        Ok(())
+    }
+}
+
+/// Our own level for our own code; libraries only speak up when something is wrong.
+fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
+    let name: String = settings.get("log_level").map_err(one)?.unwrap_or_default();
+    let level: LevelFilter = name.parse().map_err(|_| {
+        one(Mistake {
+            key: "log_level".into(),
+            what: format!("{name:?} is not error, warn, info, debug or trace"),
+        })
+    })?;
+    let libraries = level.min(LevelFilter::WARN);
+    Ok(["hyper", "rustls", "sqlx", "h2", "reqwest"].iter().fold(
+        EnvFilter::new(level.to_string()),
+        |filter, library| match format!("{library}={libraries}").parse() {
+            Ok(directive) => filter.add_directive(directive),
+            Err(_) => filter,
+        },
+    ))
+}
+
+fn one(mistake: Mistake) -> Failure {
+    settings::refuse(vec![mistake])
+}

@@ -1,0 +1,258 @@
+//! `tabellion statement`: make and read Signed Statements. Nothing here verifies, and `inspect` says so.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use scitt::{HashEnvelope, Malformed, SignedStatement, Signer, StatementBuilder};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::issuer::no_key;
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report};
+use crate::{keyfile, show};
+
+/// COSE identifier of SHA-256.
+const SHA_256: i64 = -16;
+
+#[derive(Debug, Subcommand)]
+#[command(
+    before_help = "example:  tabellion statement sign --key issuer.pem --iss https://ci.example report.json"
+)]
+pub enum Statement {
+    /// Sign a file
+    Sign(Sign),
+    /// Show what is inside, without verifying anything
+    Inspect {
+        /// A statement, transparent or not
+        file: PathBuf,
+    },
+    /// Print the entry ID that the statement has in every log
+    Hash {
+        /// A statement, transparent or not
+        file: PathBuf,
+    },
+    /// Take the receipts and everything else unprotected off
+    Strip {
+        /// A Transparent Statement
+        file: PathBuf,
+        /// Where to write the Signed Statement
+        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        output: PathBuf,
+    },
+}
+
+/// How a file becomes a statement.
+#[derive(Debug, Args)]
+pub struct Sign {
+    /// The payload
+    file: PathBuf,
+    /// The issuer's key
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Who says it: a URL or DID; the key's did:key unless given
+    #[arg(long, value_name = "URI")]
+    iss: Option<String>,
+    /// What it is about; the file's name unless given
+    #[arg(long, value_name = "TEXT")]
+    sub: Option<String>,
+    /// The payload's media type; by the file's ending unless given
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// Leave the payload out of the message
+    #[arg(long, conflicts_with = "hash")]
+    detached: bool,
+    /// Sign the payload's SHA-256 instead of the payload (RFC 9995)
+    #[arg(long)]
+    hash: bool,
+    /// Where to write the statement; FILE.cose unless given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Statement {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Sign(sign) => sign.run(context),
+            Self::Inspect { file } => context.console.result(&Inspection::of(&read(&file)?)),
+            Self::Hash { file } => {
+                context.console.result(&EntryId { entry: read(&file)?.digest().to_string() })
+            }
+            Self::Strip { file, output } => {
+                files::write(&output, read(&file)?.bytes(), Access::Ordinary, Existing::Keep)
+            }
+        }
+    }
+}
+
+impl Sign {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let key = keyfile::read(self.key.as_deref().ok_or_else(no_key)?)?;
+        let iss = self.iss.clone().unwrap_or_else(|| key.public_key().did_key());
+        let name =
+            self.file.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy().into_owned());
+        let content_type = self.content_type.clone().unwrap_or_else(|| media_type_of(&self.file).to_owned());
+        let terms =
+            Terms { iss: &iss, sub: self.sub.as_deref().unwrap_or(&name), content_type: &content_type };
+        let form = Form::chosen(self.detached, self.hash);
+        let statement = sign(&key, files::read(&self.file)?, &terms, form)?;
+        let output = self.output.clone().unwrap_or_else(|| beside(&self.file, "cose"));
+        files::write(&output, statement.bytes(), Access::Ordinary, Existing::Keep)?;
+        if output != Path::new("-") {
+            context.console.note(format!("wrote      {}", output.display()));
+            context.console.result(&EntryId { entry: statement.digest().to_string() })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a statement claims about its payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// Who says it.
+    pub iss: &'a str,
+    /// What it is about.
+    pub sub: &'a str,
+    /// What the payload is.
+    pub content_type: &'a str,
+}
+
+/// Where the payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Into the message.
+    Attached,
+    /// Beside it.
+    Detached,
+    /// Nowhere: its SHA-256 stands for it.
+    HashEnvelope,
+}
+
+impl Form {
+    fn chosen(detached: bool, hash: bool) -> Self {
+        match (detached, hash) {
+            (true, _) => Self::Detached,
+            (_, true) => Self::HashEnvelope,
+            _ => Self::Attached,
+        }
+    }
+}
+
+/// Signs a payload under the key's thumbprint as kid.
+pub fn sign(
+    key: &dyn Signer,
+    payload: Vec<u8>,
+    terms: &Terms<'_>,
+    form: Form,
+) -> Result<SignedStatement, Failure> {
+    let builder = match form {
+        Form::HashEnvelope => {
+            let preimage_content_type = Some(terms.content_type.into());
+            let envelope = HashEnvelope { algorithm: SHA_256, preimage_content_type, location: None };
+            StatementBuilder::new(*merkle::EntryDigest::of(&payload).as_bytes()).hash_envelope(&envelope)
+        }
+        Form::Detached => StatementBuilder::new(payload).content_type(terms.content_type).detached(),
+        Form::Attached => StatementBuilder::new(payload).content_type(terms.content_type),
+    };
+    let kid = key.public_key().thumbprint();
+    builder
+        .kid(kid)
+        .iss(terms.iss)
+        .sub(terms.sub)
+        .sign(key)
+        .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
+}
+
+/// Reads a statement from a file.
+pub fn read(file: &Path) -> Result<SignedStatement, Failure> {
+    parse(files::read(file)?, &file.display().to_string())
+}
+
+/// Reads a statement; `source` names it in the error.
+pub fn parse(bytes: Vec<u8>, source: &str) -> Result<SignedStatement, Failure> {
+    SignedStatement::parse(bytes).map_err(|error| malformed(source, &error))
+}
+
+fn malformed(source: &str, error: &Malformed) -> Failure {
+    Failure::new(Exit::Failure, "malformed", format!("{source} is not a Signed Statement"))
+        .fact("at byte", error.offset.to_string())
+        .fact("found", error.kind.to_string())
+}
+
+/// `FILE.ending`.
+pub fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{ending}"));
+    PathBuf::from(name)
+}
+
+/// What a file is by its ending.
+pub fn media_type_of(file: &Path) -> &'static str {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => "application/json",
+        Some("jsonl" | "ndjson") => "application/x-ndjson",
+        Some("cbor") => "application/cbor",
+        Some("txt" | "log" | "md") => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
+#[derive(Serialize)]
+struct EntryId {
+    entry: String,
+}
+
+impl Report for EntryId {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.entry)
+    }
+}
+
+#[derive(Serialize)]
+struct Inspection {
+    entry: String,
+    protected: Json,
+    payload: Json,
+    signature_bytes: usize,
+    receipts: usize,
+    verified: bool,
+}
+
+impl Inspection {
+    fn of(statement: &SignedStatement) -> Self {
+        Self {
+            entry: statement.digest().to_string(),
+            protected: show::header(statement.header()),
+            payload: payload(statement),
+            signature_bytes: statement.signature().len(),
+            receipts: statement.receipts().len(),
+            verified: false,
+        }
+    }
+}
+
+impl Report for Inspection {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "entry      {}\nprotected", self.entry)?;
+        if let Json::Object(members) = &self.protected {
+            show::lines(out, 2, members)?;
+        }
+        writeln!(out, "payload")?;
+        if let Json::Object(members) = &self.payload {
+            show::lines(out, 2, members)?;
+        }
+        writeln!(out, "signature  {} bytes\nreceipts   {}", self.signature_bytes, self.receipts)?;
+        writeln!(out, "nothing was verified: `tabellion verify` does that")
+    }
+}
+
+fn payload(statement: &SignedStatement) -> Json {
+    let Some(bytes) = statement.payload() else { return serde_json::json!({ "detached": true }) };
+    let sha256 = merkle::EntryDigest::of(bytes).to_string();
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::json!({ "bytes": bytes.len(), "sha-256": sha256, "text": text }),
+        Err(_) => serde_json::json!({ "bytes": bytes.len(), "sha-256": sha256 }),
+    }
+}

@@ -1,0 +1,230 @@
+//! `tabellion trust`: whom `verify` believes.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use data_encoding::BASE64URL_NOPAD;
+use scitt::CoseKey;
+use serde::Serialize;
+use verifier::{LeafRule, TrustedLog};
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
+use crate::service::{Service, ServiceArgs};
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem")]
+pub enum Trust {
+    /// Believe a log or an issuer
+    #[command(subcommand)]
+    Add(Add),
+    /// Whom the trust file believes
+    List(Which),
+    /// One log or issuer in full
+    Show {
+        /// iss or origin
+        name: String,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// No longer believe a log or an issuer
+    Remove {
+        /// iss or origin
+        name: String,
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which trust file.
+#[derive(Clone, Debug, Args)]
+pub struct Which {
+    /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Add {
+    /// Believe a log: its key from a file, or from the service itself if it has the kid you were told
+    Log {
+        /// The log's public key
+        #[arg(long, value_name = "KEY", conflicts_with = "kid")]
+        key: Option<String>,
+        /// The kid of the key to take from the service
+        #[arg(long, required_unless_present = "key")]
+        kid: Option<String>,
+        /// `iss` of its receipts [default: as the service says]
+        #[arg(long)]
+        iss: Option<String>,
+        /// `sub` of its receipts [default: as the service says]
+        #[arg(long)]
+        origin: Option<String>,
+        /// It hashes whole statements (leaf rule `statement`), not their SHA-256
+        #[arg(long)]
+        leaf_is_statement: bool,
+        #[command(flatten)]
+        service: ServiceArgs,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Believe that a key speaks for an issuer
+    Issuer {
+        /// `iss` of its statements
+        #[arg(long)]
+        iss: String,
+        /// Its public key: a file, a did:key or a did:jwk
+        #[arg(long, value_name = "KEY")]
+        key: String,
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+impl Trust {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Add(add) => add.run(context),
+            Self::List(which) => context.console.result(&Listing::of(&which.find(context)?, None)),
+            Self::Show { name, which } => {
+                let listing = Listing::of(&which.find(context)?, Some(&name));
+                if listing.anchors.is_empty() {
+                    return Err(unknown(&name));
+                }
+                context.console.result(&listing)
+            }
+            Self::Remove { name, which } => {
+                let mut file = which.find(context)?;
+                let (log, issuer) = (file.store.remove_log(&name), file.store.remove_issuer(&name));
+                if !log && !issuer {
+                    return Err(unknown(&name));
+                }
+                file.write()
+            }
+        }
+    }
+}
+
+impl Which {
+    fn find(&self, context: &Context) -> Result<TrustFile, Failure> {
+        TrustFile::find(context, self.trust.as_deref())
+    }
+
+    fn to_change(&self, context: &Context) -> Result<TrustFile, Failure> {
+        TrustFile::to_change(context, self.trust.as_deref())
+    }
+}
+
+impl Add {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let file = match self {
+            Self::Issuer { iss, key, which } => {
+                let mut file = which.to_change(context)?;
+                file.store.add_issuer_key(&iss, bare(keyfile::read_public(&key)?));
+                file
+            }
+            Self::Log { key, kid, iss, origin, leaf_is_statement, service, which } => {
+                let mut file = which.to_change(context)?;
+                let mut log = match (key, kid) {
+                    (Some(key), _) => {
+                        let (iss, origin) = (iss.clone().ok_or_else(needs_iss)?, origin.clone());
+                        let mut log = TrustedLog::new(iss, "", vec![bare(keyfile::read_public(&key)?)]);
+                        log.origin = origin;
+                        log
+                    }
+                    (None, kid) => published(&service.connect(context)?, kid.as_deref())?,
+                };
+                log.iss = iss.or(log.iss);
+                log.origin = origin.or(log.origin);
+                if leaf_is_statement {
+                    log.leaf_rule = LeafRule::Statement;
+                }
+                file.store.put_log(log);
+                file
+            }
+        };
+        file.write()?;
+        context.console.note(format!("wrote      {}", file.path.display()));
+        context.console.result(&Listing::of(&file, None))
+    }
+}
+
+/// The log as the service describes itself, with only the key of that kid, or with all.
+pub fn published(service: &Service, kid: Option<&str>) -> Result<TrustedLog, Failure> {
+    let policy: serde_json::Value = service.block_on(service.client.json("v1/policy"))?;
+    let named = |name: &str| policy["policy"][name].as_str().unwrap_or_default().to_owned();
+    let keys = service.block_on(service.client.keys())?;
+    let keys: Vec<CoseKey> =
+        keys.keys().iter().filter(|key| kid.is_none_or(|kid| kid_of(key) == kid)).cloned().collect();
+    if keys.is_empty() {
+        return Err(Failure::new(Exit::NotFound, "no-such-key", "the service publishes no key of that kid"));
+    }
+    Ok(TrustedLog::new(named("iss"), named("origin"), keys))
+}
+
+/// A key's kid as text.
+pub fn kid_of(key: &CoseKey) -> String {
+    BASE64URL_NOPAD.encode(key.kid.as_deref().unwrap_or(&key.key.thumbprint()))
+}
+
+fn bare(key: scitt::PublicKey) -> CoseKey {
+    CoseKey { key, kid: None, algorithm: None }
+}
+
+fn needs_iss() -> Failure {
+    Failure::new(Exit::Usage, "usage", "a log's key from a file needs --iss: the name in its receipts")
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(Exit::NotFound, "no-such-anchor", format!("the trust file does not know {name}"))
+        .hint("tabellion trust list")
+}
+
+#[derive(Serialize)]
+struct Listing {
+    file: String,
+    anchors: Vec<Anchor>,
+}
+
+#[derive(Serialize)]
+struct Anchor {
+    kind: &'static str,
+    iss: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+    kids: Vec<String>,
+}
+
+impl Listing {
+    fn of(file: &TrustFile, only: Option<&str>) -> Self {
+        let logs = file.store.logs.iter().map(|log| Anchor {
+            kind: "log",
+            iss: log.iss.clone().unwrap_or_default(),
+            origin: log.origin.clone(),
+            kids: log.keys.iter().map(kid_of).collect(),
+        });
+        let issuers = file.store.issuers.iter().map(|issuer| Anchor {
+            kind: "issuer",
+            iss: issuer.iss.clone(),
+            origin: None,
+            kids: issuer.keys.iter().map(kid_of).collect(),
+        });
+        let wanted = |anchor: &Anchor| {
+            only.is_none_or(|name| anchor.iss == name || anchor.origin.as_deref() == Some(name))
+        };
+        Self { file: file.path.display().to_string(), anchors: logs.chain(issuers).filter(wanted).collect() }
+    }
+}
+
+impl Report for Listing {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.anchors.iter().try_for_each(|anchor| {
+            let origin = anchor.origin.as_deref().map(|origin| format!(" ({origin})")).unwrap_or_default();
+            writeln!(out, "{:6}  {}{}", anchor.kind, safe(&anchor.iss), safe(&origin))?;
+            anchor.kids.iter().try_for_each(|kid| writeln!(out, "        kid {}", safe(kid)))
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! `tabellion verify`: is this what was signed, and did a log we trust register it? Offline, and fail closed.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use owo_colors::OwoColorize;
+use serde::Serialize;
+use verifier::{Check, Code, Outcome, State, Verdict};
+
+use super::statement;
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion verify hello.json.transparent.cose --payload hello.json")]
+pub struct Verify {
+    /// A Transparent Statement, or a Signed Statement with --receipt
+    file: PathBuf,
+    /// A receipt beside those attached
+    #[arg(long, value_name = "FILE")]
+    receipt: Vec<PathBuf>,
+    /// The payload, or the preimage of a hash envelope, to compare
+    #[arg(long, value_name = "FILE")]
+    payload: Option<PathBuf>,
+    /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+}
+
+impl Verify {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let evidence = Evidence {
+            statement: self.file,
+            receipts: self.receipt,
+            payload: self.payload,
+            needs_issuer: true,
+        };
+        run(context, &evidence, self.trust.as_deref())
+    }
+}
+
+/// What is to be verified, as files.
+pub struct Evidence {
+    /// The statement.
+    pub statement: PathBuf,
+    /// Receipts beside it.
+    pub receipts: Vec<PathBuf>,
+    /// Its payload.
+    pub payload: Option<PathBuf>,
+    /// Whether the issuer's signature is part of the question.
+    pub needs_issuer: bool,
+}
+
+/// Verifies, prints every check, and ends with the outcome's exit code.
+pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Result<(), Failure> {
+    let trust = TrustFile::find(context, trust)?;
+    let verdict =
+        if evidence.needs_issuer { whole(evidence, &trust)? } else { receipt_only(evidence, &trust)? };
+    context.console.result(&Verified(&verdict))?;
+    match verdict.outcome {
+        Outcome::Verified => Ok(()),
+        outcome => Err(Failure::told(exit(outcome))),
+    }
+}
+
+fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
+    let statement = files::read(&evidence.statement)?;
+    let receipts = evidence.receipts.iter().map(|file| files::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();
+    let payload = evidence.payload.as_deref().map(files::read).transpose()?;
+    let question =
+        verifier::Evidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
+    Ok(verifier::verify(&question, &trust.store, now()))
+}
+
+fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
+    let statement = statement::read(&evidence.statement)?;
+    let receipt = files::read(evidence.receipts.first().map_or(Path::new("-"), PathBuf::as_path))?;
+    Ok(verifier::verify_receipt(&statement, &receipt, &trust.store, now()))
+}
+
+/// Unix seconds, now.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A verdict as a failure, where it is not the command's own result.
+pub fn failure(verdict: &Verdict) -> Failure {
+    let code = verdict.reason.map_or("not-verified", Code::as_str);
+    let failure = Failure::new(exit(verdict.outcome), code, "the receipt does not verify");
+    let undone = verdict.checks.iter().filter(|check| check.state != State::Ok);
+    undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
+}
+
+fn exit(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Verified => Exit::Success,
+        Outcome::Failed => Exit::VerificationFailed,
+        Outcome::NotVerified => Exit::NotVerified,
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Verified<'v>(&'v Verdict);
+
+impl Report for Verified<'_> {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.0.checks.iter().try_for_each(|check| line(out, check))?;
+        match (self.0.outcome, self.0.reason) {
+            (Outcome::Verified, _) => writeln!(out, "{} (offline)", "verified".green()),
+            (_, Some(reason)) => writeln!(out, "{}: {}  [{reason}]", "not verified".red(), in_words(reason)),
+            (_, None) => writeln!(out, "{}", "not verified".red()),
+        }
+    }
+}
+
+fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
+    let name = check.name.label();
+    let detail = safe(&check.detail);
+    match check.state {
+        State::Ok => writeln!(out, "{}    {name:20}  {detail}", "ok".green()),
+        State::Failed => writeln!(out, "{}  {name:20}  {detail}", "FAIL".red()),
+        State::NotDone => writeln!(out, "--    {name:20}  not checked: {detail}"),
+    }
+}
+
+/// The one line that a reader needs.
+fn in_words(reason: Code) -> &'static str {
+    match reason {
+        Code::MalformedStatement => "this is not a Signed Statement",
+        Code::MissingHeader => "the statement lacks a header that RFC 9943 requires",
+        Code::UnknownIssuer => "nothing here says whose key may sign for this issuer",
+        Code::UnknownIssuerKey => "the issuer is trusted, but not with the key that signed",
+        Code::IssuerSignatureInvalid => "the statement was changed after signing, or another key signed it",
+        Code::CertificatePathInvalid | Code::CertificateMissing => {
+            "the issuer's certificate leads to no trusted root"
+        }
+        Code::IssuerNotBound => "the certificate does not speak for this issuer",
+        Code::StatementExpired | Code::StatementNotYetValid => {
+            "the statement was not valid when it was registered"
+        }
+        Code::PayloadMissing | Code::PayloadNotGiven => "the payload is needed: name it with --payload",
+        Code::PayloadDigestMismatch => "the payload was changed after signing",
+        Code::UnsupportedHash => "the payload's hash algorithm is not one we compute",
+        Code::NoReceipt => "there is no receipt: nothing says that any log has it",
+        Code::MalformedReceipt => "the receipt cannot be read",
+        Code::UnsupportedStructure => "the receipt is from a kind of log that we do not read",
+        Code::ReceiptIncomplete => "the receipt lacks what this log's receipts must carry",
+        Code::ReceiptSubjectMismatch | Code::UnknownLog => "no log that is trusted here issued this receipt",
+        Code::UnknownLogKey => "the log is trusted, but not with the key that signed",
+        Code::ReceiptProofInvalid => "the proof fits no tree",
+        Code::ReceiptRootMismatch => "this receipt is not for this statement",
+        Code::ReceiptSignatureInvalid => "the log did not sign this",
+        Code::ReceiptExpired | Code::ReceiptNotYetValid => "the receipt is not valid now",
+        Code::NoTrustAnchors => "there is nothing to trust: tabellion help trust",
+        Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
+    }
+}

@@ -1,0 +1,143 @@
+//! Files as arguments: `-` is a stream, and an output is either whole or not there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::exit::Exit;
+use super::failure::Failure;
+
+/// The largest file any command reads whole: the hard cap on a statement, with room for its payload.
+pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Who may read a file that we make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// As the umask says.
+    Ordinary,
+    /// Owner only (0600): keys.
+    Secret,
+}
+
+/// What happens to a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Written over.
+    Replace,
+    /// Left alone: a failure unless it holds the same bytes.
+    Keep,
+}
+
+/// Reads a file, or standard input for `-`.
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if is_stream(path) {
+        io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        return Err(Failure::new(
+            Exit::Failure,
+            "file-too-large",
+            format!("{} is larger than 64 MiB", path.display()),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file that must be UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read(path)?)
+        .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))
+}
+
+/// Writes a file whole, or standard output for `-`: a temporary name, fsync, rename.
+pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> Result<(), Failure> {
+    if is_stream(path) {
+        let mut out = io::stdout().lock();
+        return out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::from);
+    }
+    if existing == Existing::Keep && path.exists() {
+        return same_or_refused(path, bytes);
+    }
+    replace(path, bytes, access).map_err(|error| unwritable(path, &error))
+}
+
+fn replace(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
+    let temporary = temporary_beside(path);
+    let mode = if access == Access::Secret { 0o600 } else { 0o644 };
+    let written =
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, path)
+        });
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if read(path)? == bytes {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Exists, "exists", format!("{} exists and holds something else", path.display()))
+        .hint("name another file, or move this one away"))
+}
+
+fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let (exit, code) = match error.kind() {
+        io::ErrorKind::NotFound => (Exit::NotFound, "file-not-found"),
+        _ => (Exit::Failure, "file-unreadable"),
+    };
+    Failure::new(exit, code, format!("cannot read {}: {error}", path.display()))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Failure, "file-unwritable", format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_holds_something_else_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        write(&path, b"one", Access::Ordinary, Existing::Keep).unwrap();
+        write(&path, b"one", Access::Ordinary, Existing::Keep).unwrap();
+        let refused = write(&path, b"two", Access::Ordinary, Existing::Keep).unwrap_err();
+        assert_eq!(refused.exit, Exit::Exists);
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+    }
+
+    #[test]
+    fn a_secret_is_readable_by_its_owner_only_and_leaves_no_temporary_behind() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        write(&path, b"secret", Access::Secret, Existing::Replace).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_ends_with_not_found() {
+        assert_eq!(read(Path::new("/nonexistent/file")).unwrap_err().exit, Exit::NotFound);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a command says and how: results on stdout, everything else on stderr.
+
+pub mod exit;
+pub mod failure;
+pub mod files;
+pub mod safe_text;
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+pub use exit::Exit;
+pub use failure::Failure;
+pub use safe_text::safe;
+
+/// A command's result in both of its forms.
+pub trait Report: Serialize {
+    /// Writes the lines that a person reads. Foreign text goes through [`safe`].
+    fn human(&self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The manners of this run.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    /// Results and errors as JSON.
+    pub json: bool,
+    /// When to colour.
+    pub color: Color,
+    /// Whether a progress bar may be drawn at all.
+    pub progress: bool,
+}
+
+impl Console {
+    /// Prints the result, and nothing else, to stdout.
+    pub fn result(&self, report: &impl Report) -> Result<(), Failure> {
+        let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
+        let written = if self.json {
+            serde_json::to_writer(&mut out, report)
+                .map_err(io::Error::from)
+                .and_then(|()| out.write_all(b"\n"))
+        } else {
+            report.human(&mut out)
+        };
+        ignore_closed_pipe(written.and_then(|()| out.flush()))
+    }
+
+    /// Says something beside the result: a hint, a warning, what was written where.
+    pub fn note(&self, line: impl AsRef<str>) {
+        if !self.json {
+            let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
+            let _ = writeln!(err, "{}", line.as_ref());
+        }
+    }
+
+    /// Prints a failure to stderr.
+    pub fn failure(&self, failure: &Failure) {
+        let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
+        let _ = if self.json {
+            writeln!(err, "{}", failure.to_json())
+        } else {
+            write!(err, "{}", failure.to_text())
+        };
+    }
+
+    /// Whether a bar would be seen.
+    pub fn draws_progress(&self) -> bool {
+        self.progress && !self.json && io::stderr().is_terminal()
+    }
+
+    fn choice(&self) -> ColorChoice {
+        match self.color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// A reader that stopped reading (`| head`) is not our failure.
+fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(Failure::from),
+    }
+}

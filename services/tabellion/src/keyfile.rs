@@ -1,0 +1,113 @@
+//! Key files: PKCS#8 PEM that only its owner may read, and what a public key is called.
+
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use data_encoding::BASE64URL_NOPAD;
+use scitt::{Algorithm, PublicKey, Signer, SigningKey};
+use serde::Serialize;
+
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+
+/// Reads a secret key; refuses one that others may read.
+pub fn read(path: &Path) -> Result<SigningKey, Failure> {
+    refuse_readable_by_others(path)?;
+    SigningKey::from_pkcs8_pem(&files::read_text(path)?)
+        .map_err(|error| Failure::new(Exit::Failure, "key-unusable", format!("{}: {error}", path.display())))
+}
+
+/// Makes a key and writes it, never over another one.
+pub fn generate(path: &Path, algorithm: Algorithm) -> Result<SigningKey, Failure> {
+    if path.exists() {
+        return Err(Failure::new(Exit::Exists, "key-exists", format!("{} exists", path.display()))
+            .why("a key that is written over is lost for ever")
+            .hint("name another file, or move this one away"));
+    }
+    let key = SigningKey::generate(algorithm)
+        .map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
+    write(path, &key)?;
+    Ok(key)
+}
+
+/// Writes a key, readable by its owner only.
+pub fn write(path: &Path, key: &SigningKey) -> Result<(), Failure> {
+    let pem = key.to_pkcs8_pem().map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
+    files::write(path, pem.as_bytes(), Access::Secret, Existing::Keep)
+}
+
+/// Reads a public key: a did:key or did:jwk, or a file with a key, secret or public, in any of its forms.
+pub fn read_public(argument: &str) -> Result<PublicKey, Failure> {
+    if argument.starts_with("did:") {
+        return public_from_text(argument).map_err(|why| unusable(argument, why));
+    }
+    let bytes = files::read(Path::new(argument))?;
+    let key = match std::str::from_utf8(&bytes) {
+        Ok(text) => public_from_text(text),
+        Err(_) => PublicKey::from_cose_key(&bytes).map_err(|error| error.to_string()),
+    };
+    key.map_err(|why| unusable(argument, why))
+}
+
+fn public_from_text(text: &str) -> Result<PublicKey, String> {
+    if text.contains("PRIVATE KEY") {
+        return SigningKey::from_pkcs8_pem(text)
+            .map(|key| key.public_key().clone())
+            .map_err(|error| error.to_string());
+    }
+    verifier::trust::read_key(text).map(|key| key.key).map_err(|error| error.to_string())
+}
+
+fn unusable(source: &str, why: String) -> Failure {
+    Failure::new(Exit::Failure, "key-unusable", format!("{source}: {why}"))
+        .why("a key is a PKCS#8 or SPKI PEM, a JWK, a COSE_Key, a did:key or a did:jwk")
+}
+
+fn refuse_readable_by_others(path: &Path) -> Result<(), Failure> {
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
+    if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+        return Err(Failure::new(
+            Exit::Failure,
+            "key-not-private",
+            format!("others may read {}", path.display()),
+        )
+        .hint(format!("chmod 600 {}", path.display())));
+    }
+    Ok(())
+}
+
+/// The names of a public key.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeyNames {
+    /// RFC 9679 thumbprint, base64url: the kid of what it signs.
+    pub kid: String,
+    /// The algorithm it signs with by default.
+    pub alg: &'static str,
+    /// The same key as a DID.
+    pub did_key: String,
+    /// Its file, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl KeyNames {
+    /// The names of `key`.
+    pub fn of(key: &PublicKey, file: Option<&Path>) -> Self {
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.thumbprint()),
+            alg: key.curve().default_algorithm().name(),
+            did_key: key.did_key(),
+            file: file.map(|path| path.display().to_string()),
+        }
+    }
+}
+
+impl Report for KeyNames {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            writeln!(out, "file  {}", safe(file))?;
+        }
+        writeln!(out, "alg   {}\nkid   {}\ndid   {}", self.alg, self.kid, self.did_key)
+    }
+}

@@ -1,0 +1,105 @@
+//! The service that a client command speaks to, and its words as our failures.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use client::{Client, ClientError, Options};
+use scitt::Problem;
+use tokio::runtime::Runtime;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, files};
+use crate::settings;
+
+/// Which service, and how to reach it.
+#[derive(Clone, Debug, Args)]
+pub struct ServiceArgs {
+    /// The service [default: setting log_url]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Believe these certificates too (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// A bearer token, in a file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Seconds to keep trying
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+}
+
+/// A client with a runtime to drive it.
+pub struct Service {
+    /// The client.
+    pub client: Client,
+    runtime: Runtime,
+}
+
+impl ServiceArgs {
+    /// The client; nothing is sent yet.
+    pub fn connect(&self, context: &Context) -> Result<Service, Failure> {
+        let flags = self.url.iter().map(|url| ("log_url", url.clone())).collect();
+        let url: Option<String> =
+            context.settings(flags)?.get("log_url").map_err(|mistake| settings::refuse(vec![mistake]))?;
+        let options = Options {
+            patience: Duration::from_secs(self.timeout),
+            extra_roots: self.cacert.as_deref().map(files::read).transpose()?.map(Into::into),
+            token: self
+                .token_file
+                .as_deref()
+                .map(files::read_text)
+                .transpose()?
+                .map(|token| token.trim().to_owned()),
+        };
+        let client = Client::new(&url.unwrap_or_default(), options).map_err(Failure::from)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Service { client, runtime })
+    }
+}
+
+impl Service {
+    /// Runs anything to its end.
+    pub fn drive<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Runs one exchange to its end.
+    pub fn block_on<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
+        self.runtime.block_on(exchange).map_err(Failure::from)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::NotFound(problem) => from_problem(Exit::NotFound, "not-found", &problem),
+            ClientError::Refused { problem, .. } => from_problem(Exit::Refused, "refused", &problem),
+            ClientError::TryAgain { problem, .. } => from_problem(Exit::TryAgain, "try-again", &problem),
+            ClientError::Unreachable(why) => {
+                Self::new(Exit::TryAgain, "unreachable", "cannot reach the service")
+                    .fact("because", why)
+                    .hint("tabellion serve --dev")
+            }
+            ClientError::StillRunning(location) => {
+                Self::new(Exit::TryAgain, "still-running", "accepted, and still being registered")
+                    .fact("receipt at", location.as_str())
+            }
+            ClientError::Unverified(verdict) => super::commands::verify::failure(&verdict),
+            ClientError::Setup(why) => Self::new(Exit::Usage, "usage", why),
+            other => Self::new(Exit::Failure, "nonsense", other.to_string()),
+        }
+    }
+}
+
+/// The service's problem details in our shape.
+fn from_problem(exit: Exit, fallback: &str, problem: &Problem) -> Failure {
+    let mut failure = Failure::new(exit, problem.get_code().unwrap_or(fallback), problem.to_string());
+    if let Some(rule) = problem.get_rule() {
+        failure = failure.fact("rule", rule);
+    }
+    if let Some(offset) = problem.get_offset() {
+        failure = failure.fact("at byte", offset.to_string());
+    }
+    failure
+}

@@ -1,0 +1,59 @@
+//! A flag for every setting, made from the one table, so that none can be missing or called otherwise.
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+
+use super::table::{SETTINGS, Setting};
+
+/// Settings that belong to the service and that `serve --help` lists; the others are listed by `config env`.
+const SHOWN: &[&str] = &["db", "listen", "admin_listen", "policy", "tls_cert", "tls_key"];
+
+/// What was typed on the command line, by setting.
+#[derive(Clone, Debug, Default)]
+pub struct SettingFlags(Vec<(&'static str, String)>);
+
+impl SettingFlags {
+    /// Key and text, for [`Settings::gather`](super::Settings::gather).
+    pub fn typed(&self) -> Vec<(&'static str, String)> {
+        self.0.clone()
+    }
+
+    /// Key and text, with more that the command itself decides; what was typed wins.
+    pub fn or(&self, decided: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+        let typed = |key| self.0.iter().any(|(known, _)| *known == key);
+        let decided = decided.into_iter().filter(|(key, _)| !typed(*key));
+        self.0.iter().cloned().chain(decided).collect()
+    }
+}
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |setting: &Setting| Some((setting.key, matches.get_one::<String>(setting.key)?.clone()));
+        Ok(Self(SETTINGS.iter().filter_map(typed).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let arg =
+        Arg::new(setting.key).long(setting.key.replace('_', "-")).help(setting.about).value_name("VALUE");
+    let arg = arg.hide(!SHOWN.contains(&setting.key));
+    match setting.default {
+        // A yes-or-no setting may stand alone: --plaintext.
+        Some("false") => arg.num_args(0..=1).default_missing_value("true").require_equals(true),
+        _ => arg,
+    }
+}

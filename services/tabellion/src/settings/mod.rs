@@ -1,0 +1,251 @@
+//! Where settings come from: flags over environment over one file over defaults.
+//!
+//! The first file found is the only one read; files are never merged. Each value remembers its
+//! source, so that `config show` can say why it is what it is. Parsing a value into what can run
+//! is its user's work ([`Settings::get`]); mistakes are collected, not thrown one by one.
+
+mod flags;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use figment::providers::{Format, Serialized, Toml};
+use figment::value::{Dict, Value};
+use figment::{Figment, Profile};
+use serde::de::DeserializeOwned;
+
+use crate::console::{Exit, Failure};
+pub use flags::SettingFlags;
+pub use table::{SETTINGS, Setting, setting};
+
+/// Variables that start so are settings.
+const ENV_PREFIX: &str = "TABELLION_";
+/// A variable that ends so names a file that holds the value: for secrets.
+const ENV_FILE_SUFFIX: &str = "_FILE";
+/// Variables of the test driver and the crash tests: not settings.
+const NOT_SETTINGS: &[&str] = &["TABELLION_TEST_", "TABELLION_CRASH_"];
+
+/// What was typed, by source; nothing of it is checked but its key.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    figment: Figment,
+    file: Option<PathBuf>,
+}
+
+/// A value with the source it came from.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Shown {
+    /// The setting's key.
+    pub key: &'static str,
+    /// The value as JSON; secrets are masked.
+    pub value: serde_json::Value,
+    /// `flag`, `environment`, the file's name, or `default`.
+    pub source: String,
+}
+
+/// A setting that cannot be used, and why.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Mistake {
+    /// The key.
+    pub key: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Settings {
+    /// Gathers all sources. `flags` holds what was typed on the command line, by key.
+    pub fn gather(named: Option<&Path>, flags: Vec<(&'static str, String)>) -> Result<Self, Failure> {
+        let file = match named {
+            Some(path) if !path.is_file() => return Err(no_such_file(path)),
+            Some(path) => Some(path.to_path_buf()),
+            None => default_files().into_iter().find(|path| path.is_file()),
+        };
+        let mut figment = Figment::from(layer("default", defaults()));
+        if let Some(path) = &file {
+            figment = figment.merge(Toml::file_exact(path));
+            refuse_unknown_keys(path)?;
+        }
+        figment = figment.merge(layer("environment", environment()?)).merge(layer("flag", typed(flags)));
+        Ok(Self { figment, file })
+    }
+
+    /// The value of a setting, if any source gives one.
+    pub fn get<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, Mistake> {
+        match self.figment.extract_inner::<T>(key) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.missing() => Ok(None),
+            Err(error) => Err(Mistake { key: key.into(), what: one_line(&error.to_string()) }),
+        }
+    }
+
+    /// Every setting with its source; values that no source gives are left out.
+    pub fn show(&self) -> Vec<Shown> {
+        SETTINGS.iter().filter_map(|setting| self.show_one(setting)).collect()
+    }
+
+    /// A path setting, taken relative to the folder of the file that names it.
+    pub fn path(&self, key: &'static str) -> Result<Option<PathBuf>, Mistake> {
+        let path: Option<PathBuf> = self.get(key)?;
+        Ok(path.map(|path| self.relative(key, path)))
+    }
+
+    /// The same for a path that is part of a setting's value.
+    pub fn relative(&self, key: &str, path: PathBuf) -> PathBuf {
+        self.base_of(key).join(path)
+    }
+
+    fn base_of(&self, key: &str) -> PathBuf {
+        let from_command_line = matches!(self.source_of(key).as_str(), "flag" | "environment");
+        match &self.file {
+            Some(file) if !from_command_line => file.parent().map(Path::to_path_buf).unwrap_or_default(),
+            _ => PathBuf::new(),
+        }
+    }
+
+    fn show_one(&self, setting: &'static Setting) -> Option<Shown> {
+        let value: serde_json::Value = self.figment.extract_inner(setting.key).ok()?;
+        let value = if setting.secret { masked(&value) } else { value };
+        Some(Shown { key: setting.key, value, source: self.source_of(setting.key) })
+    }
+
+    fn source_of(&self, key: &str) -> String {
+        let Some(metadata) = self.figment.find_metadata(key) else { return "default".into() };
+        match (&metadata.source, &self.file) {
+            (Some(_), Some(file)) => file.display().to_string(),
+            _ => metadata.name.to_string(),
+        }
+    }
+}
+
+/// Turns collected mistakes into one failure that lists them all.
+pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
+    let many = mistakes.len();
+    let what =
+        if many == 1 { "a setting cannot be used".into() } else { format!("{many} settings cannot be used") };
+    let failure = Failure::new(Exit::Usage, "config", what).hint("tabellion config show");
+    mistakes.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what))
+}
+
+/// Where a configuration file is looked for, first found first.
+pub fn default_files() -> Vec<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let personal = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    [
+        Some(PathBuf::from("tabellion.toml")),
+        folder("CONFIGURATION_DIRECTORY").map(|path| path.join("tabellion.toml")),
+        personal.map(|path| path.join("tabellion/tabellion.toml")),
+        Some(PathBuf::from("/etc/tabellion/tabellion.toml")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn defaults() -> Dict {
+    let mut values: Dict =
+        SETTINGS.iter().filter_map(|setting| Some((setting.key.into(), parse(setting.default?)))).collect();
+    // systemd's StateDirectory= is a better guess than a folder beside wherever we were started.
+    if let Ok(folder) = std::env::var("STATE_DIRECTORY") {
+        values.insert("state_dir".into(), Value::from(folder));
+    }
+    values
+}
+
+fn environment() -> Result<Dict, Failure> {
+    let mut values = Dict::new();
+    for (name, value) in std::env::vars().filter(|(name, _)| is_setting_variable(name)) {
+        let key = name[ENV_PREFIX.len()..].to_ascii_lowercase();
+        if setting(&key).is_some() {
+            values.insert(key, parse(&value));
+        } else if let Some(known) =
+            name.strip_suffix(ENV_FILE_SUFFIX).map(|name| name[ENV_PREFIX.len()..].to_ascii_lowercase())
+            && setting(&known).is_some()
+        {
+            values.insert(known, Value::from(first_line_of(&name, Path::new(&value))?));
+        } else {
+            return Err(unknown_key(&name, &key, "environment"));
+        }
+    }
+    Ok(values)
+}
+
+fn is_setting_variable(name: &str) -> bool {
+    name.starts_with(ENV_PREFIX) && !NOT_SETTINGS.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn first_line_of(name: &str, path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(Exit::Usage, "config", format!("{name}: cannot read {}: {error}", path.display()))
+    })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn typed(flags: Vec<(&'static str, String)>) -> Dict {
+    flags.into_iter().map(|(key, value)| (key.to_owned(), parse(&value))).collect()
+}
+
+/// `true`, `12` and `["a"]` are what they look like; anything else is text.
+fn parse(text: &str) -> Value {
+    text.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
+}
+
+fn layer(name: &'static str, values: Dict) -> impl figment::Provider {
+    struct Named<T>(&'static str, T);
+    impl<T: figment::Provider> figment::Provider for Named<T> {
+        fn metadata(&self) -> figment::Metadata {
+            figment::Metadata::named(self.0)
+        }
+        fn data(&self) -> Result<figment::value::Map<Profile, Dict>, figment::Error> {
+            self.1.data()
+        }
+    }
+    Named(name, Serialized::defaults(values))
+}
+
+fn refuse_unknown_keys(path: &Path) -> Result<(), Failure> {
+    let text = crate::console::files::read_text(path)?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        Failure::new(
+            Exit::Usage,
+            "config",
+            format!("{} is not TOML: {}", path.display(), one_line(&error.to_string())),
+        )
+    })?;
+    match table.keys().find(|key| setting(key).is_none()) {
+        Some(key) => Err(unknown_key(key, key, &path.display().to_string())),
+        None => Ok(()),
+    }
+}
+
+fn unknown_key(written: &str, key: &str, source: &str) -> Failure {
+    let failure =
+        Failure::new(Exit::Usage, "config-unknown-key", format!("{source}: there is no setting {written}"));
+    match table::nearest(key) {
+        Some(near) => failure.hint(format!("use {near}")),
+        None => failure.hint("tabellion config show --all"),
+    }
+}
+
+fn no_such_file(path: &Path) -> Failure {
+    Failure::new(
+        Exit::NotFound,
+        "config-not-found",
+        format!("there is no configuration file {}", path.display()),
+    )
+    .hint("tabellion init")
+}
+
+/// A database URL without its password; anything else that is secret, not at all.
+fn masked(value: &serde_json::Value) -> serde_json::Value {
+    let Some(mut url) = value.as_str().and_then(|text| url::Url::parse(text).ok()) else {
+        return "***".into();
+    };
+    if url.password().is_some() && url.set_password(Some("***")).is_err() {
+        return "***".into();
+    }
+    url.as_str().into()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

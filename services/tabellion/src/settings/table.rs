@@ -1,0 +1,85 @@
+//! Every setting, once: its name, what it is for, and what a wrong value breaks.
+
+/// One setting. Flag `--admin-listen` is variable `TABELLION_ADMIN_LISTEN` is key `admin_listen`.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The key in the file.
+    pub key: &'static str,
+    /// Used when no source gives one.
+    pub default: Option<&'static str>,
+    /// For people: what it does, in one line.
+    pub about: &'static str,
+    /// Never printed.
+    pub secret: bool,
+    /// Taken up again on SIGHUP.
+    pub reloads: bool,
+}
+
+const fn fixed(key: &'static str, default: Option<&'static str>, about: &'static str) -> Setting {
+    Setting { key, default, about, secret: false, reloads: false }
+}
+
+const fn reloading(key: &'static str, default: Option<&'static str>, about: &'static str) -> Setting {
+    Setting { key, default, about, secret: false, reloads: true }
+}
+
+const fn secret(key: &'static str, about: &'static str) -> Setting {
+    Setting { key, default: None, about, secret: true, reloads: false }
+}
+
+/// All settings, in the order in which they are shown.
+pub const SETTINGS: &[Setting] = &[
+    fixed("origin", None, "the log's name: a host and path without scheme; never changes"),
+    fixed("iss", None, "the log's issuer URL in receipts; https:// and the origin unless given"),
+    fixed("public_url", None, "where clients reach the service; Location headers start with it"),
+    secret("db", "sqlite:PATH or postgres://USER@HOST/NAME"),
+    fixed("state_dir", Some("state"), "holds the pin, and so must outlive and be apart from the database"),
+    fixed("listen", Some("127.0.0.1:7390"), "address of the public listener"),
+    fixed("admin_listen", Some("127.0.0.1:7391"), "address of health and metrics; keep it private"),
+    fixed("receipt_key", Some("keys/receipt.pem"), "signs receipts (PKCS#8 PEM, mode 0600)"),
+    fixed("receipt_alg", Some("ES256"), "ES256, ES384 or EdDSA; must fit the receipt key"),
+    fixed("checkpoint_key", Some("keys/checkpoint.pem"), "signs C2SP checkpoints (Ed25519)"),
+    fixed("operator_key", Some("keys/operator.pem"), "signs registration policies"),
+    reloading("policy", Some("policy.toml"), "the registration policy to publish"),
+    reloading("tls_cert", None, "certificate chain, PEM"),
+    reloading("tls_key", None, "its private key, PEM"),
+    fixed("plaintext", Some("false"), "serve without TLS on an address that is not loopback"),
+    reloading(
+        "tokens_file",
+        None,
+        "bearer tokens, one `name token` a line: each has a rate bucket of its own",
+    ),
+    reloading("token_required", Some("false"), "turn away registrations without a token (401)"),
+    reloading("trusted_proxies", Some("[]"), "addresses whose Forwarded headers name the client"),
+    reloading("write_rate", Some("500"), "registrations a client may make a second, averaged"),
+    reloading("write_burst", Some("2000"), "registrations a client may make at once"),
+    reloading("read_rate", Some("2000"), "reads a client may make a second, averaged"),
+    reloading("read_burst", Some("8000"), "reads a client may make at once"),
+    reloading("issuer_rate", None, "registrations a second for one issuer; no limit unless set"),
+    reloading("max_statement_bytes", Some("1048576"), "largest statement; 8388608 at most"),
+    fixed("connections", Some("4096"), "connections open at one time; more wait"),
+    fixed("inflight_bytes", Some("67108864"), "bodies being received at once; 503 beyond"),
+    fixed("queue_entries", Some("16384"), "statements waiting to be sequenced; 503 beyond"),
+    fixed("linger_ms", Some("2"), "how long a busy sequencer waits to fill a batch, 0 to 5"),
+    fixed("answer_within_ms", Some("1000"), "after this a registration is answered 202"),
+    fixed("any_filesystem", Some("false"), "keep SQLite on a network or overlay file system all the same"),
+    reloading("log_level", Some("info"), "error, warn, info, debug or trace"),
+    fixed("log_format", Some("text"), "text or json"),
+    fixed("log_url", Some("http://127.0.0.1:7390"), "the service that client commands speak to"),
+    fixed("trust", None, "the trust file that `verify` believes"),
+];
+
+/// The setting of that key.
+pub fn setting(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// The known key that is most like a mistyped one.
+pub fn nearest(key: &str) -> Option<&'static str> {
+    SETTINGS
+        .iter()
+        .map(|setting| (strsim::jaro_winkler(setting.key, key), setting.key))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, key)| key)
+}
