@@ -1,0 +1,196 @@
+//! The map in ARCHITECTURE.md, as rules: arrows point inward, and the core is arithmetic.
+#![allow(clippy::unwrap_used)]
+
+mod workspace;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use workspace::Workspace;
+
+/// Which of our crates a crate may know. Development dependencies are free, but for the cycle
+/// that cargo itself refuses.
+const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("merkle", &[]),
+    ("jose", &[]),
+    ("tlog", &["merkle"]),
+    ("scitt", &["jose", "merkle"]),
+    ("registration", &["jose", "merkle", "scitt"]),
+    ("verifier", &["jose", "merkle", "scitt"]),
+    ("store", &["merkle"]),
+    ("store-postgres", &["merkle", "store"]),
+    ("store-sqlite", &["merkle", "store"]),
+    ("sequencer", &["merkle", "store"]),
+    ("client", &["merkle", "scitt", "verifier"]),
+    ("testkit", &["merkle", "registration", "scitt"]),
+    (
+        "transparency",
+        &[
+            "jose",
+            "merkle",
+            "registration",
+            "scitt",
+            "sequencer",
+            "store",
+            "store-postgres",
+            "store-sqlite",
+            "tlog",
+            "verifier",
+        ],
+    ),
+    (
+        "tabellion",
+        &[
+            "client",
+            "jose",
+            "merkle",
+            "registration",
+            "scitt",
+            "sequencer",
+            "store",
+            "store-postgres",
+            "store-sqlite",
+            "tlog",
+            "transparency",
+            "verifier",
+        ],
+    ),
+];
+
+/// Crates that do no I/O and know no clock: time is an argument.
+const PURE: &[&str] = &["merkle", "jose", "tlog", "scitt", "registration", "verifier"];
+
+/// What a pure crate has no use for, itself or by what it depends on.
+const IMPURE: &[&str] =
+    &["async-std", "axum", "hyper", "mio", "reqwest", "rustix", "socket2", "sqlx", "tokio"];
+
+/// How the standard library and jiff are asked for the time, the network, files and the surroundings.
+const IMPURE_WORDS: &[&str] = &[
+    "SystemTime",
+    "Instant::now",
+    "Timestamp::now",
+    "Zoned::now",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+];
+
+#[test]
+fn arrows_point_inward() {
+    let workspace = Workspace::read();
+    for member in workspace.members.iter().filter(|member| !member.is_test()) {
+        let (_, may_know) = MAY_KNOW
+            .iter()
+            .find(|(name, _)| *name == member.name)
+            .unwrap_or_else(|| panic!("{} is not on the map: say what it may know", member.name));
+        for known in workspace.members_among(&member.dependencies) {
+            assert!(may_know.contains(&known.as_str()), "{} may not know {known}: see the map", member.name);
+        }
+    }
+}
+
+#[test]
+fn the_core_depends_on_no_runtime_no_database_and_no_network() {
+    let workspace = Workspace::read();
+    for name in PURE {
+        let known = workspace.everything_below(name);
+        let impure: Vec<_> = IMPURE.iter().filter(|impure| known.contains(**impure)).collect();
+        assert!(impure.is_empty(), "{name} depends on {impure:?}");
+    }
+}
+
+#[test]
+fn the_core_asks_for_no_time_no_files_and_no_network() {
+    let workspace = Workspace::read();
+    for name in PURE {
+        for file in sources(&workspace.member(name).folder.join("src")) {
+            let text = without_tests(&fs::read_to_string(&file).unwrap());
+            for word in IMPURE_WORDS {
+                assert!(!text.contains(word), "{} says {word}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn sql_is_in_the_stores_only() {
+    expect_named_by("sqlx", &["store-postgres", "store-sqlite"]);
+}
+
+#[test]
+fn http_is_at_the_edge_only() {
+    for name in ["axum", "hyper", "reqwest"] {
+        expect_named_by(name, &["client", "tabellion", "transparency"]);
+    }
+}
+
+#[test]
+fn what_is_for_tests_stays_in_tests() {
+    expect_named_by("testkit", &[]);
+    let workspace = Workspace::read();
+    for member in workspace.members.iter().filter(|member| !member.is_test()) {
+        for (name, dependency) in member.tables(&["dependencies"]) {
+            let features = dependency.get("features").map(ToString::to_string).unwrap_or_default();
+            assert!(
+                !features.contains("testing") && !features.contains("contract"),
+                "{} turns on a feature of {name} that is for tests",
+                member.name
+            );
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for member in Workspace::read().members {
+        let inherits = member.manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        assert_eq!(
+            inherits.and_then(toml::Value::as_bool),
+            Some(true),
+            "{}: [lints] workspace = true",
+            member.name
+        );
+    }
+}
+
+#[test]
+fn every_version_is_said_once() {
+    for member in Workspace::read().members {
+        for (name, dependency) in member.tables(&["dependencies", "dev-dependencies", "build-dependencies"]) {
+            let inherits = dependency.get("workspace").and_then(toml::Value::as_bool) == Some(true);
+            assert!(inherits, "{}: {name} has a version of its own: say it in the workspace", member.name);
+        }
+    }
+}
+
+fn expect_named_by(name: &str, allowed: &[&str]) {
+    for member in Workspace::read().members.iter().filter(|member| !member.is_test()) {
+        let named = member.dependencies.contains(name);
+        assert!(!named || allowed.contains(&member.name.as_str()), "{} may not know {name}", member.name);
+    }
+}
+
+/// Every Rust file below a folder that is not a module of tests.
+fn sources(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_stem().is_some_and(|name| name == "tests") {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.insert(path);
+        }
+    }
+    found
+}
+
+/// The tests of a module are its last part.
+fn without_tests(text: &str) -> String {
+    text.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
+}
