@@ -141,6 +141,7 @@ impl Driver {
                 Ended::Left(Leave::StepDown(why)) => {
                     tracing::warn!(why, "this process follows again");
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
+                    settle(self.ready.take());
                 }
                 Ended::Left(Leave::Halt(halt)) => {
                     self.halted(halt).await;
@@ -169,13 +170,13 @@ impl Driver {
                 return Ended::Left(Leave::StepDown("the database is not available"));
             }
         };
-        let drain =
-            Drain::new(Arc::clone(&self.context.parts), self.context.budget.clone(), self.sender.clone());
+        let (parts, budget) = (Arc::clone(&self.context.parts), self.context.budget.clone());
+        let drain = Drain::new(parts, budget, self.sender.clone());
         let mut task = AbortOnDrop(None);
-        let ready = self.ready.take();
+        let ready = &mut self.ready;
         let started = || {
             task.0 = Some(tokio::spawn(drain.run()).abort_handle());
-            settle(ready);
+            settle(ready.take());
         };
         lead(&self.context, &mut self.commands, &mut *lease, recovered, started).await
     }

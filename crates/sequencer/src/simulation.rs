@@ -316,7 +316,8 @@ impl World {
             assert_eq!(committed.as_ref(), Some(head), "a head is signed that is not in the history");
         }
         let pin = self.parts.pin.read().unwrap().unwrap();
-        assert!(pin.size >= head.size, "a head is signed that is not pinned");
+        let newest = self.signed.last_key_value().map(|(size, _)| *size);
+        assert!(Some(pin.size) >= newest, "the pin is behind a head that is signed");
     }
 
     async fn submit(&mut self, at: usize) {

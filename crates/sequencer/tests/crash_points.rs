@@ -39,12 +39,12 @@ async fn child() {
 }
 
 fn run(order: &str) -> bool {
-    let child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().expect("a test is a program"))
         .args(["--exact", "child"])
         .env("SEQUENCER_CRASH_CHILD", "1")
         .env("TABELLION_CRASH_AT", order)
         .output();
-    child.unwrap().status.success()
+    child.expect("the child starts").status.success()
 }
 
 #[test]

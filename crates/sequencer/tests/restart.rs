@@ -212,6 +212,43 @@ async fn a_pin_that_cannot_be_written_stops_signing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_stands_in_the_way_of_signing_at_start_halts_and_reads_can_go_on() {
+    let log = Log::with(1).await;
+    std::fs::create_dir(log.directory.path().join("pin.new")).unwrap();
+    log.memory.take_over("somebody").await.unwrap();
+    let process = log.start().await;
+    log.submit(&process, statement(10)).await.unwrap_err();
+    assert!(matches!(process.until_halted().await, Halt::Pin(_)));
+    process.handle.stop().await;
+    let process = log.start().await;
+    assert!(matches!(process.halt(), Some(Halt::Pin(_))), "{:?}", process.role());
+    process.handle.stop().await;
+    std::fs::remove_dir(log.directory.path().join("pin.new")).unwrap();
+    log.signer.fail(1000);
+    let process = log.start().await;
+    assert!(matches!(process.halt(), Some(Halt::Signer { .. })), "{:?}", process.role());
+    process.handle.stop().await;
+    log.signer.fail(0);
+    let process = log.start().await;
+    log.insist(&process, statement(10)).await;
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_while_the_database_goes_away_answers_and_leads_later() {
+    let log = Log::with(1).await;
+    let store = store::Failing::new(log.memory.clone());
+    for nth in 1..=8 {
+        store.fail(Call::TakeOver, nth, store::Fault::Refused);
+    }
+    let process = log.start_over(store, log.pin()).await.unwrap();
+    assert_eq!(process.role(), Role::Following);
+    process.until_leading().await;
+    log.insist(&process, statement(10)).await;
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_finishes_what_is_queued_and_takes_no_more() {
     let log = Log::with(0).await;
     let process = log.start().await;
