@@ -60,7 +60,8 @@ pub(crate) enum Answer {
     HandBack,
 }
 
-/// Submits to the log, and shows how it stands. Clones speak to the same sequencer.
+/// Submits to the log, and shows how it stands. Clones speak to the same sequencer, which ends when
+/// the last of them is dropped; better [`stop`](Self::stop) it.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
