@@ -17,6 +17,7 @@ use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
+use crate::doors::OverRate;
 use crate::metrics::Metrics;
 
 /// The policy in force, as the log holds it.
@@ -100,14 +101,17 @@ pub struct Admitted {
 }
 
 /// Why a statement may not enter.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NotAdmitted {
     /// Its issuer is not established.
+    #[error("{}", .0.violation())]
     Untrusted(Untrusted),
     /// The policy refuses it.
+    #[error(transparent)]
     Refused(Refusal),
     /// Its issuer has registered enough for now.
-    OverQuota(Box<crate::problem::Problem>),
+    #[error("the issuer has registered enough for now")]
+    OverQuota(OverRate),
 }
 
 /// Whose statement, what does it say, may it enter.
@@ -118,12 +122,12 @@ pub fn admit(
     beside: Beside<'_>,
     in_force: &PolicyInForce,
     metrics: &Metrics,
-    charge: impl FnOnce(&str) -> Result<(), crate::problem::Problem>,
+    charge: impl FnOnce(&str) -> Result<(), OverRate>,
 ) -> Result<Admitted, NotAdmitted> {
     let started = Instant::now();
     let authenticated = in_force.authenticate(statement, beside).map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
-    charge(authenticated.iss()).map_err(|problem| NotAdmitted::OverQuota(Box::new(problem)))?;
+    charge(authenticated.iss()).map_err(NotAdmitted::OverQuota)?;
     let started = Instant::now();
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let record = Record::read(&authenticated).map_err(refused)?;
@@ -207,10 +211,6 @@ impl DecideAgain {
         let chain =
             kept.map(|kept| X5Chain::decode(&kept.bytes)).transpose().map_err(|why| why.to_string())?;
         let beside = Beside { payload: None, x5chain: chain.as_ref() };
-        admit(&statement, beside, in_force, &self.metrics, |_| Ok(())).map_err(|not| match not {
-            NotAdmitted::Untrusted(untrusted) => untrusted.violation().to_string(),
-            NotAdmitted::Refused(refusal) => refusal.to_string(),
-            NotAdmitted::OverQuota(problem) => problem.detail.into_owned(),
-        })
+        admit(&statement, beside, in_force, &self.metrics, |_| Ok(())).map_err(|why| why.to_string())
     }
 }

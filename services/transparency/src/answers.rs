@@ -12,6 +12,7 @@ use scitt::Malformed;
 use store::StoreError;
 
 use crate::admission::{NotAdmitted, PolicyUnreadable};
+use crate::doors::{OverRate, TurnedAway};
 use crate::log::RegisterError;
 use crate::problem::Problem;
 use crate::receipts::NoReceipt;
@@ -30,12 +31,33 @@ impl From<Malformed> for Problem {
     }
 }
 
+impl From<TurnedAway> for Problem {
+    fn from(turned_away: TurnedAway) -> Self {
+        let unauthorized =
+            |detail: &'static str| Problem::new(StatusCode::UNAUTHORIZED, "token", "Unauthorized", detail);
+        match turned_away {
+            TurnedAway::NoToken => unauthorized("A bearer token is required to register here"),
+            TurnedAway::UnknownToken => unauthorized("The bearer token is not known here"),
+            TurnedAway::OverRate(over) => over.into(),
+        }
+    }
+}
+
+impl From<OverRate> for Problem {
+    fn from(over: OverRate) -> Self {
+        let detail = format!("Only {} are allowed.", over.rate.in_words());
+        let seconds = over.wait.as_secs() + u64::from(over.wait.subsec_nanos() > 0);
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
+            .retry_after(seconds)
+    }
+}
+
 impl From<RegisterError> for Problem {
     fn from(error: RegisterError) -> Self {
         match error {
             RegisterError::NotAdmitted(NotAdmitted::Untrusted(untrusted)) => untrusted.into(),
             RegisterError::NotAdmitted(NotAdmitted::Refused(refusal)) => refusal.into(),
-            RegisterError::NotAdmitted(NotAdmitted::OverQuota(problem)) => *problem,
+            RegisterError::NotAdmitted(NotAdmitted::OverQuota(over)) => over.into(),
             RegisterError::OutsideWindow(refusal) => (*refusal).into(),
             RegisterError::GuardTaken { refusal, by } => match by {
                 Some(by) => Problem::from(*refusal).about_entry(by.to_string()),

@@ -16,8 +16,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -39,6 +39,26 @@ enum Bucket {
     Issuer(u64),
     /// All newcomers, once there are too many buckets to keep.
     Crowd,
+}
+
+/// A client has come too often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverRate {
+    /// What it may do.
+    pub rate: Rate,
+    /// When it may come again.
+    pub wait: Duration,
+}
+
+/// Why a client stays outside.
+#[derive(Clone, Copy, Debug)]
+pub enum TurnedAway {
+    /// A token is required, and there was none.
+    NoToken,
+    /// The token is not one of ours.
+    UnknownToken,
+    /// Too often.
+    OverRate(OverRate),
 }
 
 /// Counts, lets in, turns away. Reloadable.
@@ -90,7 +110,7 @@ impl Doorkeeper {
     }
 
     /// Charges an issuer whose signature has been verified.
-    pub fn charge_issuer(&self, issuer: &str) -> Result<(), Problem> {
+    pub fn charge_issuer(&self, issuer: &str) -> Result<(), OverRate> {
         let orders = self.orders.load();
         let Some(meter) = &orders.issuer else { return Ok(()) };
         let mut hasher = DefaultHasher::new();
@@ -112,14 +132,11 @@ impl Doorkeeper {
 pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next: Next) -> Response {
     let orders = keeper.orders.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let bucket = match orders.bucket(&request, reads) {
-        Ok(bucket) => bucket,
-        Err(answer) => return answer,
-    };
     let meter = if reads { &orders.reads } else { &orders.writes };
-    if let Err(problem) = meter.charge(bucket) {
-        return problem.into_response();
-    }
+    let bucket = match orders.bucket(&request, reads).and_then(|bucket| meter.charge_once(bucket)) {
+        Ok(bucket) => bucket,
+        Err(turned_away) => return Problem::from(turned_away).into_response(),
+    };
     let response = next.run(request).await;
     if response.status().is_server_error() {
         meter.give_back(bucket);
@@ -128,22 +145,18 @@ pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next
 }
 
 impl Orders {
-    fn bucket(&self, request: &Request, reads: bool) -> Result<Bucket, Response> {
+    fn bucket(&self, request: &Request, reads: bool) -> Result<Bucket, TurnedAway> {
         match bearer(request.headers()) {
             Some(secret) => self.known(secret).map(Bucket::Token).ok_or_else(|| self.unknown_token(request)),
-            None if self.token_required && !reads => {
-                Err(unauthorized("A bearer token is required to register here"))
-            }
+            None if self.token_required && !reads => Err(TurnedAway::NoToken),
             None => Ok(address_bucket(self.client_address(request))),
         }
     }
 
     /// Guessing is charged to the address.
-    fn unknown_token(&self, request: &Request) -> Response {
-        match self.writes.charge(address_bucket(self.client_address(request))) {
-            Ok(()) => unauthorized("The bearer token is not known here"),
-            Err(problem) => problem.into_response(),
-        }
+    fn unknown_token(&self, request: &Request) -> TurnedAway {
+        let guesser = address_bucket(self.client_address(request));
+        self.writes.charge_once(guesser).err().unwrap_or(TurnedAway::UnknownToken)
     }
 
     /// Compares with every token, in constant time.
@@ -195,13 +208,6 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| secret.trim_ascii())
 }
 
-fn unauthorized(detail: &'static str) -> Response {
-    let mut response =
-        Problem::new(StatusCode::UNAUTHORIZED, "token", "Unauthorized", detail).into_response();
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
-}
-
 fn digests(doors: &Doors) -> Vec<(String, [u8; 32])> {
     let digest = |secret: &str| Sha256::digest(secret.as_bytes()).into();
     doors.tokens.iter().map(|token| (token.name.clone(), digest(token.secret.expose_secret()))).collect()
@@ -229,21 +235,17 @@ impl Meter {
         }
     }
 
-    fn charge(&self, bucket: Bucket) -> Result<(), Problem> {
-        let bucket = if self.limiter.len() > RATE_BUCKETS { Bucket::Crowd } else { bucket };
-        self.limiter.check_key(&bucket).or_else(|early| {
-            if self.take_back(bucket) {
-                return Ok(());
-            }
-            Err(self.refusal(early.wait_time_from(self.clock.now())))
-        })
+    fn charge_once(&self, bucket: Bucket) -> Result<Bucket, TurnedAway> {
+        self.charge(bucket).map(|()| bucket).map_err(TurnedAway::OverRate)
     }
 
-    fn refusal(&self, wait: Duration) -> Problem {
-        let detail = format!("Only {} are allowed.", self.rate.in_words());
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
-            .retry_after(seconds)
+    fn charge(&self, bucket: Bucket) -> Result<(), OverRate> {
+        let bucket = if self.limiter.len() > RATE_BUCKETS { Bucket::Crowd } else { bucket };
+        let Err(early) = self.limiter.check_key(&bucket) else { return Ok(()) };
+        if self.take_back(bucket) {
+            return Ok(());
+        }
+        Err(OverRate { rate: self.rate, wait: early.wait_time_from(self.clock.now()) })
     }
 
     fn give_back(&self, bucket: Bucket) {
@@ -322,8 +324,7 @@ mod tests {
         let bucket = Bucket::Crowd;
         assert!(meter.charge(bucket).is_ok());
         let refused = meter.charge(bucket).unwrap_err();
-        assert_eq!((refused.status, refused.retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(1)));
-        assert_eq!(refused.detail, "Only 1 requests per second are allowed.");
+        assert!(refused.wait > Duration::ZERO && refused.wait <= Duration::from_secs(1));
         meter.give_back(bucket);
         assert!(meter.charge(bucket).is_ok());
         assert!(meter.charge(bucket).is_err());

@@ -18,8 +18,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE,
-    REFERRER_POLICY, RETRY_AFTER, SERVER, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONNECTION,
+    CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -187,19 +187,18 @@ fn with_problem(mut response: Response, asked: &Asked) -> Response {
     keep(response.headers(), headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    if let Some(methods) = problem.allow {
-        headers.insert(ALLOW, HeaderValue::from_static(methods));
     }
     dressed
 }
 
 /// Headers of an error that are about the error and not about a body we replace.
 fn keep(from: &HeaderMap, to: &mut HeaderMap) {
-    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, http::header::WWW_AUTHENTICATE, http::header::CONNECTION]
-    {
+    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION] {
         if let Some(value) = from.get(&name) {
             to.insert(name, value.clone());
         }

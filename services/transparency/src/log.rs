@@ -27,6 +27,8 @@ pub struct Identity {
     pub iss: String,
     /// Where clients reach it.
     pub public_url: String,
+    /// The key of its receipts: base64url of the RFC 9679 thumbprint.
+    pub receipt_kid: String,
     /// How its receipts are signed.
     pub receipt_algorithm: &'static str,
     /// The key of its checkpoints, as a C2SP verifier key.
@@ -127,10 +129,9 @@ impl Log {
     async fn place(&self, statement: &SignedStatement) -> Result<(Registered, bool), RegisterError> {
         // The sequencer finds duplicates itself; a look-up here is for those whose statement would
         // otherwise take the long way, or be refused though it is in the log.
-        if !matches!(self.sequencer.status().borrow().role, Role::Leading { .. }) {
-            if let Some(known) = self.known(statement).await? {
-                return Ok((known, true));
-            }
+        let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
+        if !leads && let Some(known) = self.known(statement).await? {
+            return Ok((known, true));
         }
         match self.decide_and_submit(statement).await {
             Err(error) if may_be_known(&error) => match self.known(statement).await? {

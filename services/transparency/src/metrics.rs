@@ -91,10 +91,6 @@ pub struct Metrics {
     pub fence_epoch: IntGauge,
     /// Free bytes where the state directory lies.
     pub free_bytes: IntGauge,
-    /// When the last clean fsck ended.
-    pub fsck_last_success: IntGauge,
-    /// Differences that fsck found.
-    pub fsck_mismatch: IntCounter,
 }
 
 impl Metrics {
@@ -174,12 +170,6 @@ impl Metrics {
                 "tabellion_storage_free_bytes",
                 "Free bytes in the state directory",
             )?,
-            fsck_last_success: gauge(
-                &registry,
-                "tabellion_fsck_last_success_timestamp_seconds",
-                "When the last clean fsck ended",
-            )?,
-            fsck_mismatch: counter(&registry, "tabellion_fsck_mismatch_total", "Differences found by fsck")?,
             registry,
         };
         metrics.name_every_outcome();

@@ -12,7 +12,7 @@ use registration::{Beside, Policy};
 use scitt::{SignedStatement, SigningKey};
 use sequencer::{Role, Submission, SubmitError};
 
-use crate::admission::{self, Current, NotAdmitted, PolicyUnreadable};
+use crate::admission::{self, Current, PolicyUnreadable};
 use crate::config::Config;
 use crate::log::Log;
 use crate::signer::{KeyFileError, signing_key};
@@ -130,13 +130,7 @@ async fn next(
 ) -> Result<Arc<Current>, PolicyError> {
     let signed = sign(policy, current.in_force.policy(), config)?;
     let admitted = admission::admit(&signed, Beside::default(), &current.in_force, &log.metrics, |_| Ok(()));
-    let admitted = admitted.map_err(|why| {
-        PolicyError::NotAdmitted(match why {
-            NotAdmitted::Untrusted(untrusted) => untrusted.to_string(),
-            NotAdmitted::Refused(refusal) => refusal.to_string(),
-            NotAdmitted::OverQuota(problem) => problem.detail.into_owned(),
-        })
-    })?;
+    let admitted = admitted.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
     submit(log, admitted.submission).await
 }
 

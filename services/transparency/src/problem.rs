@@ -28,18 +28,23 @@ pub struct Problem {
     pub detail: Cow<'static, str>,
     /// Stable, one word per cause; see `tabellion help errors`.
     pub code: &'static str,
-    /// Where a malformed input stops making sense.
-    pub offset: Option<u64>,
-    /// The rule of the policy that refused.
-    pub rule: Option<String>,
-    /// Where in the statement that rule was broken.
-    pub place: Option<String>,
-    /// The entry that stands in the way: its ID.
-    pub entry: Option<String>,
     /// Seconds after which it is worth trying again.
     pub retry_after: Option<u64>,
-    /// Methods that the resource has, for 405.
-    pub allow: Option<&'static str>,
+    /// What only some problems have.
+    more: Option<Box<More>>,
+}
+
+/// Pointers to what was wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct More {
+    /// Where a malformed input stops making sense.
+    offset: Option<u64>,
+    /// The rule of the policy that refused.
+    rule: Option<String>,
+    /// Where in the statement that rule was broken.
+    place: Option<String>,
+    /// The entry that stands in the way: its ID.
+    entry: Option<String>,
 }
 
 impl Problem {
@@ -50,18 +55,7 @@ impl Problem {
         title: &'static str,
         detail: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self {
-            status,
-            title,
-            detail: detail.into(),
-            code,
-            offset: None,
-            rule: None,
-            place: None,
-            entry: None,
-            retry_after: None,
-            allow: None,
-        }
+        Self { status, title, detail: detail.into(), code, retry_after: None, more: None }
     }
 
     /// 400 `Malformed request`.
@@ -118,37 +112,47 @@ impl Problem {
 
     /// Names the byte where the input stops making sense.
     pub fn at_offset(mut self, offset: u64) -> Self {
-        self.offset = Some(offset);
+        self.more().offset = Some(offset);
         self
     }
 
     /// Names the rule that refused.
     pub fn by_rule(mut self, rule: impl Into<String>) -> Self {
-        self.rule = Some(rule.into());
+        self.more().rule = Some(rule.into());
         self
     }
 
     /// Names the place in the statement.
     pub fn at_place(mut self, place: impl Into<String>) -> Self {
-        self.place = Some(place.into());
+        self.more().place = Some(place.into());
         self
     }
 
     /// Names the entry that stands in the way.
     pub fn about_entry(mut self, id: impl Into<String>) -> Self {
-        self.entry = Some(id.into());
+        self.more().entry = Some(id.into());
         self
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// The members with a text, by name.
+    fn texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        self.more.iter().flat_map(|more| {
+            let texts = [("rule", &more.rule), ("entry", &more.entry), ("place", &more.place)];
+            texts.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?)))
+        })
+    }
+
+    fn offset(&self) -> Option<u64> {
+        self.more.as_ref().and_then(|more| more.offset)
     }
 
     /// Says when to come back.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds.max(1));
-        self
-    }
-
-    /// Says which methods there are.
-    pub fn allow(mut self, methods: &'static str) -> Self {
-        self.allow = Some(methods);
         self
     }
 }
@@ -160,12 +164,10 @@ impl Problem {
         let mut problem = scitt::Problem::new(self.title, &*self.detail)
             .instance(instance.urn().to_string())
             .code(self.code);
-        for (name, text) in [("rule", &self.rule), ("entry", &self.entry), ("place", &self.place)] {
-            if let Some(text) = text {
-                problem = problem.entry(TABELLION, name, text.clone());
-            }
+        for (name, text) in self.texts() {
+            problem = problem.entry(TABELLION, name, text.clone());
         }
-        if let Some(offset) = self.offset {
+        if let Some(offset) = self.offset() {
             problem = problem.entry(TABELLION, "offset", offset);
         }
         problem.encode()
@@ -181,13 +183,10 @@ impl Problem {
             "instance": instance.urn().to_string(),
             "code": self.code,
         });
-        let optional = [("rule", &self.rule), ("entry", &self.entry), ("place", &self.place)];
-        for (name, text) in optional {
-            if let Some(text) = text {
-                body[name] = json!(text);
-            }
+        for (name, text) in self.texts() {
+            body[name] = json!(text);
         }
-        if let Some(offset) = self.offset {
+        if let Some(offset) = self.offset() {
             body["offset"] = json!(offset);
         }
         body.to_string().into_bytes()

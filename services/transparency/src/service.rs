@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use secrecy::ExposeSecret;
 use sequencer::{Handle, Parts, PinFile, Role, Sequencer, SystemClock};
 use store::{LogStore, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin;
 use crate::admission::{Current, DecideAgain, Policies};
 use crate::app::{self, App};
-use crate::config::{Config, Database, Mistake};
+use crate::config::{Config, Mistake};
 use crate::house::House;
 use crate::limits::STOP_TIME;
 use crate::listen::{Listener, Serving};
@@ -28,11 +27,12 @@ use crate::policy::{self, PolicyError};
 use crate::published_keys::PublishedKeys;
 use crate::receipts::Receipts;
 use crate::signer::{IntroduceError, KeyFileError, LogSigner};
+use crate::storage;
 use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
 use crate::watch::{self, Counting, Ready};
 
-/// How long a listener's admin side may keep a stop waiting.
+/// Connections of the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
 
 /// A running transparency service.
@@ -111,7 +111,7 @@ impl Service {
     /// Opens the configured database and starts.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         refuse_mistakes(&config)?;
-        let store = open(&config.database).await?;
+        let store = storage::open(&config.database).await?;
         Self::start_on(config, store).await
     }
 
@@ -128,11 +128,14 @@ impl Service {
         let metrics = Arc::new(Metrics::new()?);
         let house = Arc::new(House::new(&config.limits, &config.doors, metrics.clone()));
         let log = Arc::new(open_log(&config, store, &house, metrics.clone()).await?);
-        put_policy_in_force(&log, &config).await?;
-
+        if let Err(error) = put_policy_in_force(&log, &config).await {
+            // Gives the lease and the database back: whoever mends the policy may start at once.
+            log.sequencer.stop().await;
+            return Err(error.into());
+        }
         let app = App { log: log.clone(), house: house.clone() };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        watch::start(&log, &tasks, &stop);
+        watch::start(&log, &config.state_dir, &tasks, &stop);
         let failed = |address| move |error| StartError::Listen { address, error };
         let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
         let admin = match admin {
@@ -188,6 +191,24 @@ impl Service {
         Err(failed)
     }
 
+    /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and gives the
+    /// configuration to take up.
+    pub async fn run_until(
+        self,
+        mut reread: impl FnMut() -> Result<Config, String>,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut hangup = hangups();
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                () = hangup.next() => reload(&self, reread()).await,
+            }
+        }
+        self.stop().await;
+    }
+
     /// Takes no more requests, answers those in flight, and stops sequencing. Done within [`STOP_TIME`].
     pub async fn stop(self) {
         tracing::info!("stopping");
@@ -212,7 +233,7 @@ impl Service {
 /// Runs until `shutdown` resolves. `reread` is called on SIGHUP and gives the configuration to take up.
 pub async fn run(
     config: Config,
-    mut reread: impl FnMut() -> Result<Config, String>,
+    reread: impl FnMut() -> Result<Config, String>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
     let mut shutdown = std::pin::pin!(shutdown);
@@ -220,14 +241,7 @@ pub async fn run(
         started = Service::start(config) => started?,
         () = &mut shutdown => return Ok(()),
     };
-    let mut hangup = hangups();
-    loop {
-        tokio::select! {
-            () = &mut shutdown => break,
-            () = hangup.next() => reload(&service, reread()).await,
-        }
-    }
-    service.stop().await;
+    service.run_until(reread, shutdown).await;
     Ok(())
 }
 
@@ -281,23 +295,6 @@ fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
     if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
 }
 
-async fn open(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
-    match database {
-        Database::Sqlite { path, any_filesystem } => {
-            let settings = store_sqlite::Settings {
-                allow_filesystem: *any_filesystem,
-                ..store_sqlite::Settings::new(path)
-            };
-            Ok(Arc::new(store_sqlite::Sqlite::open(settings).await?))
-        }
-        Database::Postgres(url) => {
-            let options = store_postgres::Options::from_url(url.expose_secret())?;
-            store_postgres::Postgres::migrate(&options).await?;
-            Ok(Arc::new(store_postgres::Postgres::connect(&options).await?))
-        }
-    }
-}
-
 async fn bind(
     config: &Config,
     address: SocketAddr,
@@ -331,6 +328,7 @@ async fn open_log(
         origin: config.origin.clone(),
         iss: config.iss.clone(),
         public_url: config.public_url.clone(),
+        receipt_kid: signer.kid(),
         receipt_algorithm: algorithm,
         checkpoint_key: signer.checkpoint_key(),
     };

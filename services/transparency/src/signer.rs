@@ -75,9 +75,9 @@ impl LogSigner {
         })
     }
 
-    /// The name of the receipt key.
-    pub fn kid(&self) -> &[u8] {
-        &self.kid
+    /// The name of the receipt key: base64url of its RFC 9679 thumbprint.
+    pub fn kid(&self) -> String {
+        data_encoding::BASE64URL_NOPAD.encode(&self.kid)
     }
 
     /// How receipts are signed.

@@ -1,5 +1,6 @@
 //! What goes on beside the requests: gauges, the policy in force, durability, rate buckets.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,11 +16,14 @@ use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
 use crate::metrics::Metrics;
 
+/// How long to wait before a policy that could not be read is read again.
+const POLICY_PAUSE: Duration = Duration::from_secs(1);
+
 /// Starts every background task of a log; they end with `stop`.
-pub fn start(log: &Arc<Log>, tasks: &TaskTracker, stop: &CancellationToken) {
+pub fn start(log: &Arc<Log>, state_dir: &Path, tasks: &TaskTracker, stop: &CancellationToken) {
     spawn(tasks, stop, follow_status(log.clone()));
     spawn(tasks, stop, check_durability(log.clone()));
-    spawn(tasks, stop, sweep(log.clone()));
+    spawn(tasks, stop, sweep(log.clone(), state_dir.to_owned()));
 }
 
 fn spawn(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
@@ -38,11 +42,11 @@ async fn follow_status(log: Arc<Log>) {
     loop {
         let status = watched.borrow_and_update().clone();
         show(&log.metrics, &status);
-        if status.size.get() > 0 {
-            if let Err(error) = log.policies.follow(status.policy).await {
-                tracing::error!(%error, "the policy in force cannot be read");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
+        let has_policy = status.size.get() > 0;
+        if has_policy && let Err(error) = log.policies.follow(status.policy).await {
+            tracing::error!(%error, "the policy in force cannot be read");
+            tokio::time::sleep(POLICY_PAUSE).await;
+            continue;
         }
         if watched.changed().await.is_err() {
             return;
@@ -85,11 +89,14 @@ async fn look_at_durability(log: &Log) {
     }
 }
 
-async fn sweep(log: Arc<Log>) {
+async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
     let mut every = tokio::time::interval(RATE_SWEEP);
     loop {
         every.tick().await;
         log.doors.sweep();
+        if let Ok(space) = rustix::fs::statvfs(&state_dir) {
+            log.metrics.free_bytes.set(gauge(space.f_bavail.saturating_mul(space.f_frsize)));
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Entries as JSON: one, or a page of them. Pages follow leaf indices, so they are stable while the log grows.
 
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};

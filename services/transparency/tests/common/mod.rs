@@ -1,0 +1,228 @@
+//! A whole service on real sockets, and a client that takes answers apart.
+#![allow(dead_code, unused_imports)]
+
+mod gated;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName};
+use reqwest::{Client, Method, StatusCode};
+use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
+use store::LogStore;
+use tempfile::TempDir;
+use transparency::{Config, Database, Doors, KeyFiles, Limits, Rate, ReceiptAlgorithm, Service};
+
+pub use gated::Gated;
+
+/// What a client is told when it asks for nothing in particular.
+pub const COSE: &str = "application/cose";
+
+/// A folder with everything that a log is started with.
+pub struct Place {
+    pub folder: Arc<TempDir>,
+}
+
+impl Place {
+    /// Fresh keys, and the policy of the test kit.
+    pub fn new() -> Self {
+        let place = Self { folder: Arc::new(tempfile::tempdir().unwrap()) };
+        place.key("receipt.pem", &SigningKey::generate(Algorithm::Es256).unwrap());
+        place.key("checkpoint.pem", &SigningKey::generate(Algorithm::EdDsa).unwrap());
+        place.key("operator.pem", &testkit::operator());
+        place.policy(&testkit::policy_toml());
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn key(&self, name: &str, key: &SigningKey) {
+        write_private(&self.path(name), &key.to_pkcs8_pem().unwrap());
+    }
+
+    pub fn policy(&self, toml: &str) {
+        fs::write(self.path("policy.toml"), toml).unwrap();
+    }
+
+    /// A configuration on SQLite in this folder.
+    pub fn config(&self) -> Config {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Config {
+            origin: testkit::ORIGIN.into(),
+            iss: testkit::LOG_ISS.into(),
+            public_url: "http://127.0.0.1:0".into(),
+            database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
+            state_dir: self.path("state"),
+            listen: here,
+            admin_listen: Some(here),
+            tls: None,
+            plaintext: false,
+            keys: KeyFiles {
+                receipt: self.path("receipt.pem"),
+                checkpoint: self.path("checkpoint.pem"),
+                operator: Some(self.path("operator.pem")),
+            },
+            receipt_algorithm: ReceiptAlgorithm::Es256,
+            policy: self.path("policy.toml"),
+            doors: Doors::default(),
+            limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
+        }
+    }
+
+    /// A service on SQLite.
+    pub async fn start(&self) -> Site {
+        self.start_with(|_| {}).await
+    }
+
+    pub async fn start_with(&self, change: impl FnOnce(&mut Config)) -> Site {
+        let mut config = self.config();
+        change(&mut config);
+        Site::of(Service::start(config).await.unwrap(), self)
+    }
+
+    /// A service on a store of the test's choice.
+    pub async fn start_on(&self, store: impl LogStore, change: impl FnOnce(&mut Config)) -> Site {
+        let mut config = self.config();
+        change(&mut config);
+        Site::of(Service::start_on(config, Arc::new(store)).await.unwrap(), self)
+    }
+}
+
+pub fn write_private(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A running service and a client of it.
+pub struct Site {
+    pub service: Service,
+    pub client: Client,
+    pub url: String,
+    pub admin: String,
+    /// Kept for as long as the service runs.
+    pub folder: Arc<TempDir>,
+}
+
+impl Site {
+    fn of(service: Service, place: &Place) -> Self {
+        let addresses = service.addresses();
+        let url = format!("http://{}", addresses.public);
+        let admin = format!("http://{}", addresses.admin.unwrap());
+        Self { service, client: client(), url, admin, folder: place.folder.clone() }
+    }
+
+    /// Sends a request; `body` is the test's business.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let url = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.url) };
+        let mut request = self.client.request(method, url).body(body.into());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::of(request.send().await.unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub async fn post(&self, statement: &[u8]) -> Answer {
+        let body = Bytes::copy_from_slice(statement);
+        self.send(Method::POST, "/entries", &[("content-type", COSE)], body).await
+    }
+
+    pub async fn register(&self, statement: &SignedStatement) -> Answer {
+        self.post(statement.bytes()).await
+    }
+
+    /// Registers and checks all that a 201 promises, by means of the published keys alone.
+    pub async fn registered(&self, statement: &SignedStatement) -> Receipt {
+        let answer = self.register(statement).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        assert_eq!(answer.header("content-type"), Some(COSE));
+        assert_eq!(answer.header("location"), Some(self.location(statement).as_str()));
+        self.verified(statement, &answer.body).await
+    }
+
+    pub fn location(&self, statement: &SignedStatement) -> String {
+        format!("{}/entries/{}", self.url, statement.digest())
+    }
+
+    /// Verifies a receipt as a stranger would: with the key set and nothing else.
+    pub async fn verified(&self, statement: &SignedStatement, receipt: &[u8]) -> Receipt {
+        let receipt = Receipt::parse(receipt.to_vec()).expect("a receipt");
+        let set = KeySet::parse(&self.get("/.well-known/scitt-keys").await.body).expect("a key set");
+        let kid = receipt.header().kid().expect("a kid").clone();
+        let key = set.with_kid(&kid).next().expect("a published key");
+        receipt.verify_inclusion(&statement.digest().leaf_hash(), &key.key).expect("a sound proof");
+        receipt
+    }
+}
+
+pub fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    async fn of(response: reqwest::Response) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.unwrap().to_vec();
+        if status != StatusCode::SWITCHING_PROTOCOLS && status.is_client_error() || status.is_server_error() {
+            assert!(!body.is_empty(), "{status} without a body");
+        }
+        Self { status: status.as_u16(), headers, body }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(HeaderName::from_bytes(name.as_bytes()).unwrap())?.to_str().ok()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
+    }
+
+    /// The problem in the body, which must be one that RFC 9290 and SCRAPI allow.
+    pub fn problem(&self) -> scitt::Problem {
+        assert_eq!(self.header("content-type"), Some("application/concise-problem-details+cbor"), "{self:?}");
+        let problem = scitt::Problem::parse(&self.body).expect("a problem");
+        assert!(problem.title.is_some() && problem.detail.is_some(), "{problem:?}");
+        assert_eq!(problem.response_code, None);
+        assert!(problem.instance.as_deref().is_some_and(|uri| uri.starts_with("urn:uuid:")));
+        problem
+    }
+
+    /// Status, title and code: what a refusal is told apart by.
+    pub fn refusal(&self) -> (u16, String, String) {
+        let problem = self.problem();
+        (self.status, problem.title.clone().unwrap(), problem.get_code().unwrap_or_default().to_owned())
+    }
+}
+
+/// For comparing with [`Answer::refusal`].
+pub fn refusal(status: u16, title: &str, code: &str) -> (u16, String, String) {
+    (status, title.to_owned(), code.to_owned())
+}

@@ -1,0 +1,156 @@
+//! What lies beside SCRAPI, under `/v1`: statements, entries, policy, limits, the description.
+
+mod common;
+
+use common::{COSE, Place};
+use reqwest::Method;
+use scitt::SignedStatement;
+use serde_json::json;
+
+fn statement(n: u64) -> SignedStatement {
+    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
+}
+
+#[tokio::test]
+async fn a_statement_can_be_had_back_byte_for_byte() {
+    let site = Place::new().start().await;
+    let one = statement(1);
+    site.registered(&one).await;
+    let path = format!("/v1/entries/{}/statement", one.digest());
+    let answer = site.get(&path).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some(COSE)));
+    assert_eq!(answer.body, one.bytes().to_vec());
+    let cached = answer.header("cache-control").unwrap();
+    assert!(cached.contains("max-age=60") && !cached.contains("immutable"), "it may be erased: {cached}");
+    let wanted = "application/scitt-statement+cose";
+    let labelled = site.send(Method::GET, &path, &[("accept", wanted)], "").await;
+    assert_eq!(labelled.header("content-type"), Some(wanted));
+}
+
+#[tokio::test]
+async fn a_transparent_statement_carries_a_receipt_that_verifies() {
+    let site = Place::new().start().await;
+    let one = statement(1);
+    site.registered(&one).await;
+    let answer = site.get(&format!("/v1/entries/{}/transparent", one.digest())).await;
+    assert_eq!(answer.status, 200);
+    let transparent = SignedStatement::parse(answer.body.clone()).unwrap();
+    assert_eq!(transparent.digest(), one.digest());
+    assert_eq!(transparent.receipts().len(), 1);
+    site.verified(&one, &transparent.receipts()[0]).await;
+}
+
+#[tokio::test]
+async fn an_entry_is_described_in_json_with_the_policy_and_rule_that_admitted_it() {
+    let site = Place::new().start().await;
+    let one = statement(1);
+    let receipt = site.registered(&one).await;
+    let answer = site.get(&format!("/v1/entries/{}", one.digest())).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    let entry = answer.json();
+    assert_eq!(entry["entryId"], one.digest().to_string());
+    assert_eq!(entry["index"], 1);
+    assert_eq!(entry["iss"], testkit::ISSUER);
+    assert_eq!(entry["sub"], "thing-1");
+    assert_eq!(entry["contentType"], "application/json");
+    assert_eq!(entry["policy"], 0);
+    assert_eq!(entry["size"], one.bytes().len());
+    assert_eq!(entry["erased"], false);
+    let at: jiff::Timestamp = entry["at"].as_str().unwrap().parse().unwrap();
+    assert_eq!(Some(at.as_second()), receipt.header().claims().unwrap().iat());
+}
+
+#[tokio::test]
+async fn pages_follow_the_leaves_and_say_when_there_is_more() {
+    let site = Place::new().start().await;
+    for n in 1..8 {
+        site.registered(&statement(n)).await;
+    }
+    let mut path = "/v1/entries?limit=3".to_owned();
+    let mut seen = Vec::new();
+    let mut pages = 0;
+    loop {
+        let answer = site.get(&path).await;
+        let json = answer.json();
+        let page = json["entries"].as_array().unwrap();
+        assert!(page.len() <= 3);
+        seen.extend(page.iter().map(|entry| entry["index"].as_u64().unwrap()));
+        pages += 1;
+        let Some(link) = answer.header("link") else { break };
+        let (next, rel) = link.split_once(';').unwrap();
+        assert_eq!(rel.trim(), "rel=\"next\"");
+        path = next.trim_matches(['<', '>']).to_owned();
+    }
+    assert_eq!((seen, pages), ((0..8).collect(), 3));
+    assert_eq!(site.get("/v1/entries?after=7").await.json()["entries"], json!([]));
+    for wrong in ["limit=0", "limit=1001", "limit=x", "after=-1", "after=18446744073709551615", "before=3"] {
+        let answer = site.get(&format!("/v1/entries?{wrong}")).await;
+        assert_eq!((answer.status, answer.problem().get_code()), (400, Some("page")), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_policy_in_force_is_served_as_json_and_as_the_statement_that_anyone_can_check() {
+    let site = Place::new().start().await;
+    let json = site.get("/v1/policy").await.json();
+    assert_eq!((json["index"].as_u64(), json["revision"].as_u64()), (Some(0), Some(0)));
+    assert_eq!(json["policy"]["origin"], testkit::ORIGIN);
+    let cose = site.send(Method::GET, "/v1/policy", &[("accept", COSE)], "").await;
+    let statement = SignedStatement::parse(cose.body.clone()).unwrap();
+    assert_eq!(json["entryId"], statement.digest().to_string());
+    let (in_force, _) = registration::policy::statement::genesis(&statement).unwrap();
+    assert_eq!(json["digest"], in_force.policy().digest().to_string());
+    let receipt = site.get(&site.location(&statement)).await;
+    site.verified(&statement, &receipt.body).await;
+}
+
+#[tokio::test]
+async fn limits_are_known_before_they_hurt() {
+    let site = Place::new().start().await;
+    let limits = site.get("/v1/limits").await.json();
+    assert_eq!(limits["statementBytes"], 1 << 20);
+    assert_eq!((limits["headers"].as_u64(), limits["headBytes"].as_u64()), (Some(100), Some(32 << 10)));
+    assert_eq!((limits["headerDepth"].as_u64(), limits["payloadDepth"].as_u64()), (Some(16), Some(64)));
+    assert_eq!((limits["headerSeconds"].as_f64(), limits["bodySeconds"].as_f64()), (Some(10.0), Some(30.0)));
+}
+
+#[tokio::test]
+async fn under_v1_problems_are_json_when_json_is_asked_for() {
+    let site = Place::new().start().await;
+    let path = format!("/v1/entries/{}", "0".repeat(64));
+    assert_eq!(site.get(&path).await.problem().get_code(), Some("entry-unknown"));
+    let json = site.send(Method::GET, &path, &[("accept", "application/json")], "").await;
+    assert_eq!((json.status, json.header("content-type")), (404, Some("application/problem+json")));
+    assert_eq!(
+        (json.json()["code"].as_str(), json.json()["status"].as_u64()),
+        (Some("entry-unknown"), Some(404))
+    );
+    let scrapi = format!("/entries/{}", "0".repeat(64));
+    site.send(Method::GET, &scrapi, &[("accept", "application/json")], "").await.problem();
+}
+
+#[tokio::test]
+async fn the_description_and_its_page_load_nothing_from_elsewhere() {
+    let site = Place::new().start().await;
+    let description = site.get("/openapi.json").await.json();
+    assert!(description["paths"]["/entries"]["post"].is_object());
+    let page = site.get("/docs/").await;
+    assert_eq!(page.status, 200);
+    assert!(!page.text().contains("https://"), "{}", page.text());
+    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    assert_eq!(site.get("/docs/swagger-ui-bundle.js").await.status, 200);
+}
+
+#[test]
+fn the_checked_in_description_is_that_of_the_routes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
+    let now = transparency::openapi_json();
+    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == now,
+        "openapi/openapi.json drifted: run the tests with UPDATE_OPENAPI=1 and look at the difference"
+    );
+}
