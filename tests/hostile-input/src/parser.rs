@@ -1,0 +1,147 @@
+//! The parsers by name.
+
+use crate::promises;
+use crate::promises::Verdict;
+use crate::seeds;
+
+/// A parser that reads what strangers send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parser {
+    /// Signed and Transparent Statements.
+    Statement,
+    /// Receipts of this and other logs.
+    Receipt,
+    /// Concise problem details.
+    Problem,
+    /// One CBOR item of any kind.
+    Cbor,
+    /// Strict JSON.
+    Json,
+    /// Signed notes, and checkpoints in them.
+    Note,
+}
+
+/// What a mutation may rely on.
+#[derive(Clone, Copy, Debug)]
+pub enum Syntax {
+    /// CBOR, also inside byte strings.
+    Cbor,
+    /// Text: where its pieces end, and words that mean something in it.
+    Text {
+        /// Bytes between which a piece stands.
+        separators: &'static [u8],
+        /// Words of the language, and words just outside of it.
+        words: &'static [&'static str],
+    },
+}
+
+const JSON: Syntax = Syntax::Text {
+    separators: b"{}[],:\"",
+    words: &[
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\\",
+        "null",
+        "true",
+        "false",
+        "\"\":0,\"\":0",
+        "-0",
+        "1e999",
+        "1e-999",
+        "0.1",
+        "9007199254740993",
+        "18446744073709551616",
+        "\\u0000",
+        "\\ud800",
+        "\\udc00\\ud800",
+        "\\u00",
+        "\u{feff}",
+        "\u{2028}",
+        "$serde_json::private::Number",
+        " ",
+        "\t",
+        "\u{0}",
+        "//",
+        "NaN",
+    ],
+};
+
+const NOTE: Syntax = Syntax::Text {
+    separators: b"\n \xe2+",
+    words: &[
+        "\n",
+        "\n\n",
+        "\u{2014} ",
+        "-- ",
+        "+",
+        "=",
+        "/",
+        "\r\n",
+        "0",
+        "-1",
+        "007",
+        "18446744073709551615",
+        "18446744073709551616",
+        "log.example/test",
+        "AAAA",
+        "A===",
+        "\t",
+        "\u{0}",
+        "\u{85}",
+    ],
+};
+
+impl Parser {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Statement, Self::Receipt, Self::Problem, Self::Cbor, Self::Json, Self::Note];
+
+    /// Its name, which is also its fuzz target's and its corpus's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Statement => "statement",
+            Self::Receipt => "receipt",
+            Self::Problem => "problem",
+            Self::Cbor => "cbor",
+            Self::Json => "json",
+            Self::Note => "note",
+        }
+    }
+
+    /// Gives it an input.
+    ///
+    /// # Panics
+    /// When it breaks its promise.
+    pub fn try_on(self, input: &[u8]) -> Verdict {
+        match self {
+            Self::Statement => promises::statement(input),
+            Self::Receipt => promises::receipt(input),
+            Self::Problem => promises::problem(input),
+            Self::Cbor => promises::cbor(input),
+            Self::Json => promises::json(input),
+            Self::Note => promises::note(input),
+        }
+    }
+
+    /// How its inputs are built.
+    pub const fn syntax(self) -> Syntax {
+        match self {
+            Self::Statement | Self::Receipt | Self::Problem | Self::Cbor => Syntax::Cbor,
+            Self::Json => JSON,
+            Self::Note => NOTE,
+        }
+    }
+
+    /// Inputs to start from: the golden vectors and the fuzzers' corpus, in the same order on every machine.
+    ///
+    /// # Panics
+    /// When there are none: then the tree is incomplete.
+    pub fn seeds(self) -> Vec<Vec<u8>> {
+        seeds::of(self)
+    }
+}
