@@ -1,13 +1,177 @@
-//! temporary
+//! `tabellion log`: check the log's storage, and vouch for a head by hand.
+
+use std::io::{self, Write};
+
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use merkle::{RootHash, TreeSize};
+use sequencer::PinFile;
+use sequencer::pin::{AdoptError, PinError, adopt};
+use serde::Serialize;
+use store::StoreError;
+use store::fsck::{Fsck, Progress, Report as FsckReport};
+use transparency::{Config, LogMeaning, storage};
+
+use super::serve::config;
 use crate::cli::Context;
-use crate::console::Failure;
-#[derive(Debug, clap::Subcommand)]
+use crate::console::{Exit, Failure, Report, safe};
+use crate::settings::SettingFlags;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
 pub enum Log {
-    /// x
-    X,
+    /// Compare what is stored with what was signed; a running service is not disturbed
+    Fsck {
+        /// Everything: each statement, each tile, the root of every head, every signature
+        #[arg(long)]
+        deep: bool,
+        #[command(flatten)]
+        flags: SettingFlags,
+    },
+    /// Take a head as the newest one that was signed, for a log that moved without its pin
+    Adopt {
+        /// The head's size, from a receipt or checkpoint you trust
+        #[arg(long)]
+        size: u64,
+        /// The head's root, in hexadecimal
+        #[arg(long)]
+        root: RootHash,
+        #[command(flatten)]
+        flags: SettingFlags,
+    },
 }
+
 impl Log {
-    pub fn run(self, _: &Context) -> Result<(), Failure> {
-        Ok(())
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        match self {
+            Self::Fsck { deep, flags } => {
+                let config = config::resolve(&context.settings(flags.typed())?)?;
+                runtime.block_on(fsck(context, &config, deep))
+            }
+            Self::Adopt { size, root, flags } => {
+                let config = config::resolve(&context.settings(flags.typed())?)?;
+                runtime.block_on(adopted(context, &config, TreeSize::new(size), root))
+            }
+        }
+    }
+}
+
+async fn fsck(context: &Context, config: &Config, deep: bool) -> Result<(), Failure> {
+    let store = storage::open_read_only(&config.database).await.map_err(database)?;
+    let meaning = LogMeaning::of(&*store, &config.origin).await.map_err(database)?;
+    let bar = progress(context);
+    let show = |progress: Progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.entries);
+    };
+    let check = Fsck::new(&*store, &meaning).reporting(&show);
+    let report = if deep { check.deep().await } else { check.quick().await };
+    bar.finish_and_clear();
+    let report = Checked::of(&report.map_err(database)?, deep);
+    context.console.result(&report)?;
+    if report.clean { Ok(()) } else { Err(Failure::told(Exit::LogMisbehaviour)) }
+}
+
+async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootHash) -> Result<(), Failure> {
+    let store = storage::open(&config.database).await.map_err(database)?;
+    store.open(&config.origin).await.map_err(database)?;
+    std::fs::create_dir_all(&config.state_dir)?;
+    let file = PinFile::in_directory(&config.state_dir);
+    let pin = adopt(&*store, &file, &config.origin, size, root).await.map_err(not_adopted)?;
+    context.console.result(&Adopted {
+        size: pin.size.get(),
+        root: pin.root.to_string(),
+        pin: file.path().display().to_string(),
+    })
+}
+
+/// A database that could not be used, as a failure.
+pub fn database(error: StoreError) -> Failure {
+    let exit = if matches!(error, StoreError::Unavailable(_)) { Exit::TryAgain } else { Exit::Failure };
+    Failure::new(exit, "database", "the database cannot be used").fact("because", error.to_string())
+}
+
+fn not_adopted(error: AdoptError) -> Failure {
+    let exit = match &error {
+        AdoptError::NoSuchHead(_) => Exit::NotFound,
+        AdoptError::OtherRoot { .. } | AdoptError::Pin(PinError::Ahead(_) | PinError::Disagrees(_)) => {
+            Exit::LogMisbehaviour
+        }
+        _ => Exit::Failure,
+    };
+    Failure::new(exit, "not-adopted", error.to_string())
+        .why("what was signed once is never unsigned: the database must hold it")
+}
+
+fn progress(context: &Context) -> ProgressBar {
+    if !context.console.draws_progress() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries  {per_sec}  {eta} left");
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[derive(Serialize)]
+struct Checked {
+    clean: bool,
+    deep: bool,
+    size: u64,
+    root: String,
+    entries: u64,
+    heads: u64,
+    signatures: u64,
+    findings: Vec<String>,
+    omitted: u64,
+}
+
+impl Checked {
+    fn of(report: &FsckReport, deep: bool) -> Self {
+        Self {
+            clean: report.is_clean(),
+            deep,
+            size: report.size.get(),
+            root: report.root.to_string(),
+            entries: report.entries,
+            heads: report.heads,
+            signatures: report.signatures,
+            findings: report.findings.iter().map(ToString::to_string).collect(),
+            omitted: report.omitted,
+        }
+    }
+}
+
+impl Report for Checked {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.findings.iter().try_for_each(|finding| writeln!(out, "FAIL  {}", safe(finding)))?;
+        if self.omitted > 0 {
+            writeln!(out, "      and {} more", self.omitted)?;
+        }
+        let counts =
+            format!("{} statements, {} heads, {} signatures", self.entries, self.heads, self.signatures);
+        let scope = if self.deep { "all of it" } else { "the newest part; --deep checks all" };
+        writeln!(out, "size  {}\nroot  {}\nread  {counts} ({scope})", self.size, self.root)?;
+        writeln!(
+            out,
+            "{}",
+            if self.clean {
+                "clean"
+            } else {
+                "the log is damaged: stop it, keep a copy, find out who changed it"
+            }
+        )
+    }
+}
+
+#[derive(Serialize)]
+struct Adopted {
+    size: u64,
+    root: String,
+    pin: String,
+}
+
+impl Report for Adopted {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "adopted    size {} with root {}\nwrote      {}", self.size, self.root, safe(&self.pin))
     }
 }

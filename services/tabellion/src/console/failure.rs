@@ -8,57 +8,38 @@ use super::exit::Exit;
 use super::safe_text::safe;
 
 /// What happened, what was expected and found, why it matters, and one command that mends it.
-///
-/// `what`, facts and hint may quote bytes that somebody else wrote; they are escaped when printed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// How the process ends.
-    #[serde(skip)]
     pub exit: Exit,
+    /// The result on stdout says it all: only the exit code is left to give.
+    pub told: bool,
+    words: Box<Words>,
+}
+
+/// What may be quoted here was written by somebody else; it is escaped when printed.
+#[derive(Clone, Debug, Serialize)]
+struct Words {
     /// A stable word: `tabellion help errors` explains it.
-    pub code: String,
+    code: String,
     /// One line, in the reader's words.
-    pub what: String,
+    what: String,
     /// Name and value pairs: expected, found, where.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<(String, String)>,
+    facts: Vec<(String, String)>,
     /// Why it matters, where that is not plain.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    why: Option<String>,
     /// One command that helps.
     #[serde(rename = "try", skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// The result on stdout says it all: only the exit code is left to give.
-    #[serde(skip)]
-    pub told: bool,
+    hint: Option<String>,
 }
 
 impl Failure {
     /// A failure that ends with `exit`.
     pub fn new(exit: Exit, code: impl Into<String>, what: impl Into<String>) -> Self {
-        Self {
-            exit,
-            code: code.into(),
-            what: what.into(),
-            facts: Vec::new(),
-            why: None,
-            hint: None,
-            told: false,
-        }
-    }
-
-    /// Adds a line of what was expected, found or meant.
-    #[must_use]
-    pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.facts.push((name.into(), value.into()));
-        self
-    }
-
-    /// Says why it matters.
-    #[must_use]
-    pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.why = Some(why.into());
-        self
+        let words = Words { code: code.into(), what: what.into(), facts: Vec::new(), why: None, hint: None };
+        Self { exit, told: false, words: Box::new(words) }
     }
 
     /// An ending whose reasons are in the printed result.
@@ -66,24 +47,39 @@ impl Failure {
         Self { told: true, ..Self::new(exit, "told", "see the result") }
     }
 
+    /// Adds a line of what was expected, found or meant.
+    #[must_use]
+    pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.words.facts.push((name.into(), value.into()));
+        self
+    }
+
+    /// Says why it matters.
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.words.why = Some(why.into());
+        self
+    }
+
     /// Names one command that helps.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.words.hint = Some(hint.into());
         self
     }
 
     /// The lines a person reads.
     pub fn to_text(&self) -> String {
-        let mut text = format!("error: {}  [{}]\n", safe(&self.what), safe(&self.code));
-        let width = self.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in &self.facts {
+        let words = &self.words;
+        let mut text = format!("error: {}  [{}]\n", safe(&words.what), safe(&words.code));
+        let width = words.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in &words.facts {
             let _ = writeln!(text, "  {:width$}  {}", safe(name), safe(value));
         }
-        if let Some(why) = &self.why {
+        if let Some(why) = &words.why {
             let _ = writeln!(text, "  {}", safe(why));
         }
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = &words.hint {
             let _ = writeln!(text, "  try: {}", safe(hint));
         }
         text
@@ -91,7 +87,7 @@ impl Failure {
 
     /// The same as one JSON object on one line.
     pub fn to_json(&self) -> String {
-        serde_json::json!({ "error": self }).to_string()
+        serde_json::json!({ "error": self.words }).to_string()
     }
 }
 

@@ -81,11 +81,11 @@ impl Reading<'_> {
     fn database(&mut self) -> Option<Database> {
         let url: String = self.required("db")?;
         let any_filesystem = self.flag("any_filesystem");
-        let database = database(&url, any_filesystem).and_then(|database| match database {
+        let database = database(&url, any_filesystem).map(|database| match database {
             Database::Sqlite { path, any_filesystem } => {
-                Ok(Database::Sqlite { path: self.settings.relative("db", path), any_filesystem })
+                Database::Sqlite { path: self.settings.relative("db", path), any_filesystem }
             }
-            other => Ok(other),
+            other => other,
         });
         self.noted("db", database)
     }
