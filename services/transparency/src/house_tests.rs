@@ -113,6 +113,11 @@ async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
     assert_eq!((method.status, method.title().as_str()), (405, "Method Not Allowed"));
     assert_eq!(method.header("allow"), Some("post"));
     assert_eq!(method.header("server"), Some("tabellion"));
+    for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+        let request = format!("{method} /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let refused = site.raw(request.as_bytes()).await;
+        assert_eq!((refused.status, refused.title().as_str()), (405, "Method Not Allowed"), "{method}");
+    }
     let odd = site.raw(b"BREW /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert_eq!((odd.status, odd.title().as_str()), (405, "Method Not Allowed"));
 }
@@ -221,7 +226,8 @@ async fn slow_bodies_and_cut_bodies_are_refused() {
 async fn a_head_that_never_ends_closes_the_connection() {
     let limits = Limits { header_time: Duration::from_millis(200), ..Limits::default() };
     let site = Site::open(limits).await;
-    for start in ["", "GET /v1/thing HTTP/1.1\r\nX-Slow: "] {
+    let served = "GET /v1/thing HTTP/1.1\r\nHost: x\r\n\r\n";
+    for start in ["", "GET /v1/thing HTTP/1.1\r\nX-Slow: ", served] {
         let mut stream = TcpStream::connect(site.serving.address).await.unwrap();
         stream.write_all(start.as_bytes()).await.unwrap();
         let mut answer = Vec::new();

@@ -55,7 +55,12 @@ impl LogMeaning {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner).get(&entry.policy).cloned().flatten()
     }
 
-    fn check_receipt(&self, head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -> Result<(), String> {
+    fn check_receipt(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+    ) -> Result<(), String> {
         let signed = SignedRoot::parse(signature.bytes.clone()).map_err(|error| error.to_string())?;
         if signed.tree_size() != head.size {
             return Err(format!("it signs size {}", signed.tree_size()));
@@ -65,7 +70,12 @@ impl LogMeaning {
         signed.verify(&head.root, &key.key).map_err(|error| error.to_string())
     }
 
-    fn check_checkpoint(&self, head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -> Result<(), String> {
+    fn check_checkpoint(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+    ) -> Result<(), String> {
         let vkeys: Vec<VerifierKey> =
             keys.iter().filter_map(|key| std::str::from_utf8(&key.public).ok()?.parse().ok()).collect();
         let checkpoint =

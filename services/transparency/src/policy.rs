@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::signer::{KeyFileError, signing_key};
 
-/// How long a process that does not lead waits for the one that does to register entry 0.
+/// How long a policy may take to get its place, also when another process places it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -62,9 +62,9 @@ pub enum PolicyError {
     /// The policy in force cannot be read.
     #[error(transparent)]
     Unreadable(#[from] PolicyUnreadable),
-    /// Another process should have registered entry 0.
-    #[error("the log is empty and the process that leads registers no policy")]
-    StillEmpty,
+    /// It was handed in, and did not get its place.
+    #[error("the policy was not registered in time; the process that leads may say why")]
+    NotInForce,
 }
 
 /// A policy file that has been read.
@@ -83,11 +83,29 @@ pub fn read(config: &Config) -> Result<Policy, PolicyError> {
 
 /// Brings the log's policy to what is configured, and answers with the one in force.
 pub async fn publish(log: &Log, configured: &Policy, config: &Config) -> Result<Arc<Current>, PolicyError> {
-    let Some(current) = in_force(log).await? else { return first(log, configured, config).await };
-    match statement::step(current.in_force.policy(), configured)? {
-        Step::Keep => Ok(current),
-        Step::Publish => next(log, &current, configured, config).await,
+    match in_force(log).await? {
+        None => first(log, configured, config).await?,
+        Some(current) => match statement::step(current.in_force.policy(), configured)? {
+            Step::Keep => return Ok(current),
+            Step::Publish => next(log, &current, configured, config).await?,
+        },
     }
+    settled(log, configured).await
+}
+
+/// Waits until the configured policy is in force: another process may be the one that places it.
+async fn settled(log: &Log, configured: &Policy) -> Result<Arc<Current>, PolicyError> {
+    let looking = async {
+        loop {
+            if let Some(current) = in_force(log).await?
+                && statement::step(current.in_force.policy(), configured)? == Step::Keep
+            {
+                return Ok(current);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(PolicyError::NotInForce))
 }
 
 /// The newest policy entry; `None` while the log is empty.
@@ -99,9 +117,10 @@ async fn in_force(log: &Log) -> Result<Option<Arc<Current>>, PolicyError> {
     Ok(Some(log.policies.follow(head.policy).await?))
 }
 
-async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<Arc<Current>, PolicyError> {
+/// Entry 0. A process that does not lead leaves it to the one that does.
+async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
     if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
-        return wait_for_first(log, policy).await;
+        return Ok(());
     }
     let signed = sign(policy, policy, config)?;
     let (_, permit) =
@@ -109,25 +128,7 @@ async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<Arc<Curren
     submit(log, admission::genesis(&signed, &permit)).await
 }
 
-async fn wait_for_first(log: &Log, configured: &Policy) -> Result<Arc<Current>, PolicyError> {
-    let looking = async {
-        loop {
-            if let Some(current) = in_force(log).await? {
-                statement::step(current.in_force.policy(), configured)?;
-                return Ok(current);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(PolicyError::StillEmpty))
-}
-
-async fn next(
-    log: &Log,
-    current: &Current,
-    policy: &Policy,
-    config: &Config,
-) -> Result<Arc<Current>, PolicyError> {
+async fn next(log: &Log, current: &Current, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
     let signed = sign(policy, current.in_force.policy(), config)?;
     let admitted = admission::admit(&signed, Beside::default(), &current.in_force, &log.metrics, |_| Ok(()));
     let admitted = admitted.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
@@ -140,14 +141,16 @@ fn sign(policy: &Policy, in_force: &Policy, config: &Config) -> Result<SignedSta
     Ok(statement::sign(policy, in_force, &key)?)
 }
 
-async fn submit(log: &Log, submission: Submission) -> Result<Arc<Current>, PolicyError> {
+async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
     match log.sequencer.submit(submission).await {
         Ok(placement) => {
             tracing::info!(leaf = %placement.index, "registered the policy");
-            Ok(log.policies.follow(placement.index).await?)
+            Ok(())
         }
-        // Somebody else published a policy in the meantime: whose it is shows at the next start.
-        Err(SubmitError::GuardTaken { index, .. }) => Ok(log.policies.follow(index).await?),
+        // On its way, or another process was first with this revision: what is in force will tell.
+        Err(SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. }) => {
+            Ok(())
+        }
         Err(error) => Err(PolicyError::NotRegistered(error.to_string())),
     }
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use sequencer::{Handle, Parts, PinFile, Role, Sequencer, SystemClock};
+use sequencer::{Halt, Handle, Parts, PinFile, Role, Sequencer, Status, SystemClock};
 use store::{LogStore, StoreError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,7 +31,7 @@ use crate::signer::{IntroduceError, KeyFileError, LogSigner};
 use crate::storage;
 use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
-use crate::watch::{self, Counting, Ready};
+use crate::watch::{Counting, Ready, start as start_watching};
 
 /// Connections of the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -135,7 +136,7 @@ impl Service {
         }
         let app = App { log: log.clone(), house: house.clone() };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        watch::start(&log, &config.state_dir, &tasks, &stop);
+        start_watching(&log, &config.state_dir, &tasks, &stop);
         let failed = |address| move |error| StartError::Listen { address, error };
         let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
         let admin = match admin {
@@ -193,20 +194,27 @@ impl Service {
 
     /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and gives the
     /// configuration to take up.
+    ///
+    /// # Errors
+    /// When the sequencer failed in a way after which this process must not be trusted with reads
+    /// either. Any other halt is a reason not to register, and reads go on.
     pub async fn run_until(
         self,
         mut reread: impl FnMut() -> Result<Config, String>,
         shutdown: impl Future<Output = ()>,
-    ) {
+    ) -> Result<(), Halt> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut hangup = hangups();
-        loop {
+        let mut status = self.log.sequencer.status();
+        let ended = loop {
             tokio::select! {
-                () = &mut shutdown => break,
+                () = &mut shutdown => break Ok(()),
                 () = hangup.next() => reload(&self, reread()).await,
+                halt = lost(&mut status) => break Err(halt),
             }
-        }
+        };
         self.stop().await;
+        ended
     }
 
     /// Takes no more requests, answers those in flight, and stops sequencing. Done within [`STOP_TIME`].
@@ -230,19 +238,39 @@ impl Service {
     }
 }
 
+/// Resolves when the process cannot know its own state any more.
+async fn lost(status: &mut watch::Receiver<Status>) -> Halt {
+    let unsound =
+        |status: &Status| matches!(status.role, Role::Halted(Halt::Panicked | Halt::Inconsistent(_)));
+    match status.wait_for(unsound).await.map(|status| status.role.clone()) {
+        Ok(Role::Halted(halt)) => halt,
+        _ => std::future::pending().await,
+    }
+}
+
+/// Why a service ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Its sequencer failed.
+    #[error(transparent)]
+    Sequencer(#[from] Halt),
+}
+
 /// Runs until `shutdown` resolves. `reread` is called on SIGHUP and gives the configuration to take up.
 pub async fn run(
     config: Config,
     reread: impl FnMut() -> Result<Config, String>,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), StartError> {
+) -> Result<(), RunError> {
     let mut shutdown = std::pin::pin!(shutdown);
     let service = tokio::select! {
         started = Service::start(config) => started?,
         () = &mut shutdown => return Ok(()),
     };
-    service.run_until(reread, shutdown).await;
-    Ok(())
+    Ok(service.run_until(reread, shutdown).await?)
 }
 
 /// Resolves at SIGTERM or SIGINT.

@@ -1,5 +1,7 @@
 //! Starting, restarting, reloading, stopping, and what a service does when its parts fail.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! What lies beside SCRAPI, under `/v1`: statements, entries, policy, limits, the description.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{COSE, Place};

@@ -1,5 +1,7 @@
 //! SCRAPI -11 as a client sees it: each status and each body of its tables.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{COSE, Gated, Place, refusal};

@@ -9,6 +9,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK};
 use http::{HeaderName, HeaderValue};
 use scitt::cbor::Writer;
 
+use super::Binary;
 use crate::app::App;
 use crate::media;
 
@@ -17,7 +18,7 @@ use crate::media;
     get,
     path = "/.well-known/scitt-configuration",
     tag = "Service",
-    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", content_type = "application/cbor"))
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor"))
 )]
 pub async fn scitt_configuration(State(app): State<App>) -> Response {
     document(&app)
@@ -28,7 +29,7 @@ pub async fn scitt_configuration(State(app): State<App>) -> Response {
     get,
     path = "/.well-known/transparency-configuration",
     tag = "Service",
-    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", content_type = "application/cbor"))
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor"))
 )]
 pub async fn transparency_configuration(State(app): State<App>) -> Response {
     document(&app)

@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 
-use super::EntryId;
+use super::{Binary, EntryId};
 use crate::app::App;
 use crate::body::Received;
 use crate::log::{Log, Registered, Resolved};
@@ -29,11 +29,11 @@ use crate::problem::Problem;
     path = "/entries",
     tag = "SCRAPI",
     request_body(
-        content((Vec<u8> = "application/cose"), (Vec<u8> = "application/scitt-statement+cose")),
+        content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose")),
         description = "A tagged COSE_Sign1. Its unprotected header is not registered."
     ),
     responses(
-        (status = 201, description = "Registered; the body is the receipt", content_type = "application/cose",
+        (status = 201, description = "Registered; the body is the receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "The receipt's URL"))),
         (status = 202, description = "Accepted; the receipt will be at Location",
          headers(("Location" = String, description = "The receipt's URL"), ("Retry-After" = u32))),
@@ -86,7 +86,7 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
     tag = "SCRAPI",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "A fresh receipt", content_type = "application/cose",
+        (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
         (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
+use super::Binary;
 use crate::app::App;
 use crate::media;
 use crate::problem::{Problem, shortened};
@@ -17,7 +18,7 @@ const CACHED: &str = "public, max-age=300";
     get,
     path = "/.well-known/scitt-keys",
     tag = "SCRAPI",
-    responses((status = 200, description = "A COSE_KeySet; retired keys stay in it", content_type = "application/cbor"))
+    responses((status = 200, description = "A COSE_KeySet; retired keys stay in it", body = Binary, content_type = "application/cbor"))
 )]
 pub async fn all_keys(State(app): State<App>) -> Response {
     let keys = app.log.keys.load_full();
@@ -31,7 +32,7 @@ pub async fn all_keys(State(app): State<App>) -> Response {
     tag = "SCRAPI",
     params(("kid_value" = String, Path, description = "The kid in unpadded base64url, or raw where that is safe in a path")),
     responses(
-        (status = 200, description = "A COSE_Key", content_type = "application/cbor"),
+        (status = 200, description = "A COSE_Key", body = Binary, content_type = "application/cbor"),
         (status = 404, description = "No such key", content_type = "application/concise-problem-details+cbor")
     )
 )]

@@ -22,6 +22,8 @@ use crate::problem::Problem;
 const DEFAULT_PAGE: usize = 100;
 /// Statements read from the database at one time, in bytes: what bounds a page's memory.
 const CHUNK_BYTES: usize = 8 << 20;
+/// A page ends early once it took this many bytes of statements to read.
+const PAGE_BYTES: usize = 32 << 20;
 /// Entries read at one time before their size is known.
 const FIRST_CHUNK: usize = 8;
 /// Entries read at one time, at most.
@@ -155,9 +157,7 @@ pub async fn list(
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let (from, limit) = range(&app, page)?;
-    let found = read(&app, from, limit + 1).await?;
-    let more = found.len() > limit;
-    let entries: Vec<EntryView> = found.into_iter().take(limit).collect();
+    let (entries, more) = read(&app, from, limit).await?;
     let last = entries.last().map(|entry| entry.index);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Entries { entries })).into_response();
     if let Some(last) = last.filter(|_| more) {
@@ -183,24 +183,26 @@ fn range(app: &App, page: Result<Query<Page>, QueryRejection>) -> Result<(u64, u
     Ok((from, limit))
 }
 
-/// Reads a page in chunks, so that large statements are never in memory together.
-async fn read(app: &App, mut from: u64, limit: usize) -> Result<Vec<EntryView>, Problem> {
-    let size = app.log.sequencer.status().borrow().size.max(covered(app));
+/// Reads a page in chunks, so that large statements are never in memory together. Says whether
+/// there is more after it.
+async fn read(app: &App, from: u64, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
+    let size = app.log.sequencer.status().borrow().size.max(covered(app)).get();
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
-    let mut chunk = FIRST_CHUNK;
-    while views.len() < limit && from < size.get() {
+    let (mut next, mut chunk, mut bytes) = (from, FIRST_CHUNK, 0);
+    while views.len() < limit && next < size && bytes < PAGE_BYTES {
         let asked = chunk.min(limit - views.len());
-        let entries = app.log.store.entries(LeafIndex::new(from), asked).await?;
-        let bytes: usize =
+        let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
+        let taken: usize =
             entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();
         views.extend(entries.iter().map(|entry| EntryView::of(entry, None)));
         if entries.len() < asked {
-            break;
+            return Ok((views, false));
         }
-        from += entries.len() as u64;
-        chunk = (CHUNK_BYTES * entries.len() / bytes.max(1)).clamp(1, LARGEST_CHUNK);
+        next += entries.len() as u64;
+        bytes += taken;
+        chunk = (CHUNK_BYTES * entries.len() / taken.max(1)).clamp(1, LARGEST_CHUNK);
     }
-    Ok(views)
+    Ok((views, next < size))
 }
 
 fn covered(app: &App) -> TreeSize {

@@ -16,6 +16,12 @@ use merkle::EntryDigest;
 
 use crate::problem::Problem;
 
+/// Bytes, to the API's description.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code)]
+pub struct Binary(Vec<u8>);
+
 /// An entry ID out of the path: 64 lowercase hex digits, or 400 `Invalid locator`.
 pub struct EntryId(pub EntryDigest);
 

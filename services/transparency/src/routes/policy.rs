@@ -8,6 +8,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Binary;
 use crate::app::App;
 use crate::limits::{HEADER_DEPTH, PAYLOAD_DEPTH};
 use crate::log::RegisterError;
@@ -38,7 +39,7 @@ pub struct PolicyView {
     tag = "Log",
     responses(
         (status = 200, description = "The policy, with the leaf that holds it",
-         content((PolicyView = "application/json"), (Vec<u8> = "application/cose"))),
+         content((PolicyView = "application/json"), (Binary = "application/cose"))),
         (status = 503, description = "The log has no policy yet")
     )
 )]

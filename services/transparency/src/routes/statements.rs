@@ -8,8 +8,8 @@ use http::{HeaderMap, StatusCode};
 use merkle::{EntryDigest, LeafIndex};
 use store::Entry;
 
-use super::EntryId;
 use super::entries::still_running;
+use super::{Binary, EntryId};
 use crate::app::App;
 use crate::log::Resolved;
 use crate::media;
@@ -25,7 +25,7 @@ const CACHED: &str = "public, max-age=60";
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "The statement; its SHA-256 is the entry ID", content_type = "application/cose"),
+        (status = 200, description = "The statement; its SHA-256 is the entry ID", body = Binary, content_type = "application/cose"),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found"),
         (status = 410, description = "The statement was erased; its proofs still hold")
@@ -50,7 +50,7 @@ pub async fn statement(
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "The statement with one receipt", content_type = "application/cose"),
+        (status = 200, description = "The statement with one receipt", body = Binary, content_type = "application/cose"),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found"),

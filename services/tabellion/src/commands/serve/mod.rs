@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
-use transparency::{Config, Service, StartError, stop_signal};
+use transparency::{Config, Halt, Service, StartError, stop_signal};
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report};
@@ -44,8 +44,7 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let Some(service) = start(config).await? else { return Ok(()) };
     context.console.result(&Serving::of(&service))?;
     let reread = || reread(context, flags.typed(), &level);
-    service.run_until(reread, stop_signal()).await;
-    Ok(())
+    service.run_until(reread, stop_signal()).await.map_err(ended)
 }
 
 async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
@@ -56,8 +55,12 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     let level = LogLevel::start(&settings)?;
     let Some(service) = start(config).await? else { return Ok(()) };
     dev.introduce(context, &service).await?;
-    service.run_until(|| reread(context, flags.clone(), &level), stop_signal()).await;
-    Ok(())
+    service.run_until(|| reread(context, flags.clone(), &level), stop_signal()).await.map_err(ended)
+}
+
+/// The sequencer failed in a way after which nothing here is to be trusted.
+fn ended(halt: Halt) -> Failure {
+    Failure::new(Exit::Failure, "sequencer", "the service ended by itself").fact("because", halt.to_string())
 }
 
 /// Starts the service; `None` when it was told to stop before it had.
