@@ -16,7 +16,7 @@ pub const MAX_IDENTIFIER: usize = 8192;
 pub const MAX_OPEN_STRING: usize = 64;
 /// How far ahead of the log's time a statement's own time may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
-/// Characters of a claimed value that an answer repeats.
-pub const MAX_QUOTE: usize = 80;
+/// Bytes of a claimed value that an answer repeats.
+pub const MAX_QUOTE: usize = 64;
 /// Characters of a JSON pointer, or of another reader's words, that an answer repeats.
 pub const MAX_TOLD: usize = 256;

@@ -82,9 +82,9 @@ pub struct Violation {
 
 /// A value of a statement as an answer may repeat it: escaped, and cut at a bound.
 pub(crate) fn quote(value: &str) -> String {
-    let escaped: String = value.chars().take(MAX_QUOTE).flat_map(char::escape_debug).collect();
-    let more = if value.chars().nth(MAX_QUOTE).is_some() { "…" } else { "" };
-    format!("\"{escaped}{more}\"")
+    let end = value.floor_char_boundary(MAX_QUOTE);
+    let more = if end < value.len() { "…" } else { "" };
+    format!("\"{}{more}\"", value[..end].escape_debug())
 }
 
 /// Text that may hold names of the statement's choosing, cut at a bound.
