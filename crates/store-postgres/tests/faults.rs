@@ -14,6 +14,7 @@ use store_postgres::Postgres;
 use store_postgres::testing::Database;
 
 use support::proxy::{Fault, Proxy};
+use support::server::Server;
 
 /// A log of one entry, behind a wire that can be cut.
 struct Log {
@@ -134,6 +135,59 @@ async fn after_a_commit_of_unknown_outcome_the_old_epoch_commits_nothing() {
         assert!(matches!(late, Err(CommitError::Fenced)), "{late:?}");
         log.expect_whole().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r17_a_server_that_crashes_under_load_keeps_what_it_acknowledged() {
+    let server = Arc::new(Server::start(&[]));
+    let options = store_postgres::Options::from_url(&server.url).unwrap();
+    Postgres::migrate(&options).await.unwrap();
+    let store: Arc<dyn LogStore> = Arc::new(Postgres::connect(&options).await.unwrap());
+    let mut appender = Appender::new(Arc::clone(&store)).await;
+    for crash in 1..=3 {
+        let crashing = tokio::task::spawn_blocking({
+            let server = Arc::clone(&server);
+            move || {
+                std::thread::sleep(Duration::from_millis(100 * crash));
+                server.crash();
+            }
+        });
+        while !crashing.is_finished() {
+            let next = appender.leaves().len() as u64;
+            let batch = appender.batch(vec![entry(next), entry(next + 1)]);
+            match appender.commit(&batch).await {
+                Ok(()) => {}
+                Err(CommitError::NotCommitted(StoreError::Unavailable(_))) => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(CommitError::Unknown(_)) => {
+                    appender.settle(&batch, patiently(|| store.take_over("settling")).await);
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        crashing.await.unwrap();
+        let head = patiently(|| store.head()).await;
+        assert_eq!(head, *appender.head(), "after crash {crash}");
+        let entries = patiently(|| store.entries(LeafIndex::new(0), 100_000)).await;
+        let leaves: Vec<_> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
+        assert_eq!(leaves, appender.leaves(), "after crash {crash}");
+    }
+}
+
+/// Asks until the server is back.
+async fn patiently<T, A>(ask: impl Fn() -> A) -> T
+where
+    A: Future<Output = Result<T, StoreError>>,
+{
+    for _ in 0..500 {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("the server does not come back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
