@@ -1,9 +1,9 @@
 //! A server that would forget what it acknowledged is not used.
 
-use sqlx::PgPool;
 use store::StoreError;
 
 use crate::error::store_error;
+use crate::session::{Role, Server, close};
 
 /// What each setting protects, for the message.
 const NEEDED: [(&str, &str); 3] = [
@@ -12,16 +12,19 @@ const NEEDED: [(&str, &str); 3] = [
     ("synchronous_commit", "a crash loses commits that were acknowledged"),
 ];
 
-/// Asks a session like the one that commits: the settings may differ by database and role.
-pub(crate) async fn check(pool: &PgPool) -> Result<(), StoreError> {
+/// Asks a new session like the one that commits: the settings may differ by database and role, and
+/// a session keeps those it began with.
+pub(crate) async fn check(server: &Server) -> Result<(), StoreError> {
+    let mut connection = server.connect(Role::Sequencer).await?;
     let names: Vec<String> = NEEDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     let off = sqlx::query_scalar!(
         r#"SELECT name AS "name!" FROM UNNEST($1::text[]) AS name WHERE current_setting(name) = 'off'"#,
         &names
     )
-    .fetch_all(pool)
+    .fetch_all(&mut connection)
     .await
     .map_err(store_error)?;
+    close(connection).await;
     match NEEDED.iter().find(|(name, _)| off.iter().any(|setting| setting == name)) {
         None => Ok(()),
         Some((name, harm)) => {

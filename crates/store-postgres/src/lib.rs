@@ -233,6 +233,6 @@ impl LogStore for Postgres {
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {
-        self.in_time(durability::check(&self.pool)).await
+        self.in_time(durability::check(&self.server)).await
     }
 }
