@@ -9,6 +9,8 @@
 mod retry;
 mod wire;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +72,7 @@ pub enum ClientError {
 /// How a client behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long to keep trying and polling altogether.
+    /// How long to keep trying and polling altogether. A service that was never reached is not waited for.
     pub patience: Duration,
     /// Certificates to believe besides the system's, PEM.
     pub extra_roots: Option<Bytes>,
@@ -101,6 +103,8 @@ pub struct Client {
     base: Url,
     http: reqwest::Client,
     options: Options,
+    /// Whether any answer ever came: only then is silence something that may pass.
+    reached: Arc<AtomicBool>,
 }
 
 impl Client {
@@ -116,7 +120,7 @@ impl Client {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        Ok(Self { base, http: http_client(&options)?, options })
+        Ok(Self { base, http: http_client(&options)?, options, reached: Arc::default() })
     }
 
     /// The service's URL, with a slash at its end.
@@ -136,7 +140,22 @@ impl Client {
         trust: &TrustStore,
         now: u64,
     ) -> Result<Registered, ClientError> {
-        let (location, receipt) = self.submit(statement).await?;
+        self.register_message(statement, statement.bytes(), trust, now).await
+    }
+
+    /// The same for a statement with what came beside it: `message` is what is sent, certificates in its unprotected
+    /// header included.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub async fn register_message(
+        &self,
+        statement: &SignedStatement,
+        message: &Bytes,
+        trust: &TrustStore,
+        now: u64,
+    ) -> Result<Registered, ClientError> {
+        let (location, receipt) = self.submit(message).await?;
         let verdict = verifier::verify_receipt(statement, &receipt, trust, now);
         if !verdict.is_verified() {
             return Err(ClientError::Unverified(Box::new(verdict)));
@@ -148,9 +167,9 @@ impl Client {
     ///
     /// # Errors
     /// If the service refuses or patience runs out.
-    pub async fn submit(&self, statement: &SignedStatement) -> Result<(Url, Bytes), ClientError> {
+    pub async fn submit(&self, message: &Bytes) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
-        let answer = self.post_until_taken(statement, &mut backoff).await?;
+        let answer = self.post_until_taken(message, &mut backoff).await?;
         let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
             return Ok((location, answer.body));
@@ -185,6 +204,15 @@ impl Client {
         Ok(statement)
     }
 
+    /// The registration policy in force: the statement that published it. Nobody has verified it yet.
+    ///
+    /// # Errors
+    /// If the service has none, or what came is not a statement.
+    pub async fn policy(&self) -> Result<SignedStatement, ClientError> {
+        let body = self.get("v1/policy", "application/cose").await?.body;
+        SignedStatement::parse(body).map_err(|error| ClientError::Nonsense(error.to_string()))
+    }
+
     /// The keys that the service publishes. Whoever believes them must have another reason to.
     ///
     /// # Errors
@@ -216,16 +244,12 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
     }
 
-    async fn post_until_taken(
-        &self,
-        statement: &SignedStatement,
-        backoff: &mut Backoff,
-    ) -> Result<Answer, ClientError> {
+    async fn post_until_taken(&self, message: &Bytes, backoff: &mut Backoff) -> Result<Answer, ClientError> {
         let url = self.url("entries")?;
         loop {
             let request = self.authorized(self.http.post(url.clone()));
-            let request = request.header(CONTENT_TYPE, "application/cose").body(statement.bytes().clone());
-            match Answer::to(request, "application/cose").await {
+            let request = request.header(CONTENT_TYPE, "application/cose").body(message.clone());
+            match self.heard(Answer::to(request, "application/cose").await) {
                 Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                     return Ok(answer);
                 }
@@ -257,7 +281,7 @@ impl Client {
                 }
                 Ok(answer) if answer.is_transient() => asked = answer.retry_after(),
                 Ok(answer) => return Err(answer.into_error()),
-                Err(ClientError::Unreachable(_)) => asked = None,
+                Err(ClientError::Unreachable(_)) if self.may_return() => asked = None,
                 Err(error) => return Err(error),
             }
         }
@@ -283,7 +307,7 @@ impl Client {
         let (asked, error) = match answer {
             Ok(answer) if answer.is_transient() => (answer.retry_after(), answer.into_error()),
             Ok(answer) => return Err(answer.into_error()),
-            Err(error @ ClientError::Unreachable(_)) => (None, error),
+            Err(error @ ClientError::Unreachable(_)) if self.may_return() => (None, error),
             Err(error) => return Err(error),
         };
         let Some(wait) = backoff.next(asked) else { return Err(error) };
@@ -292,7 +316,19 @@ impl Client {
     }
 
     async fn exchange(&self, url: Url, accept: &'static str) -> Result<Answer, ClientError> {
-        Answer::to(self.authorized(self.http.get(url)), accept).await
+        self.heard(Answer::to(self.authorized(self.http.get(url)), accept).await)
+    }
+
+    fn heard(&self, answer: Result<Answer, ClientError>) -> Result<Answer, ClientError> {
+        if answer.is_ok() {
+            self.reached.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Whether silence may pass: a service that answered before may be restarting.
+    fn may_return(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
     }
 
     fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {

@@ -5,6 +5,7 @@ use scitt::x509::{ChainError, RootCertificate, VerifiedChain, check_thumbprint, 
 use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
 
 use crate::payload::{self, Detached};
+use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate};
 use crate::verdict::{Check, CheckName, Code, State};
 use crate::{CLOCK_SKEW, Profile, TrustStore, TrustedIssuer};
@@ -70,15 +71,15 @@ impl<'q> Question<'q> {
         let (exp, nbf) = claims.map_or((None, None), |claims| (claims.exp(), claims.nbf()));
         let at = self.at;
         if let Some(exp) = exp.filter(|exp| *exp <= at) {
-            let detail = format!("ended at {exp}, before {at} (unix seconds)");
+            let detail = format!("ended at {}, before {}", rfc3339(exp), rfc3339(at));
             return Check::failed(name, Code::StatementExpired, detail);
         }
         match nbf.filter(|nbf| *nbf > at.saturating_add(CLOCK_SKEW)) {
             Some(nbf) => {
-                let detail = format!("begins at {nbf}, after {at} (unix seconds)");
+                let detail = format!("begins at {}, after {}", rfc3339(nbf), rfc3339(at));
                 Check::failed(name, Code::StatementNotYetValid, detail)
             }
-            None => Check::ok(name, format!("valid at {at} (unix seconds)")),
+            None => Check::ok(name, format!("valid at {}", rfc3339(at))),
         }
     }
 

@@ -17,6 +17,7 @@
 mod issuer;
 mod payload;
 mod receipt;
+mod time;
 pub mod trust;
 pub mod verdict;
 

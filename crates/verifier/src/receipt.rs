@@ -9,6 +9,7 @@ use merkle::{LeafHash, RootHash, hash_leaf, verify::implied_root};
 use scitt::receipt::InclusionProof;
 use scitt::{Header, PublicKey, Receipt, ReceiptError, SignatureError, SignedStatement};
 
+use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate};
 use crate::verdict::{Check, CheckName, Code, Position, ReceiptFacts, State};
 use crate::{CLOCK_SKEW, LeafRule, MAX_RECEIPTS, Profile, TrustStore, TrustedLog, to_signed};
@@ -224,18 +225,18 @@ impl Attempt<'_> {
         let name = CheckName::ReceiptDates;
         let Some(claims) = self.receipt.header().claims() else { return Check::ok(name, "undated") };
         if let Some(exp) = claims.exp().filter(|exp| *exp <= self.now) {
-            return Check::failed(name, Code::ReceiptExpired, format!("ended at {exp} (unix seconds)"));
+            return Check::failed(name, Code::ReceiptExpired, format!("ended at {}", rfc3339(exp)));
         }
         let latest = self.now.saturating_add(CLOCK_SKEW);
         let begins = claims.nbf().max(claims.iat());
         match begins.filter(|begins| *begins > latest) {
             Some(begins) => {
-                let detail = format!("dated {begins}, and now is {} (unix seconds)", self.now);
+                let detail = format!("dated {}, and now is {}", rfc3339(begins), rfc3339(self.now));
                 Check::failed(name, Code::ReceiptNotYetValid, detail)
             }
             None => Check::ok(
                 name,
-                claims.iat().map_or_else(|| "undated".into(), |iat| format!("issued at {iat}")),
+                claims.iat().map_or_else(|| "undated".into(), |iat| format!("issued at {}", rfc3339(iat))),
             ),
         }
     }

@@ -8,14 +8,15 @@ use crate::commands::{
     completion, config, entry, help, init, issuer, key, log, policy, receipt, register, serve, statement,
     trust, verify, vrf,
 };
-use crate::console::{Color, Console, Failure};
+use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
 
 /// A transparency log for what AI agents did.
 #[derive(Debug, Parser)]
 #[command(name = "tabellion", version, disable_help_subcommand = true, max_term_width = 100)]
 #[command(
-    before_help = "first steps:  tabellion serve --dev     then, elsewhere:  tabellion register --dev hello.json"
+    before_help = "example:  tabellion serve --dev",
+    after_help = "Every command also takes --color WHEN (auto, always, never) and --no-progress."
 )]
 pub struct Cli {
     #[command(flatten)]
@@ -32,21 +33,31 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
     /// When to colour
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t,
-        value_name = "WHEN",
-        hide_possible_values = true
-    )]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide = true)]
     pub color: Color,
     /// Draw no progress bar
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide = true)]
     pub no_progress: bool,
     /// Read this configuration file
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// Prints what clap has to say: help that was asked for, or what is wrong with the arguments.
+pub fn usage(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return Exit::Success;
+    }
+    let text = error.render().to_string();
+    let lines: Vec<String> = text.lines().map(|line| safe(line).into_owned()).collect();
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let what = lines.first().map_or("", |line| line.trim_start_matches("error: "));
+        eprintln!("{}", Failure::new(Exit::Usage, "usage", what).hint("tabellion --help").to_json());
+    } else {
+        eprintln!("{}", lines.join("\n"));
+    }
+    Exit::Usage
 }
 
 /// What a command gets to work with.
@@ -112,6 +123,7 @@ pub enum Command {
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Print the version
+    #[command(before_help = "example:  tabellion version --json")]
     Version,
     /// Explain a topic: exit-codes, errors, config, formats, trust
     Help(help::Help),

@@ -17,7 +17,10 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return cli::usage(&error).into(),
+    };
     let context = cli::Context::from(&cli.global);
     match cli.command.run(&context) {
         Ok(()) => console::Exit::Success.into(),

@@ -12,17 +12,20 @@ use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
 use crate::settings;
 
+/// Where `serve --dev` says at which address it serves: what is meant in that folder when nobody names a service.
+pub const DEV_URL: &str = "tabellion-dev/url";
+
 /// Which service, and how to reach it.
 #[derive(Clone, Debug, Args)]
 pub struct ServiceArgs {
-    /// The service [default: setting log_url]
+    /// The service [default: setting log_url, else ./tabellion-dev/url]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Believe these certificates too (PEM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     pub cacert: Option<PathBuf>,
     /// A bearer token, in a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     pub token_file: Option<PathBuf>,
     /// Seconds to keep trying
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -40,8 +43,13 @@ impl ServiceArgs {
     /// The client; nothing is sent yet.
     pub fn connect(&self, context: &Context) -> Result<Service, Failure> {
         let flags = self.url.iter().map(|url| ("log_url", url.clone())).collect();
-        let url: Option<String> =
-            context.settings(flags)?.get("log_url").map_err(|mistake| settings::refuse(vec![mistake]))?;
+        let settings = context.settings(flags)?;
+        let started_here =
+            settings.is_default("log_url").then(|| std::fs::read_to_string(DEV_URL).ok()).flatten();
+        let url: Option<String> = match started_here {
+            Some(url) => Some(url.trim().to_owned()),
+            None => settings.get("log_url").map_err(|mistake| settings::refuse(vec![mistake]))?,
+        };
         let options = Options {
             patience: Duration::from_secs(self.timeout),
             extra_roots: self.cacert.as_deref().map(files::read).transpose()?.map(Into::into),

@@ -1,9 +1,12 @@
 //! `tabellion completion`: a script for a shell.
 
+use std::path::Path;
+
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::console::Failure;
+use crate::console::files::{self, Access, Existing};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion completion bash > /etc/bash_completion.d/tabellion")]
@@ -15,7 +18,8 @@ pub struct Completion {
 impl Completion {
     pub fn run(self) -> Result<(), Failure> {
         let mut command = crate::cli::Cli::command();
-        clap_complete::generate(self.shell, &mut command, "tabellion", &mut std::io::stdout());
-        Ok(())
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "tabellion", &mut script);
+        files::write(Path::new("-"), &script, Access::Ordinary, Existing::Replace)
     }
 }

@@ -13,10 +13,13 @@ use crate::settings::{SETTINGS, Shown};
 #[command(before_help = "example:  tabellion config check --config /etc/tabellion/tabellion.toml")]
 pub enum Config {
     /// Each value with its source; secrets are masked
+    #[command(before_help = "example:  tabellion config show")]
     Show,
     /// Whether `serve` could start with it: every mistake at once
+    #[command(before_help = "example:  tabellion config check --config /etc/tabellion/tabellion.toml")]
     Check,
     /// Every setting with its variable, default and meaning
+    #[command(before_help = "example:  tabellion config env")]
     Env,
 }
 
@@ -26,7 +29,7 @@ impl Config {
             Self::Show => {
                 context.console.result(&Effective { settings: context.settings(Vec::new())?.show() })
             }
-            Self::Check => super::serve::check(context),
+            Self::Check => super::serve::check::check(context),
             Self::Env => context.console.result(&Catalogue::new()),
         }
     }

@@ -16,6 +16,7 @@ use crate::show;
 #[command(before_help = "example:  tabellion entry list --limit 20")]
 pub enum Entry {
     /// One entry
+    #[command(before_help = "example:  tabellion entry get report.json.cose")]
     Get {
         /// An entry ID, or a file that holds the statement
         entry: String,
@@ -23,6 +24,7 @@ pub enum Entry {
         service: ServiceArgs,
     },
     /// Entries in order
+    #[command(before_help = "example:  tabellion entry list --limit 20")]
     List {
         /// Start after this leaf index
         #[arg(long, value_name = "LEAF")]
@@ -80,7 +82,7 @@ impl Report for Many {
             writeln!(
                 out,
                 "{index:>8}  {}  {}  {}  {}",
-                text("entry"),
+                text("entry_id"),
                 text("content_type"),
                 text("iss"),
                 text("sub")

@@ -8,11 +8,14 @@ use clap::Args;
 use registration::policy::{self, Identity};
 use scitt::{Algorithm, Signer};
 use serde::Serialize;
+use transparency::Database;
 
+use super::serve::check;
 use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile::{self, KeyNames};
+use crate::settings::Settings;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion init mylog --origin log.example.org --db sqlite:data/log.db")]
@@ -47,7 +50,13 @@ impl Init {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = self.folder.join("tabellion.toml");
         refuse_existing(&config)?;
+        let database = self.refuse_mistakes()?;
         fs::create_dir_all(self.folder.join("keys"))?;
+        if let Database::Sqlite { path, .. } = database
+            && let Some(folder) = self.folder.join(path).parent()
+        {
+            fs::create_dir_all(folder)?;
+        }
         let receipt = self.key("receipt", self.alg)?;
         let checkpoint = self.key("checkpoint", Algorithm::EdDsa)?;
         let operator = self.key("operator", Algorithm::Es256)?;
@@ -60,6 +69,23 @@ impl Init {
             next: next_steps(&config),
             config: config.display().to_string(),
         })
+    }
+
+    /// Whether `serve` could start with what is about to be written: nothing is, unless it could.
+    fn refuse_mistakes(&self) -> Result<Database, Failure> {
+        let settings = Settings::of(self.values());
+        Ok(check::runnable(&settings)?.database)
+    }
+
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let public_url = self.public_url.clone().unwrap_or_else(|| self.iss());
+        let alg = if self.alg == Algorithm::EdDsa { "EdDSA" } else { self.alg.name() };
+        vec![
+            ("origin", self.origin.clone()),
+            ("public_url", public_url),
+            ("db", self.db.clone()),
+            ("receipt_alg", alg.into()),
+        ]
     }
 
     fn key(&self, purpose: &str, algorithm: Algorithm) -> Result<scitt::SigningKey, Failure> {
@@ -84,16 +110,10 @@ impl Init {
     }
 
     fn config_text(&self) -> String {
-        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        let public_url = self.public_url.clone().unwrap_or_else(|| self.iss());
-        let alg = if self.alg == Algorithm::EdDsa { "EdDSA" } else { self.alg.name() };
+        let line = |(key, value): (&str, String)| format!("{key:11} = {}\n", toml::Value::String(value));
+        let values: String = self.values().into_iter().map(line).collect();
         format!(
-            "# `tabellion config env` explains every setting; `tabellion config check` says whether this can run.\n\
-             origin      = {}\npublic_url  = {}\ndb          = {}\nreceipt_alg = {}\n",
-            quoted(&self.origin),
-            quoted(&public_url),
-            quoted(&self.db),
-            quoted(alg),
+            "# `tabellion config env` explains every setting; `tabellion config check` says whether this can run.\n{values}"
         )
     }
 }

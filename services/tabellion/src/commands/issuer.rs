@@ -14,6 +14,7 @@ use crate::keyfile::{self, KeyNames};
 #[command(before_help = "example:  tabellion issuer new -o issuer.pem --alg EdDSA")]
 pub enum Issuer {
     /// Make a key, readable by its owner only
+    #[command(before_help = "example:  tabellion issuer new -o issuer.pem --alg EdDSA")]
     New {
         /// Where to write it (PKCS#8 PEM)
         #[arg(short, long, value_name = "FILE")]
@@ -23,16 +24,18 @@ pub enum Issuer {
         alg: Algorithm,
     },
     /// What a key is called: kid, did:key
+    #[command(before_help = "example:  tabellion issuer show issuer.pem")]
     Show {
         /// A key file, secret or public, or a did:key
         key: String,
     },
     /// Write the public key
+    #[command(before_help = "example:  tabellion issuer export issuer.pem -o issuer.pub.pem")]
     Export {
         /// A key file, secret or public, or a did:key
         key: String,
-        /// How to write it
-        #[arg(long, value_enum, default_value_t)]
+        /// How to write it: pem, cose, did-key or did-jwk
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
         /// Where to
         #[arg(short, long, value_name = "FILE", default_value = "-")]

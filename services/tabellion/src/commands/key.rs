@@ -11,20 +11,21 @@ use store::{LogKey, LogStore};
 use transparency::{Config, storage};
 
 use super::issuer::{self, Format, algorithm};
-use super::log::database;
 use super::serve::config;
+use super::serve::failures::database;
 use super::verify::now;
 use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile::{self, KeyNames};
-use crate::settings::SettingFlags;
+use crate::settings::KeeperFlags;
 use crate::show;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion key rotate --config /etc/tabellion/tabellion.toml")]
 pub enum Key {
     /// Make a key file
+    #[command(before_help = "example:  tabellion key new -o receipt.pem")]
     New {
         /// Where to write it (PKCS#8 PEM, mode 0600)
         #[arg(short, long, value_name = "FILE")]
@@ -34,40 +35,45 @@ pub enum Key {
         alg: Algorithm,
     },
     /// What the configured keys are called
+    #[command(before_help = "example:  tabellion key show")]
     Show {
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
     /// Every key that ever signed for this log, from its database
+    #[command(before_help = "example:  tabellion key list --config /etc/tabellion/tabellion.toml")]
     List {
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
     /// Write a public key
+    #[command(before_help = "example:  tabellion key export receipt --format cose -o receipt.cosekey")]
     Export {
-        /// Which of the log's keys
-        #[arg(value_enum)]
+        /// Which of the log's keys: receipt, checkpoint or operator
+        #[arg(value_enum, hide_possible_values = true)]
         purpose: Purpose,
-        /// How to write it
-        #[arg(long, value_enum, default_value_t)]
+        /// How to write it: pem, cose, did-key or did-jwk
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
         /// Where to
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
     /// Replace the receipt key, with the service stopped: the old one stays published
+    #[command(before_help = "example:  tabellion key rotate --config /etc/tabellion/tabellion.toml")]
     Rotate {
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
     /// Mark a key as retired, with the service stopped
+    #[command(before_help = "example:  tabellion key retire mxA4KiOkT1mJm0sZ9qzOd7w3yQvYb8l5n2e6uXcGhRs")]
     Retire {
         /// The key's kid
         kid: String,
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
 }
 
@@ -107,7 +113,7 @@ impl Key {
     }
 }
 
-fn resolve(context: &Context, flags: &SettingFlags) -> Result<Config, Failure> {
+fn resolve(context: &Context, flags: &KeeperFlags) -> Result<Config, Failure> {
     config::resolve(&context.settings(flags.typed())?)
 }
 

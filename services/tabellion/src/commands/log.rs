@@ -8,27 +8,31 @@ use merkle::{RootHash, TreeSize};
 use sequencer::PinFile;
 use sequencer::pin::{AdoptError, PinError, adopt};
 use serde::Serialize;
-use store::StoreError;
 use store::fsck::{Fsck, Progress, Report as FsckReport};
 use transparency::{Config, LogMeaning, storage};
 
 use super::serve::config;
+use super::serve::failures::database;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
-use crate::settings::SettingFlags;
+use crate::settings::KeeperFlags;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
 pub enum Log {
     /// Compare what is stored with what was signed; a running service is not disturbed
+    #[command(before_help = "example:  tabellion log fsck --deep --config /etc/tabellion/tabellion.toml")]
     Fsck {
         /// Everything: each statement, each tile, the root of every head, every signature
         #[arg(long)]
         deep: bool,
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
     /// Take a head as the newest one that was signed, for a log that moved without its pin
+    #[command(
+        before_help = "example:  tabellion log adopt --size 1204 --root HEX --config /etc/tabellion/tabellion.toml"
+    )]
     Adopt {
         /// The head's size, from a receipt or checkpoint you trust
         #[arg(long)]
@@ -37,7 +41,7 @@ pub enum Log {
         #[arg(long)]
         root: RootHash,
         #[command(flatten)]
-        flags: SettingFlags,
+        flags: KeeperFlags,
     },
 }
 
@@ -84,12 +88,6 @@ async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootH
         root: pin.root.to_string(),
         pin: file.path().display().to_string(),
     })
-}
-
-/// A database that could not be used, as a failure.
-pub fn database(error: StoreError) -> Failure {
-    let exit = if matches!(error, StoreError::Unavailable(_)) { Exit::TryAgain } else { Exit::Failure };
-    Failure::new(exit, "database", "the database cannot be used").fact("because", error.to_string())
 }
 
 fn not_adopted(error: AdoptError) -> Failure {

@@ -18,16 +18,19 @@ use crate::service::{Service, ServiceArgs};
 #[command(before_help = "example:  tabellion policy validate policy.toml")]
 pub enum Policy {
     /// The policy in force, from its entry on the log
+    #[command(before_help = "example:  tabellion policy show")]
     Show {
         #[command(flatten)]
         service: ServiceArgs,
     },
     /// Whether a policy file can run: every mistake at once
+    #[command(before_help = "example:  tabellion policy validate policy.toml")]
     Validate {
         /// The policy (TOML)
         file: PathBuf,
     },
     /// Sign the next revision and register it
+    #[command(before_help = "example:  tabellion policy publish policy.toml --key keys/operator.pem")]
     Publish {
         /// The policy (TOML); its revision is the one in force + 1
         file: PathBuf,
@@ -44,7 +47,7 @@ impl Policy {
         match self {
             Self::Show { service } => {
                 let service = service.connect(context)?;
-                context.console.result(&InForce(in_force(&service)?))
+                context.console.result(&InForce(service.block_on(service.client.json("v1/policy"))?))
             }
             Self::Validate { file } => context.console.result(&Validated::of(&read(&file)?)),
             Self::Publish { file, key, service } => publish(context, &file, &key, &service.connect(context)?),
@@ -62,7 +65,8 @@ pub fn read(file: &Path) -> Result<RegistrationPolicy, Failure> {
 
 fn publish(context: &Context, file: &Path, key: &Path, service: &Service) -> Result<(), Failure> {
     let next = read(file)?;
-    let current = RegistrationPolicy::from_payload(in_force(service)?["policy"].to_string().as_bytes())
+    let published = service.block_on(service.client.policy())?;
+    let current = RegistrationPolicy::from_payload(published.payload().unwrap_or_default())
         .map_err(|mistakes| Failure::new(Exit::Failure, "nonsense", mistakes.to_string()))?;
     match policy_statement::step(&current, &next) {
         Ok(policy_statement::Step::Keep) => {
@@ -74,13 +78,9 @@ fn publish(context: &Context, file: &Path, key: &Path, service: &Service) -> Res
     }
     let statement = policy_statement::sign(&next, &current, &keyfile::read(key)?)
         .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
-    let (location, _) = service.block_on(service.client.submit(&statement))?;
+    let (location, _) = service.block_on(service.client.submit(statement.bytes()))?;
     context.console.note(format!("registered {location}"));
     context.console.result(&Validated::of(&next))
-}
-
-fn in_force(service: &Service) -> Result<Json, Failure> {
-    service.block_on(service.client.json("v1/policy"))
 }
 
 #[derive(Serialize)]

@@ -21,6 +21,7 @@ use crate::show;
 #[command(before_help = "example:  tabellion receipt get s.cose -o s.receipt")]
 pub enum Receipt {
     /// Fetch a fresh receipt from the log
+    #[command(before_help = "example:  tabellion receipt get report.json.cose -o report.receipt")]
     Get {
         /// An entry ID, or a file that holds the statement
         entry: String,
@@ -31,11 +32,13 @@ pub enum Receipt {
         service: ServiceArgs,
     },
     /// Show what is inside, without verifying anything
+    #[command(before_help = "example:  tabellion receipt inspect report.receipt")]
     Inspect {
         /// A receipt
         file: PathBuf,
     },
     /// Check a receipt against its statement and a trusted log
+    #[command(before_help = "example:  tabellion receipt verify report.receipt --statement report.json.cose")]
     Verify {
         /// The receipt
         file: PathBuf,
@@ -47,6 +50,9 @@ pub enum Receipt {
         trust: Option<PathBuf>,
     },
     /// Put receipts into a statement: a Transparent Statement
+    #[command(
+        before_help = "example:  tabellion receipt attach report.json.cose report.receipt -o report.transparent.cose"
+    )]
     Attach {
         /// The statement
         statement: PathBuf,
@@ -58,6 +64,7 @@ pub enum Receipt {
         output: PathBuf,
     },
     /// Take the receipts out of a Transparent Statement
+    #[command(before_help = "example:  tabellion receipt detach report.transparent.cose")]
     Detach {
         /// The Transparent Statement
         file: PathBuf,

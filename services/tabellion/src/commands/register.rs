@@ -1,12 +1,14 @@
 //! `tabellion register`: sign where needed, send, wait, verify, and keep what came back.
 //!
 //! The statement is on disk before it is first sent, so a rerun sends the same bytes and gets the same entry. What has a
-//! verified receipt beside it already is left alone: running again after a crash does only what is missing.
+//! verified receipt beside it already is left alone: running again after a crash does only what is missing. What is read
+//! from standard input has no file beside it, and so nothing is kept of it but the result.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use clap::Args;
 use client::{Client, Registered};
 use futures::stream::{self, StreamExt};
@@ -18,14 +20,17 @@ use super::issuer::no_key;
 use super::statement::{self, Form, Terms, beside, media_type_of};
 use super::verify::now;
 use crate::cli::Context;
-use crate::console::files::{self, Access, Existing};
+use crate::console::files::{self, Access, Existing, is_stream};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
+use verifier::Verdict;
 
 /// Registrations under way at once: enough to fill the log's batches, too few to trip its doors.
 const AT_ONCE: usize = 16;
+/// How every tagged COSE_Sign1 begins: tag 18, array of four.
+const TAGGED_SIGN1: &[u8] = &[0xd2, 0x84];
 /// Where `serve --dev` keeps the key of the issuer it trusts, and that issuer's name.
 pub const DEV_KEY: &str = "tabellion-dev/issuer.key";
 pub const DEV_ISSUER: &str = "https://dev.issuer.example";
@@ -36,7 +41,7 @@ pub struct Register {
     /// Signed Statements as they are, or other files to be signed first
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Use the key, issuer and trust file that `serve --dev` made in ./tabellion-dev
+    /// Sign, send and trust as `serve --dev` has it in ./tabellion-dev
     #[arg(long, conflicts_with_all = ["key", "iss"])]
     dev: bool,
     /// The issuer's key, for files to be signed
@@ -54,12 +59,16 @@ pub struct Register {
     /// Whom to believe; a log met for the first time is pinned here
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
+    /// Where to write the result; FILE.transparent.cose unless given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
 impl Register {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        self.refuse_unclear_output()?;
         let service = self.service.connect(context)?;
         let trust = self.trusted_log(context, &service)?;
         let issuer = self.issuer()?;
@@ -72,7 +81,17 @@ impl Register {
                 .collect::<Vec<_>>(),
         );
         bar.finish_and_clear();
-        conclude(context, done)
+        self.conclude(context, done)
+    }
+
+    fn refuse_unclear_output(&self) -> Result<(), Failure> {
+        let wrong = |what| Err(Failure::new(Exit::Usage, "usage", what).hint("tabellion register --help"));
+        let stream = self.files.iter().any(|file| is_stream(file));
+        match self.output.is_some() {
+            true if self.files.len() > 1 => wrong("--output is for one file, and there are more"),
+            false if stream => wrong("what comes from standard input needs --output FILE, or --output -"),
+            _ => Ok(()),
+        }
     }
 
     async fn one(
@@ -83,23 +102,25 @@ impl Register {
         trust: &TrustFile,
     ) -> Result<Done, Failure> {
         let started = Instant::now();
-        let statement = self.statement(file, issuer)?;
-        let receipt_file = beside(file, "receipt");
-        let (registered, fresh) = match kept(&receipt_file, &statement, trust) {
-            Some(verdict) => (verdict, false),
-            None => {
-                let Registered { receipt, verdict, .. } =
-                    client.register(&statement, &trust.store, now()).await?;
-                files::write(&receipt_file, &receipt, Access::Ordinary, Existing::Replace)?;
-                (verdict, true)
-            }
-        };
-        let transparent_file = beside(file, "transparent.cose");
-        let receipt = files::read(&receipt_file)?;
-        let whole = transparent::attach(statement.bytes(), &[receipt])
+        let Message { statement, bytes } = self.message(file, issuer)?;
+        let receipt_file = (!is_stream(file)).then(|| beside(file, "receipt"));
+        let (verdict, receipt, fresh) =
+            match receipt_file.as_deref().and_then(|kept_in| kept(kept_in, &statement, trust)) {
+                Some((verdict, receipt)) => (verdict, receipt, false),
+                None => {
+                    let Registered { receipt, verdict, .. } =
+                        client.register_message(&statement, &bytes, &trust.store, now()).await?;
+                    if let Some(file) = &receipt_file {
+                        files::write(file, &receipt, Access::Ordinary, Existing::Replace)?;
+                    }
+                    (verdict, receipt, true)
+                }
+            };
+        let transparent_file = self.output.clone().unwrap_or_else(|| beside(file, "transparent.cose"));
+        let whole = transparent::attach(&bytes, &[receipt])
             .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
         files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
-        let position = registered.receipts.first().and_then(|receipt| receipt.position);
+        let position = verdict.receipts.first().and_then(|receipt| receipt.position);
         Ok(Done {
             file: file.display().to_string(),
             entry: statement.digest().to_string(),
@@ -113,28 +134,30 @@ impl Register {
     }
 
     /// The statement in the file, the one signed for it before, or one signed now and kept before it is sent.
-    fn statement(&self, file: &Path, issuer: &Issuer) -> Result<SignedStatement, Failure> {
+    fn message(&self, file: &Path, issuer: &Issuer) -> Result<Message, Failure> {
         let bytes = files::read(file)?;
-        if let Ok(statement) = SignedStatement::parse(bytes.clone()) {
-            return Ok(statement);
+        if is_statement(file, &bytes) {
+            let (sent, _) = transparent::strip(&bytes).map_err(|error| malformed(file, &error))?;
+            return Message::of(sent, file);
         }
-        let kept = beside(file, "cose");
-        if kept.exists() {
-            let statement = statement::read(&kept)?;
-            return if statement.payload() == Some(&bytes) {
-                Ok(statement)
-            } else {
-                Err(changed(file, &kept))
+        let kept = (!is_stream(file)).then(|| beside(file, "cose"));
+        if let Some(kept) = kept.as_deref().filter(|kept| kept.exists()) {
+            let statement = statement::read(kept)?;
+            return match statement.payload() == Some(&bytes) {
+                true => Message::of(statement.bytes().clone(), kept),
+                false => Err(changed(file, kept)),
             };
         }
         let statement = self.sign(file, bytes, issuer)?;
-        files::write(&kept, statement.bytes(), Access::Ordinary, Existing::Keep)?;
-        Ok(statement)
+        if let Some(kept) = kept {
+            files::write(&kept, statement.bytes(), Access::Ordinary, Existing::Keep)?;
+        }
+        Message::of(statement.bytes().clone(), file)
     }
 
     fn sign(&self, file: &Path, payload: Vec<u8>, issuer: &Issuer) -> Result<SignedStatement, Failure> {
         let key = issuer.key.as_ref().ok_or_else(no_key)?;
-        let name = file.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy().into_owned());
+        let name = statement::name_of(file);
         let content_type = self.content_type.as_deref().unwrap_or_else(|| media_type_of(file));
         let terms = Terms { iss: &issuer.iss, sub: self.sub.as_deref().unwrap_or(&name), content_type };
         statement::sign(key, payload, &terms, Form::Attached)
@@ -180,6 +203,43 @@ impl Register {
             bar.suspend(|| context.console.failure(failure));
         }
     }
+
+    /// One file's failure is the command's own. Of many, each was told when it happened; the first gives the exit code.
+    fn conclude(&self, context: &Context, done: Vec<Result<Done, Failure>>) -> Result<(), Failure> {
+        let many = done.len() > 1;
+        let (mut registered, mut failures) = (Vec::new(), Vec::new());
+        for result in done {
+            match result {
+                Ok(done) => registered.push(done),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        let summary = Summary { registered, failed: failures.len(), many };
+        if self.output.as_deref().is_some_and(is_stream) {
+            summary.registered.iter().for_each(|done| context.console.note(done.place()));
+        } else if many || failures.is_empty() {
+            context.console.result(&summary)?;
+        }
+        match failures.into_iter().next() {
+            None => Ok(()),
+            Some(first) if many => Err(Failure::told(first.exit)),
+            Some(only) => Err(only),
+        }
+    }
+}
+
+/// A statement, and the bytes that are sent: certificates beside it included, receipts not.
+struct Message {
+    statement: SignedStatement,
+    bytes: Bytes,
+}
+
+impl Message {
+    fn of(bytes: impl Into<Bytes>, source: &Path) -> Result<Self, Failure> {
+        let bytes = bytes.into();
+        let statement = statement::parse(bytes.clone(), &source.display().to_string())?;
+        Ok(Self { statement, bytes })
+    }
 }
 
 struct Issuer {
@@ -188,10 +248,20 @@ struct Issuer {
 }
 
 /// The verdict on the receipt that an earlier run left, if it still holds.
-fn kept(receipt: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<verifier::Verdict> {
-    let bytes = receipt.exists().then(|| files::read(receipt).ok()).flatten()?;
-    let verdict = verifier::verify_receipt(statement, &bytes, &trust.store, now());
-    verdict.is_verified().then_some(verdict)
+fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(Verdict, Bytes)> {
+    let receipt = file.exists().then(|| files::read(file).ok()).flatten()?;
+    let verdict = verifier::verify_receipt(statement, &receipt, &trust.store, now());
+    verdict.is_verified().then(|| (verdict, receipt.into()))
+}
+
+/// Whether a file is meant as a statement, well-formed or not: a broken one must not become somebody's payload.
+fn is_statement(file: &Path, bytes: &[u8]) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("cose" | "scitt")) || bytes.starts_with(TAGGED_SIGN1)
+}
+
+fn malformed(file: &Path, error: &scitt::Malformed) -> Failure {
+    statement::malformed(&file.display().to_string(), error)
 }
 
 fn changed(file: &Path, kept: &Path) -> Failure {
@@ -212,26 +282,6 @@ fn progress(context: &Context, files: usize) -> ProgressBar {
     ProgressBar::new(files as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn conclude(context: &Context, done: Vec<Result<Done, Failure>>) -> Result<(), Failure> {
-    let single = done.len() == 1;
-    let (mut registered, mut failures) = (Vec::new(), Vec::new());
-    for result in done {
-        match result {
-            Ok(done) => registered.push(done),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    let failed = failures.len();
-    if !registered.is_empty() {
-        context.console.result(&Summary { registered, failed })?;
-    }
-    match failures.into_iter().next() {
-        None => Ok(()),
-        Some(only) if single => Err(only),
-        Some(first) => Err(Failure::told(first.exit)),
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Done {
     file: String,
@@ -250,27 +300,35 @@ struct Done {
 struct Summary {
     registered: Vec<Done>,
     failed: usize,
+    #[serde(skip)]
+    many: bool,
 }
 
 impl Report for Summary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.registered.iter().try_for_each(|done| done.human(out))?;
-        match self.failed {
-            0 => Ok(()),
-            failed => writeln!(out, "{} registered, {failed} failed", self.registered.len()),
+        if !self.many {
+            return Ok(());
         }
+        let fresh = self.registered.iter().filter(|done| done.fresh).count();
+        let earlier = self.registered.len() - fresh;
+        writeln!(out, "{fresh} registered, {earlier} by an earlier run, {} failed", self.failed)
     }
 }
 
 impl Done {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "registered {}\n           {}", safe(&self.place()), self.location)?;
+        writeln!(out, "wrote      {}", safe(&self.wrote))
+    }
+
+    fn place(&self) -> String {
         let place = match (self.leaf_index, self.tree_size) {
             (Some(leaf), Some(size)) => format!("leaf {leaf} of {size}"),
             _ => "in the log".into(),
         };
         let how =
             if self.fresh { format!("in {} ms", self.took.as_millis()) } else { "by an earlier run".into() };
-        writeln!(out, "registered {} as {place} {how}\n           {}", safe(&self.file), self.location)?;
-        writeln!(out, "wrote      {}", safe(&self.wrote))
+        format!("{} as {place} {how}", self.file)
     }
 }

@@ -23,18 +23,26 @@ const SHA_256: i64 = -16;
 )]
 pub enum Statement {
     /// Sign a file
+    #[command(
+        before_help = "example:  tabellion statement sign --key issuer.pem --iss https://ci.example report.json"
+    )]
     Sign(Sign),
     /// Show what is inside, without verifying anything
+    #[command(before_help = "example:  tabellion statement inspect report.json.cose")]
     Inspect {
         /// A statement, transparent or not
         file: PathBuf,
     },
     /// Print the entry ID that the statement has in every log
+    #[command(before_help = "example:  tabellion statement hash report.json.cose")]
     Hash {
         /// A statement, transparent or not
         file: PathBuf,
     },
     /// Take the receipts and everything else unprotected off
+    #[command(
+        before_help = "example:  tabellion statement strip report.json.transparent.cose -o report.cose"
+    )]
     Strip {
         /// A Transparent Statement
         file: PathBuf,
@@ -91,16 +99,16 @@ impl Sign {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let key = keyfile::read(self.key.as_deref().ok_or_else(no_key)?)?;
         let iss = self.iss.clone().unwrap_or_else(|| key.public_key().did_key());
-        let name =
-            self.file.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy().into_owned());
+        let name = name_of(&self.file);
         let content_type = self.content_type.clone().unwrap_or_else(|| media_type_of(&self.file).to_owned());
         let terms =
             Terms { iss: &iss, sub: self.sub.as_deref().unwrap_or(&name), content_type: &content_type };
         let form = Form::chosen(self.detached, self.hash);
         let statement = sign(&key, files::read(&self.file)?, &terms, form)?;
-        let output = self.output.clone().unwrap_or_else(|| beside(&self.file, "cose"));
+        let stream = files::is_stream(&self.file).then(|| self.file.clone());
+        let output = self.output.clone().or(stream).unwrap_or_else(|| beside(&self.file, "cose"));
         files::write(&output, statement.bytes(), Access::Ordinary, Existing::Keep)?;
-        if output != Path::new("-") {
+        if !files::is_stream(&output) {
             context.console.note(format!("wrote      {}", output.display()));
             context.console.result(&EntryId { entry: statement.digest().to_string() })?;
         }
@@ -171,14 +179,21 @@ pub fn read(file: &Path) -> Result<SignedStatement, Failure> {
 }
 
 /// Reads a statement; `source` names it in the error.
-pub fn parse(bytes: Vec<u8>, source: &str) -> Result<SignedStatement, Failure> {
+pub fn parse(bytes: impl Into<bytes::Bytes>, source: &str) -> Result<SignedStatement, Failure> {
     SignedStatement::parse(bytes).map_err(|error| malformed(source, &error))
 }
 
-fn malformed(source: &str, error: &Malformed) -> Failure {
+/// Says where the bytes stop being a statement.
+pub fn malformed(source: &str, error: &Malformed) -> Failure {
     Failure::new(Exit::Failure, "malformed", format!("{source} is not a Signed Statement"))
         .fact("at byte", error.offset.to_string())
         .fact("found", error.kind.to_string())
+}
+
+/// What a file is called where nobody named a subject.
+pub fn name_of(file: &Path) -> String {
+    let name = file.file_name().filter(|_| !files::is_stream(file));
+    name.map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned())
 }
 
 /// `FILE.ending`.

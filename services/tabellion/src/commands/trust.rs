@@ -19,11 +19,16 @@ use crate::trust_file::TrustFile;
 #[command(before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem")]
 pub enum Trust {
     /// Believe a log or an issuer
+    #[command(
+        before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem"
+    )]
     #[command(subcommand)]
     Add(Add),
     /// Whom the trust file believes
+    #[command(before_help = "example:  tabellion trust list")]
     List(Which),
     /// One log or issuer in full
+    #[command(before_help = "example:  tabellion trust show https://ci.example")]
     Show {
         /// iss or origin
         name: String,
@@ -31,6 +36,7 @@ pub enum Trust {
         which: Which,
     },
     /// No longer believe a log or an issuer
+    #[command(before_help = "example:  tabellion trust remove https://ci.example")]
     Remove {
         /// iss or origin
         name: String,
@@ -50,6 +56,7 @@ pub struct Which {
 #[derive(Debug, Subcommand)]
 pub enum Add {
     /// Believe a log: its key from a file, or from the service itself if it has the kid you were told
+    #[command(before_help = "example:  tabellion trust add log --url https://log.example.org --kid KID")]
     Log {
         /// The log's public key
         #[arg(long, value_name = "KEY", conflicts_with = "kid")]
@@ -72,6 +79,9 @@ pub enum Add {
         which: Which,
     },
     /// Believe that a key speaks for an issuer
+    #[command(
+        before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem"
+    )]
     Issuer {
         /// `iss` of its statements
         #[arg(long)]

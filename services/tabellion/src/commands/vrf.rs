@@ -19,6 +19,7 @@ use crate::keyfile;
 #[command(before_help = "example:  tabellion vrf verify receipt.cose")]
 pub enum Vrf {
     /// Check a VRF statement against every rule of the format, and its verifier's signature
+    #[command(before_help = "example:  tabellion vrf verify receipt.json.cose")]
     Verify {
         /// The statement, transparent or not
         file: PathBuf,
@@ -27,6 +28,9 @@ pub enum Vrf {
         payload: Option<PathBuf>,
     },
     /// Make a VRF statement of a verification receipt in JSON
+    #[command(
+        before_help = "example:  tabellion vrf sign --key verifier.pem --sub did:web:agent.example receipt.json"
+    )]
     Sign {
         /// The receipt (JSON)
         file: PathBuf,
@@ -67,10 +71,15 @@ impl Vrf {
                 let signed = statement
                     .sign(&keyfile::read(&key)?)
                     .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
-                let output = output.unwrap_or_else(|| beside(&file, "cose"));
+                let stream = files::is_stream(&file).then(|| file.clone());
+                let output = output.or(stream).unwrap_or_else(|| beside(&file, "cose"));
+                let summary = Summary::of(&signed, None)?;
                 files::write(&output, signed.bytes(), Access::Ordinary, Existing::Keep)?;
+                if files::is_stream(&output) {
+                    return Ok(());
+                }
                 context.console.note(format!("wrote      {}", output.display()));
-                context.console.result(&Summary::of(&signed, None)?)
+                context.console.result(&summary)
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::exit::Exit;
+use super::safe_json;
 use super::safe_text::safe;
 
 /// What happened, what was expected and found, why it matters, and one command that mends it.
@@ -68,6 +69,12 @@ impl Failure {
         self
     }
 
+    /// What happened and what is known about it, on one line: for a list of such lines.
+    pub fn in_short(&self) -> String {
+        let facts = self.words.facts.iter().map(|(name, value)| format!("{name}: {value}"));
+        std::iter::once(self.words.what.clone()).chain(facts).collect::<Vec<_>>().join("; ")
+    }
+
     /// The lines a person reads.
     pub fn to_text(&self) -> String {
         let words = &self.words;
@@ -87,7 +94,11 @@ impl Failure {
 
     /// The same as one JSON object on one line.
     pub fn to_json(&self) -> String {
-        serde_json::json!({ "error": self.words }).to_string()
+        #[derive(Serialize)]
+        struct Error<'a> {
+            error: &'a Words,
+        }
+        safe_json::text(&Error { error: &self.words })
     }
 }
 

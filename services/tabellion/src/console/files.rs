@@ -4,9 +4,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::ignore_closed_pipe;
 
 /// The largest file any command reads whole: the hard cap on a statement, with room for its payload.
 pub const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
@@ -32,6 +34,9 @@ pub enum Existing {
 /// Reads a file, or standard input for `-`.
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
+    if is_stream(path) {
+        refuse_second_reading()?;
+    }
     let read = if is_stream(path) {
         io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes)
     } else {
@@ -58,7 +63,7 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
 pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> Result<(), Failure> {
     if is_stream(path) {
         let mut out = io::stdout().lock();
-        return out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::from);
+        return ignore_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
     }
     if existing == Existing::Keep && path.exists() {
         return same_or_refused(path, bytes);
@@ -95,7 +100,17 @@ fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .hint("name another file, or move this one away"))
 }
 
-fn is_stream(path: &Path) -> bool {
+/// A stream can be read once: a second `-` would find nothing and mean it.
+fn refuse_second_reading() -> Result<(), Failure> {
+    static READ: AtomicBool = AtomicBool::new(false);
+    match READ.swap(true, Ordering::Relaxed) {
+        true => Err(Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")),
+        false => Ok(()),
+    }
+}
+
+/// Whether the name stands for standard input or output.
+pub fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 

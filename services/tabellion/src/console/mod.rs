@@ -3,6 +3,7 @@
 pub mod exit;
 pub mod failure;
 pub mod files;
+pub mod safe_json;
 pub mod safe_text;
 
 use std::io::{self, IsTerminal, Write};
@@ -48,20 +49,18 @@ impl Console {
     pub fn result(&self, report: &impl Report) -> Result<(), Failure> {
         let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
         let written = if self.json {
-            serde_json::to_writer(&mut out, report)
-                .map_err(io::Error::from)
-                .and_then(|()| out.write_all(b"\n"))
+            safe_json::write(&mut out, report).and_then(|()| out.write_all(b"\n"))
         } else {
             report.human(&mut out)
         };
         ignore_closed_pipe(written.and_then(|()| out.flush()))
     }
 
-    /// Says something beside the result: a hint, a warning, what was written where.
+    /// Says something beside the result: a hint, a warning, what was written where. It is escaped here.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.json {
             let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
-            let _ = writeln!(err, "{}", line.as_ref());
+            let _ = writeln!(err, "{}", safe(line.as_ref()));
         }
     }
 
@@ -73,6 +72,15 @@ impl Console {
         } else {
             write!(err, "{}", failure.to_text())
         };
+    }
+
+    /// Whether what goes to stderr may be coloured.
+    pub fn colours_stderr(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+        }
     }
 
     /// Whether a bar would be seen.
@@ -90,7 +98,7 @@ impl Console {
 }
 
 /// A reader that stopped reading (`| head`) is not our failure.
-fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
+pub(crate) fn ignore_closed_pipe(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::from),

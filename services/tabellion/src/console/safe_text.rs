@@ -18,7 +18,8 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn is_plain(c: char) -> bool {
+/// Whether a character is shown as itself and does nothing else.
+pub fn is_plain(c: char) -> bool {
     !c.is_control() && !is_bidi_control(c) && !is_invisible(c)
 }
 

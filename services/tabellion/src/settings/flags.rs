@@ -4,8 +4,10 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::table::{SETTINGS, Setting};
 
-/// Settings that belong to the service and that `serve --help` lists; the others are listed by `config env`.
-const SHOWN: &[&str] = &["db", "listen", "admin_listen", "policy", "tls_cert", "tls_key"];
+/// Settings that `serve --help` lists; the others are listed by `config env`.
+const SERVING: &[&str] = &["db", "listen", "admin_listen", "policy", "tls_cert", "tls_key"];
+/// Settings that commands on the log's keys and database list.
+const KEEPING: &[&str] = &["db", "state_dir"];
 
 /// What was typed on the command line, by setting.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +27,41 @@ impl SettingFlags {
     }
 }
 
+/// The same flags for commands that serve nothing: their help lists fewer.
+#[derive(Clone, Debug, Default)]
+pub struct KeeperFlags(SettingFlags);
+
+impl std::ops::Deref for KeeperFlags {
+    type Target = SettingFlags;
+
+    fn deref(&self) -> &SettingFlags {
+        &self.0
+    }
+}
+
+impl Args for KeeperFlags {
+    fn augment_args(command: Command) -> Command {
+        all_flags(command, KEEPING)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for KeeperFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        SettingFlags::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)))
+        all_flags(command, SERVING)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -47,10 +81,15 @@ impl FromArgMatches for SettingFlags {
     }
 }
 
+fn all_flags(command: Command, shown: &[&str]) -> Command {
+    SETTINGS
+        .iter()
+        .fold(command, |command, setting| command.arg(flag(setting).hide(!shown.contains(&setting.key))))
+}
+
 fn flag(setting: &'static Setting) -> Arg {
     let arg =
         Arg::new(setting.key).long(setting.key.replace('_', "-")).help(setting.about).value_name("VALUE");
-    let arg = arg.hide(!SHOWN.contains(&setting.key));
     match setting.default {
         // A yes-or-no setting may stand alone: --plaintext.
         Some("false") => arg.num_args(0..=1).default_missing_value("true").require_equals(true),

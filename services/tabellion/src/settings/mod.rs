@@ -15,7 +15,7 @@ use figment::{Figment, Profile};
 use serde::de::DeserializeOwned;
 
 use crate::console::{Exit, Failure};
-pub use flags::SettingFlags;
+pub use flags::{KeeperFlags, SettingFlags};
 pub use table::{SETTINGS, Setting, setting};
 
 /// Variables that start so are settings.
@@ -69,6 +69,12 @@ impl Settings {
         Ok(Self { figment, file })
     }
 
+    /// These values over the defaults, and nothing of the surroundings.
+    pub fn of(values: Vec<(&'static str, String)>) -> Self {
+        let figment = Figment::from(layer("default", defaults())).merge(layer("flag", typed(values)));
+        Self { figment, file: None }
+    }
+
     /// The value of a setting, if any source gives one.
     pub fn get<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, Mistake> {
         match self.figment.extract_inner::<T>(key) {
@@ -92,6 +98,11 @@ impl Settings {
     /// The same for a path that is part of a setting's value.
     pub fn relative(&self, key: &str, path: PathBuf) -> PathBuf {
         self.base_of(key).join(path)
+    }
+
+    /// Whether nobody gave the setting a value.
+    pub fn is_default(&self, key: &str) -> bool {
+        self.source_of(key) == "default"
     }
 
     fn base_of(&self, key: &str) -> PathBuf {

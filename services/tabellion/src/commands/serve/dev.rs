@@ -24,6 +24,7 @@ use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, Report};
 use crate::keyfile::{self, KeyNames};
+use crate::service::DEV_URL;
 use crate::trust_file;
 
 /// The folder, in the one where the command is run.
@@ -93,6 +94,8 @@ impl Dev {
             Access::Ordinary,
             Existing::Replace,
         )?;
+        let url = format!("{}\n", service.identity().public_url);
+        files::write(Path::new(DEV_URL), url.as_bytes(), Access::Ordinary, Existing::Replace)?;
         let mut samples = Vec::new();
         for (name, statement) in self.samples()? {
             samples.push(register(&client, &trust, name, &statement).await?);

@@ -1,11 +1,13 @@
 //! What the service says about itself while it runs: one line an event, on stderr.
 
+use std::io::{IsTerminal, stderr};
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use crate::console::Failure;
+use crate::console::{Console, Failure};
 use crate::settings::{self, Mistake, Settings};
 
 /// Changes the level of a running service.
@@ -13,11 +15,15 @@ pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
 impl LogLevel {
     /// Starts logging as the settings say.
-    pub fn start(settings: &Settings) -> Result<Self, Failure> {
+    pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
         let level = level(settings)?;
         let (filter, handle) = reload::Layer::new(level);
-        let json = settings.get::<String>("log_format").map_err(one)?.as_deref() == Some("json");
-        let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+        let json = for_machines(settings);
+        let lines = fmt::layer()
+            .with_writer(stderr)
+            .with_ansi(stderr().is_terminal())
+            .with_target(false)
+            .with_ansi(console.colours_stderr());
         let lines = if json { lines.json().boxed() } else { lines.boxed() };
         tracing_subscriber::registry().with(filter).with(lines).init();
         Ok(Self(handle))
@@ -31,6 +37,11 @@ impl LogLevel {
         }
         Ok(())
     }
+}
+
+/// Whether stderr is read by a program.
+pub fn for_machines(settings: &Settings) -> bool {
+    matches!(settings.get::<String>("log_format"), Ok(Some(format)) if format == "json")
 }
 
 /// Our own level for our own code; libraries only speak up when something is wrong.

@@ -1,24 +1,27 @@
 //! `tabellion serve`: start the transparency service.
 
+pub mod check;
 pub mod config;
 mod dev;
+pub mod failures;
 mod logging;
 
 use std::io::{self, Write};
 
 use clap::Args;
+use sequencer::Role;
 use serde::Serialize;
-use transparency::{Config, Halt, Service, StartError, stop_signal};
+use transparency::{Config, Halt, Service, stop_signal};
 
 use crate::cli::Context;
-use crate::console::{Exit, Failure, Report};
-use crate::settings::SettingFlags;
+use crate::console::{Failure, Report};
+use crate::settings::{SettingFlags, Settings};
 use logging::LogLevel;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion serve --dev")]
 pub struct Serve {
-    /// A log to try things out with, in ./tabellion-dev: own keys, own issuer, no TLS, loopback only
+    /// A log to try things out with, in ./tabellion-dev: loopback only
     #[arg(long)]
     dev: bool,
     #[command(flatten)]
@@ -39,10 +42,11 @@ impl Serve {
 
 async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let settings = context.settings(flags.typed())?;
-    let config = config::resolve(&settings)?;
-    let level = LogLevel::start(&settings)?;
-    let Some(service) = start(config).await? else { return Ok(()) };
+    let config = check::runnable(&settings)?;
+    let level = LogLevel::start(&settings, &context.console)?;
+    let Some(service) = start(config, false).await? else { return Ok(()) };
     context.console.result(&Serving::of(&service))?;
+    tell_if_halted(context, &settings, &service);
     let reread = || reread(context, flags.typed(), &level);
     service.run_until(reread, stop_signal()).await.map_err(ended)
 }
@@ -52,21 +56,37 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     let flags = flags.or(dev.settings());
     let settings = context.settings(flags.clone())?;
     let config = config::resolve(&settings)?;
-    let level = LogLevel::start(&settings)?;
-    let Some(service) = start(config).await? else { return Ok(()) };
-    dev.introduce(context, &service).await?;
+    let level = LogLevel::start(&settings, &context.console)?;
+    let Some(service) = start(config, true).await? else { return Ok(()) };
+    match tell_if_halted(context, &settings, &service) {
+        true => context.console.result(&Serving::of(&service))?,
+        false => dev.introduce(context, &service).await?,
+    }
     service.run_until(|| reread(context, flags.clone(), &level), stop_signal()).await.map_err(ended)
 }
 
 /// The sequencer failed in a way after which nothing here is to be trusted.
 fn ended(halt: Halt) -> Failure {
-    Failure::new(Exit::Failure, "sequencer", "the service ended by itself").fact("because", halt.to_string())
+    failures::halted(&halt)
+}
+
+/// A log that may not be continued here still serves what it has; a person has to hear of it. Logs for machines have
+/// their own line about it.
+fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> bool {
+    let role = service.sequencer().status().borrow().role.clone();
+    let Role::Halted(halt) = role else { return false };
+    if !logging::for_machines(settings) {
+        context.console.failure(&failures::halted(&halt));
+    }
+    true
 }
 
 /// Starts the service; `None` when it was told to stop before it had.
-async fn start(config: Config) -> Result<Option<Service>, Failure> {
+async fn start(config: Config, dev: bool) -> Result<Option<Service>, Failure> {
     tokio::select! {
-        started = Service::start(config) => started.map(Some).map_err(not_started),
+        started = Service::start(config.clone()) => {
+            started.map(Some).map_err(|error| failures::not_started(error, &config, dev))
+        }
         () = stop_signal() => Ok(None),
     }
 }
@@ -77,47 +97,7 @@ fn reread(context: &Context, flags: Vec<(&'static str, String)>, level: &LogLeve
         level.reload(&settings)?;
         config::resolve(&settings)
     };
-    reread().map_err(|failure: Failure| failure.to_text())
-}
-
-/// `tabellion config check`.
-pub fn check(context: &Context) -> Result<(), Failure> {
-    let settings = context.settings(Vec::new())?;
-    let config = config::resolve(&settings)?;
-    for key in [Some(&config.keys.receipt), Some(&config.keys.checkpoint), config.keys.operator.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        crate::keyfile::read(key)?;
-    }
-    super::policy::read(&config.policy)?;
-    context.console.result(&Checked { origin: config.origin, ready: true })
-}
-
-fn not_started(error: StartError) -> Failure {
-    let (exit, code) = match &error {
-        StartError::Config(_) => (Exit::Usage, "config"),
-        StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
-        StartError::Store(_) => (Exit::Failure, "database"),
-        StartError::Key(_) | StartError::OtherKey(_) => (Exit::Failure, "key"),
-        StartError::Policy(_) => (Exit::Failure, "policy"),
-        _ => (Exit::Failure, "not-started"),
-    };
-    Failure::new(exit, code, "the service did not start")
-        .fact("because", error.to_string())
-        .hint("tabellion config check")
-}
-
-#[derive(Serialize)]
-struct Checked {
-    origin: String,
-    ready: bool,
-}
-
-impl Report for Checked {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "`tabellion serve` can start the log {} with this", self.origin)
-    }
+    reread().map_err(|failure: Failure| failure.in_short())
 }
 
 /// Where a service listens: with --json, what a script waits for.

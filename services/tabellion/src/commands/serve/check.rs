@@ -1,0 +1,132 @@
+//! `tabellion config check`: all that would keep `serve` from starting and shows without starting it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use scitt::Algorithm;
+use serde::Serialize;
+use transparency::{Config, Database, ReceiptAlgorithm, TlsFiles};
+
+use super::config;
+use crate::cli::Context;
+use crate::commands::policy;
+use crate::console::{Failure, Report, safe};
+use crate::keyfile;
+use crate::settings::{self, Mistake, Settings};
+
+/// Checks the configuration and every file it names.
+pub fn check(context: &Context) -> Result<(), Failure> {
+    let config = runnable(&context.settings(Vec::new())?)?;
+    let mut mistakes = keys(&config);
+    mistakes.extend(config.tls.as_ref().and_then(tls));
+    mistakes.extend(policy_file(&config));
+    if !mistakes.is_empty() {
+        return Err(settings::refuse(mistakes));
+    }
+    context.console.result(&Checked { origin: config.origin, ready: true })
+}
+
+/// A configuration that is not only well-formed but safe to run. Dev mode does without.
+pub fn runnable(settings: &Settings) -> Result<Config, Failure> {
+    let config = config::resolve(settings)?;
+    match pin_beside_database(&config) {
+        Some(mistake) => Err(settings::refuse(vec![mistake])),
+        None => Ok(config),
+    }
+}
+
+/// The pin guards against a database that went back: whoever restores the one would restore the other with it.
+pub fn pin_beside_database(config: &Config) -> Option<Mistake> {
+    let Database::Sqlite { path, .. } = &config.database else { return None };
+    let folder = |path: &Path| {
+        path.canonicalize().unwrap_or_else(|_| std::path::absolute(path).unwrap_or(path.into()))
+    };
+    let database = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    (folder(database) == folder(&config.state_dir)).then(|| Mistake {
+        key: "state_dir".into(),
+        what: "must not be the database's folder: restored together, they could not contradict each other"
+            .into(),
+    })
+}
+
+fn keys(config: &Config) -> Vec<Mistake> {
+    let receipts = match config.receipt_algorithm {
+        ReceiptAlgorithm::Es256 => Algorithm::Es256,
+        ReceiptAlgorithm::Es384 => Algorithm::Es384,
+        ReceiptAlgorithm::EdDsa => Algorithm::EdDsa,
+    };
+    let operator = config.keys.operator.as_ref().map(|path| ("operator_key", path, None));
+    [
+        ("receipt_key", &config.keys.receipt, Some(receipts)),
+        ("checkpoint_key", &config.keys.checkpoint, Some(Algorithm::EdDsa)),
+    ]
+    .into_iter()
+    .chain(operator)
+    .filter_map(|(setting, path, algorithm)| key(setting, path, algorithm))
+    .collect()
+}
+
+fn key(setting: &str, path: &Path, algorithm: Option<Algorithm>) -> Option<Mistake> {
+    let wrong = |what: String| Some(Mistake { key: setting.into(), what });
+    let key = match keyfile::read(path) {
+        Ok(key) => key,
+        Err(failure) => return wrong(failure.in_short()),
+    };
+    match algorithm.map(|algorithm| (algorithm, key.with_algorithm(algorithm))) {
+        Some((algorithm, Err(_))) => {
+            wrong(format!("{} holds no key for {}", path.display(), algorithm.name()))
+        }
+        _ => None,
+    }
+}
+
+fn tls(files: &TlsFiles) -> Option<Mistake> {
+    let wrong = |key: &str, path: &PathBuf, why: String| {
+        Some(Mistake { key: key.into(), what: format!("{}: {why}", path.display()) })
+    };
+    let chain =
+        CertificateDer::pem_file_iter(&files.certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = match chain {
+        Ok(chain) if chain.is_empty() => {
+            return wrong("tls_cert", &files.certificate, "holds no certificate".into());
+        }
+        Ok(chain) => chain,
+        Err(error) => return wrong("tls_cert", &files.certificate, error.to_string()),
+    };
+    let key = match PrivateKeyDer::from_pem_file(&files.key) {
+        Ok(key) => key,
+        Err(error) => return wrong("tls_key", &files.key, error.to_string()),
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let built = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+    built.err().and_then(|error| wrong("tls_key", &files.key, format!("with this certificate: {error}")))
+}
+
+fn policy_file(config: &Config) -> Option<Mistake> {
+    let wrong = |what: String| Some(Mistake { key: "policy".into(), what });
+    let policy = match policy::read(&config.policy) {
+        Ok(policy) => policy,
+        Err(failure) => return wrong(failure.in_short()),
+    };
+    let contents = policy.contents();
+    let same = contents.iss == config.iss && contents.origin == config.origin;
+    if same { None } else { wrong(format!("is for {} ({})", contents.iss, contents.origin)) }
+}
+
+#[derive(Serialize)]
+struct Checked {
+    origin: String,
+    ready: bool,
+}
+
+impl Report for Checked {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "`tabellion serve` can start the log {} with this", safe(&self.origin))
+    }
+}

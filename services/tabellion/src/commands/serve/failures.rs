@@ -1,0 +1,115 @@
+//! Why a service did not start, or stopped registering: the one place that knows code, words and what to do.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use sequencer::Halt;
+use store::StoreError;
+use transparency::{Config, IntroduceError, PolicyError, StartError};
+
+use crate::console::{Exit, Failure};
+
+/// A start that failed.
+pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
+    match error {
+        StartError::Listen { address, error } => cannot_listen(address, &error, config, dev),
+        StartError::Store(error)
+        | StartError::OtherKey(IntroduceError::Store(error))
+        | StartError::Sequencer(sequencer::StartError::Store(error)) => database(error),
+        StartError::OtherKey(IntroduceError::Other(other)) => {
+            Failure::new(Exit::Failure, "key-of-another-log", "the database is of a log with another key")
+                .fact("key", format!("{}, in {}", other.given, other.path.display()))
+                .fact("on record", other.recorded)
+                .why("a key takes another one's place by `tabellion key rotate` only")
+                .hint("tabellion key list")
+        }
+        StartError::Key(error) => refused("key-unusable", error).hint("tabellion config check"),
+        StartError::Tls(error) => refused("tls", error).hint("tabellion config check"),
+        StartError::Policy(error) => policy(error),
+        StartError::Config(_) => Failure::new(Exit::Usage, "config", "settings cannot be used")
+            .fact("because", error.to_string())
+            .hint("tabellion config check"),
+        other => refused("not-started", other),
+    }
+}
+
+/// A database that could not be used.
+pub fn database(error: StoreError) -> Failure {
+    let (exit, code, what) = match &error {
+        StoreError::Unavailable(_) => {
+            (Exit::TryAgain, "database-unavailable", "the database does not answer")
+        }
+        StoreError::Refused(why) if why.starts_with("another process") => {
+            (Exit::Failure, "database-in-use", "another process has the database")
+        }
+        StoreError::Refused(_) => (Exit::Failure, "database-refused", "the database cannot be used as it is"),
+        StoreError::Damaged(_) => {
+            (Exit::LogMisbehaviour, "database-damaged", "the database contradicts itself")
+        }
+    };
+    let failure = Failure::new(exit, code, what).fact("because", error.to_string());
+    match code {
+        "database-in-use" => failure.why("a SQLite log has one process: stop the other, or use PostgreSQL"),
+        "database-damaged" => failure.hint("tabellion log fsck --deep"),
+        _ => failure,
+    }
+}
+
+/// A sequencer that stopped. Reads go on, unless the process itself is not to be trusted.
+pub fn halted(halt: &Halt) -> Failure {
+    let (exit, code) = match halt {
+        Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "database-behind"),
+        Halt::DatabaseDisagrees { .. } => (Exit::LogMisbehaviour, "database-disagrees"),
+        Halt::Damaged(_) => (Exit::LogMisbehaviour, "database-damaged"),
+        Halt::Inconsistent(_) => (Exit::LogMisbehaviour, "head-inconsistent"),
+        Halt::NoPin { .. } => (Exit::Failure, "no-pin"),
+        Halt::OtherLog { .. } => (Exit::Failure, "pin-of-another-log"),
+        Halt::Pin(_) => (Exit::Failure, "pin-unusable"),
+        Halt::ClockStepped { .. } | Halt::ClockBehind { .. } => (Exit::Failure, "clock"),
+        Halt::Signer { .. } => (Exit::Failure, "signer"),
+        Halt::Refused(_) => (Exit::Failure, "database-refused"),
+        Halt::Panicked => (Exit::Failure, "sequencer"),
+    };
+    let failure =
+        Failure::new(exit, code, "this log registers nothing now").fact("because", halt.to_string());
+    match halt {
+        Halt::DatabaseBehind { .. } | Halt::DatabaseDisagrees { .. } => failure.why(
+            "signing another history would fork the log: bring back the database that holds what was signed",
+        ),
+        Halt::NoPin { .. } => failure.hint("tabellion log adopt --help"),
+        Halt::Damaged(_) => failure.hint("tabellion log fsck --deep"),
+        _ => failure,
+    }
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error, config: &Config, dev: bool) -> Failure {
+    let flag = if address == config.listen { "--listen" } else { "--admin-listen" };
+    let serve = if dev { "tabellion serve --dev" } else { "tabellion serve" };
+    let other = SocketAddr::new(address.ip(), address.port().checked_add(100).unwrap_or(0));
+    let failure = |code, what: &str| {
+        Failure::new(Exit::Failure, code, format!("{what} {address}")).fact("because", error.to_string())
+    };
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            failure("address-in-use", "another process listens on").hint(format!("{serve} {flag} {other}"))
+        }
+        _ => failure("cannot-listen", "cannot listen on"),
+    }
+}
+
+fn policy(error: PolicyError) -> Failure {
+    let code = match &error {
+        PolicyError::Conflict(_) => "policy-conflict",
+        PolicyError::AnotherLog { .. } => "policy-of-another-log",
+        PolicyError::NoOperatorKey => "no-operator-key",
+        PolicyError::Unreadable(_) => "policy-unreadable",
+        _ => "policy-not-in-force",
+    };
+    Failure::new(Exit::Failure, code, "the registration policy cannot be put in force")
+        .fact("because", error.to_string())
+        .hint("tabellion policy validate policy.toml")
+}
+
+fn refused(code: &str, why: impl ToString) -> Failure {
+    Failure::new(Exit::Failure, code, "the service did not start").fact("because", why.to_string())
+}
