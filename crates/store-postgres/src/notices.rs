@@ -128,3 +128,21 @@ impl Visit for Text {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_warning_is_heard_and_nothing_else() {
+        let warnings = Warnings::new();
+        let warned =
+            warnings.during(async { tracing::warn!(target: "sqlx::postgres::notice", "not replicated") });
+        assert_eq!(warned.await.1.as_deref(), Some("not replicated"));
+        let other = warnings.during(async {
+            tracing::info!(target: "sqlx::postgres::notice", "a table was skipped");
+            tracing::warn!("somebody else's warning");
+        });
+        assert_eq!(other.await.1, None, "and the warning before it is forgotten");
+    }
+}
