@@ -14,7 +14,7 @@ use store::StoreError;
 use crate::admission::{NotAdmitted, PolicyUnreadable};
 use crate::doors::{OverRate, TurnedAway};
 use crate::log::RegisterError;
-use crate::problem::Problem;
+use crate::problem::{Problem, shortened};
 use crate::receipts::NoReceipt;
 
 /// SCRAPI's words, before ours.
@@ -46,9 +46,8 @@ impl From<TurnedAway> for Problem {
 impl From<OverRate> for Problem {
     fn from(over: OverRate) -> Self {
         let detail = format!("Only {} are allowed.", over.rate.in_words());
-        let seconds = over.wait.as_secs() + u64::from(over.wait.subsec_nanos() > 0);
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
-            .retry_after(seconds)
+            .retry_after(over.seconds())
     }
 }
 
@@ -160,7 +159,7 @@ fn titled(code: &'static str, title: &'static str, words: &str, violation: &Viol
     let detail = format!("{words}: {}", violation.detail);
     Problem::new(StatusCode::BAD_REQUEST, code, title, detail)
         .by_rule(violation.rule.as_str())
-        .at_place(violation.place.to_string())
+        .at_place(shortened(&violation.place.to_string()))
 }
 
 fn unavailable(cause: &dyn Display) -> Problem {

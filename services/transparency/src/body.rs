@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -48,9 +48,12 @@ where
         let house = state.as_ref();
         let limits = house.limits.load_full();
         let announced = announced(&request);
+        let asks_first = request.headers().contains_key(EXPECT);
         let mut body = request.into_body();
         if announced.is_some_and(|length| length > limits.statement_bytes as u64) {
-            discard(&mut body).await;
+            if !asks_first {
+                discard(&mut body).await;
+            }
             return Err(too_large(&limits));
         }
         let reading = read(&mut body, house, &limits, announced);

@@ -2,7 +2,8 @@
 //!
 //! A bearer token names its client's bucket; without one the bucket is the address, a /64 for IPv6.
 //! `X-Forwarded-For` is believed only from listed proxies. What ends in a 5xx is given back.
-//! SCRAPI -11, 2.3.4 and 5.3: beyond the limit 429, always with `Retry-After`.
+//! SCRAPI -11, 2.3.4 and 5.3: beyond the limit 429, always with `Retry-After`. Every answer says how
+//! much is left (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,9 +16,11 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::DefaultKeyedStateStore;
+use governor::{Quota, RateLimiter};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -48,6 +51,13 @@ pub struct OverRate {
     pub rate: Rate,
     /// When it may come again.
     pub wait: Duration,
+}
+
+impl OverRate {
+    /// Whole seconds after which it is worth coming again.
+    pub fn seconds(&self) -> u64 {
+        self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)
+    }
 }
 
 /// Why a client stays outside.
@@ -82,9 +92,9 @@ impl Doorkeeper {
             tokens: digests(doors),
             token_required: doors.token_required,
             trusted_proxies: doors.trusted_proxies.clone(),
-            writes: Arc::new(Meter::new(limits.writes)),
-            reads: Arc::new(Meter::new(limits.reads)),
-            issuer: limits.issuer.map(|rate| Arc::new(Meter::new(rate))),
+            writes: Arc::new(Meter::new("writes", limits.writes)),
+            reads: Arc::new(Meter::new("reads", limits.reads)),
+            issuer: limits.issuer.map(|rate| Arc::new(Meter::new("issuer", rate))),
         };
         Self { orders: ArcSwap::from_pointee(orders) }
     }
@@ -93,11 +103,11 @@ impl Doorkeeper {
     pub fn reload(&self, doors: &Doors, limits: &Limits) {
         let old = self.orders.load_full();
         let keep = |meter: &Arc<Meter>, rate: Rate| {
-            if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(rate)) }
+            if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(meter.name, rate)) }
         };
         let issuer = limits.issuer.map(|rate| match &old.issuer {
             Some(meter) => keep(meter, rate),
-            None => Arc::new(Meter::new(rate)),
+            None => Arc::new(Meter::new("issuer", rate)),
         });
         self.orders.store(Arc::new(Orders {
             tokens: digests(doors),
@@ -115,7 +125,7 @@ impl Doorkeeper {
         let Some(meter) = &orders.issuer else { return Ok(()) };
         let mut hasher = DefaultHasher::new();
         issuer.hash(&mut hasher);
-        meter.charge(Bucket::Issuer(hasher.finish()))
+        meter.charge(Bucket::Issuer(hasher.finish())).map(|_| ())
     }
 
     /// Forgets clients that have not come for a while.
@@ -133,13 +143,22 @@ pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next
     let orders = keeper.orders.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let meter = if reads { &orders.reads } else { &orders.writes };
-    let bucket = match orders.bucket(&request, reads).and_then(|bucket| meter.charge_once(bucket)) {
-        Ok(bucket) => bucket,
-        Err(turned_away) => return Problem::from(turned_away).into_response(),
+    let (bucket, left) = match orders.bucket(&request, reads).and_then(|bucket| meter.charge_once(bucket)) {
+        Ok(charged) => charged,
+        Err(turned_away) => return refuse(turned_away, meter),
     };
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
     if response.status().is_server_error() {
         meter.give_back(bucket);
+    }
+    meter.tell(response.headers_mut(), left, None);
+    response
+}
+
+fn refuse(turned_away: TurnedAway, meter: &Meter) -> Response {
+    let mut response = Problem::from(turned_away).into_response();
+    if let TurnedAway::OverRate(over) = turned_away {
+        meter.tell(response.headers_mut(), 0, Some(over.seconds()));
     }
     response
 }
@@ -213,39 +232,58 @@ fn digests(doors: &Doors) -> Vec<(String, [u8; 32])> {
     doors.tokens.iter().map(|token| (token.name.clone(), digest(token.secret.expose_secret()))).collect()
 }
 
+type Limiter = RateLimiter<Bucket, DefaultKeyedStateStore<Bucket>, DefaultClock, StateInformationMiddleware>;
+
 /// One rate, counted per bucket.
 struct Meter {
+    name: &'static str,
     rate: Rate,
-    limiter: DefaultKeyedRateLimiter<Bucket>,
+    /// `RateLimit-Policy`: so many at once, earned back in so many seconds.
+    policy: Option<HeaderValue>,
+    limiter: Limiter,
     clock: DefaultClock,
     /// Requests that were charged and then failed through no fault of the client.
     given_back: Mutex<HashMap<Bucket, u32>>,
 }
 
 impl Meter {
-    fn new(rate: Rate) -> Self {
-        let quota = Quota::with_period(rate.interval())
-            .unwrap_or(Quota::per_second(rate.requests))
-            .allow_burst(rate.burst);
+    fn new(name: &'static str, rate: Rate) -> Self {
+        let quota = Quota::with_period(rate.interval()).unwrap_or(Quota::per_second(rate.requests));
+        let quota = quota.allow_burst(rate.burst);
+        let window = (rate.interval() * rate.burst.get()).as_secs_f64().ceil() as u64;
+        let policy = format!("\"{name}\";q={};w={}", rate.burst, window.max(1));
         Self {
+            name,
             rate,
-            limiter: RateLimiter::keyed(quota),
+            policy: HeaderValue::from_str(&policy).ok(),
+            limiter: RateLimiter::keyed(quota).with_middleware(),
             clock: DefaultClock::default(),
             given_back: Mutex::default(),
         }
     }
 
-    fn charge_once(&self, bucket: Bucket) -> Result<Bucket, TurnedAway> {
-        self.charge(bucket).map(|()| bucket).map_err(TurnedAway::OverRate)
+    fn charge_once(&self, bucket: Bucket) -> Result<(Bucket, u32), TurnedAway> {
+        self.charge(bucket).map(|left| (bucket, left)).map_err(TurnedAway::OverRate)
     }
 
-    fn charge(&self, bucket: Bucket) -> Result<(), OverRate> {
+    /// Answers how many more may come at once.
+    fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
         let bucket = if self.limiter.len() > RATE_BUCKETS { Bucket::Crowd } else { bucket };
-        let Err(early) = self.limiter.check_key(&bucket) else { return Ok(()) };
-        if self.take_back(bucket) {
-            return Ok(());
+        match self.limiter.check_key(&bucket) {
+            Ok(state) => Ok(state.remaining_burst_capacity()),
+            Err(_) if self.take_back(bucket) => Ok(0),
+            Err(early) => Err(OverRate { rate: self.rate, wait: early.wait_time_from(self.clock.now()) }),
         }
-        Err(OverRate { rate: self.rate, wait: early.wait_time_from(self.clock.now()) })
+    }
+
+    fn tell(&self, headers: &mut HeaderMap, left: u32, wait: Option<u64>) {
+        let wait = wait.map_or_else(String::new, |seconds| format!(";t={seconds}"));
+        if let (Some(policy), Ok(state)) =
+            (&self.policy, HeaderValue::from_str(&format!("\"{}\";r={left}{wait}", self.name)))
+        {
+            headers.insert(HeaderName::from_static("ratelimit-policy"), policy.clone());
+            headers.insert(HeaderName::from_static("ratelimit"), state);
+        }
     }
 
     fn give_back(&self, bucket: Bucket) {
@@ -320,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_request_that_failed_through_our_fault_is_given_back() {
-        let meter = Meter::new(Rate::per_second(1, 1));
+        let meter = Meter::new("writes", Rate::per_second(1, 1));
         let bucket = Bucket::Crowd;
         assert!(meter.charge(bucket).is_ok());
         let refused = meter.charge(bucket).unwrap_err();

@@ -21,7 +21,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONNECTION,
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -168,7 +168,9 @@ fn dressed(mut response: Response, asked: &Asked) -> Response {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(
             ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("location, link, retry-after, deprecation, etag"),
+            HeaderValue::from_static(
+                "location, link, retry-after, ratelimit, ratelimit-policy, deprecation, etag",
+            ),
         );
     }
     response
@@ -198,7 +200,8 @@ fn with_problem(mut response: Response, asked: &Asked) -> Response {
 
 /// Headers of an error that are about the error and not about a body we replace.
 fn keep(from: &HeaderMap, to: &mut HeaderMap) {
-    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION] {
+    let limits = ["ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
+    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION].into_iter().chain(limits) {
         if let Some(value) = from.get(&name) {
             to.insert(name, value.clone());
         }

@@ -183,6 +183,14 @@ async fn bodies_are_bounded_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_first_is_told_before_it_sends() {
+    let site = Site::open(Limits { statement_bytes: 1000, ..Limits::default() }).await;
+    let head = "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n";
+    let refused = site.raw(format!("{head}Content-Length: 1001\r\n\r\n").as_bytes()).await;
+    assert_eq!(refused.status, 413, "and not 100");
+}
+
+#[tokio::test]
 async fn bodies_share_one_budget_and_give_it_back() {
     let site = Site::open(Limits { bodies_in_flight_bytes: 1000, ..Limits::default() }).await;
     let mut held = TcpStream::connect(site.serving.address).await.unwrap();
@@ -246,6 +254,9 @@ async fn the_rate_limit_answers_429_with_retry_after() {
     assert_eq!(statuses.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 200, 200, 429]);
     assert_eq!(statuses[3].title(), "Too Many Requests");
     assert_eq!(statuses[3].header("retry-after"), Some("1"));
+    assert_eq!(statuses[3].header("ratelimit-policy"), Some("\"reads\";q=3;w=3"));
+    let left: Vec<_> = statuses.iter().map(|answer| answer.header("ratelimit").unwrap()).collect();
+    assert_eq!(left, ["\"reads\";r=2", "\"reads\";r=1", "\"reads\";r=0", "\"reads\";r=0;t=1"]);
     assert_eq!(site.raw(&post_of(1)).await.status, 200, "writes are counted apart");
 }
 

@@ -25,6 +25,7 @@ mod log;
 mod meaning;
 mod media;
 mod metrics;
+mod opening;
 mod policy;
 mod problem;
 mod published_keys;
@@ -43,8 +44,9 @@ pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlg
 pub use limits::{Limits, Rate, STATEMENT_BYTES_CAP};
 pub use log::Identity;
 pub use meaning::LogMeaning;
+pub use opening::StartError;
 pub use policy::PolicyError;
 pub use sequencer::Halt;
-pub use service::{Addresses, ReloadError, RunError, Service, StartError, run, stop_signal};
+pub use service::{Addresses, ReloadError, RunError, Service, run, stop_signal};
 pub use signer::{IntroduceError, KeyFileError, OtherKey};
 pub use tls::TlsError;

@@ -6,32 +6,27 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use sequencer::{Halt, Handle, Parts, PinFile, Role, Sequencer, Status, SystemClock};
-use store::{LogStore, StoreError};
+use sequencer::{Halt, Handle, Role, Status};
+use store::LogStore;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin;
-use crate::admission::{Current, DecideAgain, Policies};
+use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
 use crate::config::{Config, Mistake};
 use crate::house::House;
 use crate::limits::STOP_TIME;
-use crate::listen::{Listener, Serving};
+use crate::listen::Serving;
 use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
+use crate::opening::{StartError, bind, name_the_port, open_log, refuse_mistakes};
 use crate::policy::{self, PolicyError};
-use crate::published_keys::PublishedKeys;
-use crate::receipts::Receipts;
-use crate::signer::{IntroduceError, KeyFileError, LogSigner};
 use crate::storage;
-use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
-use crate::watch::{Counting, Ready, start as start_watching};
+use crate::watch::{Ready, start as start_watching};
 
 /// Connections of the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -55,43 +50,6 @@ pub struct Addresses {
     pub public: SocketAddr,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
-}
-
-/// Why a service did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Settings that cannot be run with.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Config(Vec<Mistake>),
-    /// The database cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A key file cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyFileError),
-    /// The keys are not this log's.
-    #[error(transparent)]
-    OtherKey(#[from] IntroduceError),
-    /// The TLS certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The sequencer did not start.
-    #[error(transparent)]
-    Sequencer(#[from] sequencer::StartError),
-    /// The policy cannot be put in force.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// An address cannot be listened on.
-    #[error("{address}: {error}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why not.
-        error: std::io::Error,
-    },
-    /// The metrics could not be set up.
-    #[error(transparent)]
-    Metrics(#[from] prometheus::Error),
 }
 
 /// What a reload could not take up; the rest is in force.
@@ -217,7 +175,7 @@ impl Service {
         ended
     }
 
-    /// Takes no more requests, answers those in flight, and stops sequencing. Done within [`STOP_TIME`].
+    /// Takes no more requests, answers those in flight, and stops sequencing. Done within ten seconds.
     pub async fn stop(self) {
         tracing::info!("stopping");
         let stopping = async {
@@ -318,101 +276,15 @@ async fn reload(service: &Service, reread: Result<Config, String>) {
     }
 }
 
-fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
-    let mistakes = config.mistakes();
-    if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
-}
-
-async fn bind(
-    config: &Config,
-    address: SocketAddr,
-    tls: Option<Arc<Tls>>,
-    connections: usize,
-) -> Result<Listener, StartError> {
-    let bound = Listener::bind(address, tls, connections, config.limits.header_time).await;
-    bound.map_err(|error| StartError::Listen { address, error })
-}
-
-/// A public URL with port 0 gets the port that was taken.
-fn name_the_port(config: &mut Config, public: &Listener) {
-    if let (Some(base), Ok(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
-        config.public_url = format!("{base}:{}", address.port());
-    }
-}
-
-async fn open_log(
-    config: &Config,
-    store: Arc<dyn LogStore>,
-    house: &House,
-    metrics: Arc<Metrics>,
-) -> Result<Log, StartError> {
-    let signer = Arc::new(LogSigner::load(config)?);
-    store.check_durability().await?;
-    store.open(&config.origin).await?;
-    signer.introduce(&*store).await?;
-    let policies = Arc::new(Policies::new(store.clone()));
-    let algorithm = signer.algorithm().name();
-    let identity = Identity {
-        origin: config.origin.clone(),
-        iss: config.iss.clone(),
-        public_url: config.public_url.clone(),
-        receipt_kid: signer.kid(),
-        receipt_algorithm: algorithm,
-        checkpoint_key: signer.checkpoint_key(),
-    };
-    let sequencer = Sequencer::start(Parts {
-        origin: config.origin.clone(),
-        holder: format!("{}:{}", hostname(), std::process::id()),
-        store: store.clone(),
-        signer,
-        pin: PinFile::in_directory(&config.state_dir),
-        clock: Arc::new(SystemClock),
-        redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),
-        observer: Arc::new(Counting(metrics.clone())),
-        limits: sequencer_limits(config),
-    })
-    .await?;
-    let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
-    Ok(Log {
-        identity,
-        receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
-        keys: ArcSwap::from_pointee(PublishedKeys::of(&store.keys().await?)),
-        store,
-        sequencer,
-        policies,
-        obstacle: ArcSwapOption::empty(),
-        doors: house.doors.clone(),
-        metrics,
-    })
-}
-
-fn sequencer_limits(config: &Config) -> sequencer::Limits {
-    let ours = &config.limits;
-    sequencer::Limits {
-        queue_entries: ours.queue_entries,
-        queue_bytes: ours.queue_bytes,
-        linger: ours.linger,
-        retry_after: Duration::from_secs(ours.retry_after.into()),
-        wait_leading: ours.receipt_wait,
-        wait_following: ours.receipt_wait,
-        ..sequencer::Limits::default()
-    }
-}
-
 /// A log that may not be sequenced here still serves what it has.
 async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
     let configured = policy::read(config)?;
     if matches!(log.sequencer.status().borrow().role, Role::Halted(_)) {
-        let head = log.store.head().await.map_err(crate::admission::PolicyUnreadable::from)?;
+        let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
         if head.size().get() > 0 {
             log.policies.follow(head.policy).await?;
         }
         return Ok(());
     }
     policy::publish(log, &configured, config).await.map(|_| ())
-}
-
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
 }

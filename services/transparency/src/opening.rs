@@ -1,0 +1,149 @@
+//! Putting a log together out of its configuration: database, keys, pin, sequencer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use sequencer::{Parts, PinFile, Sequencer, SystemClock};
+use store::{LogStore, StoreError};
+
+use crate::admission::{DecideAgain, Policies};
+use crate::config::{Config, Mistake};
+use crate::house::House;
+use crate::listen::Listener;
+use crate::log::{Identity, Log};
+use crate::metrics::Metrics;
+use crate::policy::PolicyError;
+use crate::published_keys::PublishedKeys;
+use crate::receipts::Receipts;
+use crate::signer::{IntroduceError, KeyFileError, LogSigner};
+use crate::tiles::Tiles;
+use crate::tls::{Tls, TlsError};
+use crate::watch::Counting;
+
+/// Why a service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings that cannot be run with.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<Mistake>),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A key file cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The keys are not this log's.
+    #[error(transparent)]
+    OtherKey(#[from] IntroduceError),
+    /// The TLS certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The sequencer did not start.
+    #[error(transparent)]
+    Sequencer(#[from] sequencer::StartError),
+    /// The policy cannot be put in force.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// An address cannot be listened on.
+    #[error("{address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The metrics could not be set up.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A configuration that cannot run is refused, naming every mistake.
+pub fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
+    let mistakes = config.mistakes();
+    if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
+}
+
+/// Takes an address.
+pub async fn bind(
+    config: &Config,
+    address: SocketAddr,
+    tls: Option<Arc<Tls>>,
+    connections: usize,
+) -> Result<Listener, StartError> {
+    let bound = Listener::bind(address, tls, connections, config.limits.header_time).await;
+    bound.map_err(|error| StartError::Listen { address, error })
+}
+
+/// A public URL with port 0 gets the port that was taken.
+pub fn name_the_port(config: &mut Config, public: &Listener) {
+    if let (Some(base), Ok(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
+        config.public_url = format!("{base}:{}", address.port());
+    }
+}
+
+/// Database, keys on record, sequencer: in that order.
+pub async fn open_log(
+    config: &Config,
+    store: Arc<dyn LogStore>,
+    house: &House,
+    metrics: Arc<Metrics>,
+) -> Result<Log, StartError> {
+    let signer = Arc::new(LogSigner::load(config)?);
+    store.check_durability().await?;
+    store.open(&config.origin).await?;
+    signer.introduce(&*store).await?;
+    let policies = Arc::new(Policies::new(store.clone()));
+    let algorithm = signer.algorithm().name();
+    let identity = Identity {
+        origin: config.origin.clone(),
+        iss: config.iss.clone(),
+        public_url: config.public_url.clone(),
+        receipt_kid: signer.kid(),
+        receipt_algorithm: algorithm,
+        checkpoint_key: signer.checkpoint_key(),
+    };
+    let sequencer = Sequencer::start(Parts {
+        origin: config.origin.clone(),
+        holder: format!("{}:{}", hostname(), std::process::id()),
+        store: store.clone(),
+        signer,
+        pin: PinFile::in_directory(&config.state_dir),
+        clock: Arc::new(SystemClock),
+        redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),
+        observer: Arc::new(Counting(metrics.clone())),
+        limits: sequencer_limits(config),
+    })
+    .await?;
+    let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
+    Ok(Log {
+        identity,
+        receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
+        keys: ArcSwap::from_pointee(PublishedKeys::of(&store.keys().await?)),
+        store,
+        sequencer,
+        policies,
+        obstacle: ArcSwapOption::empty(),
+        doors: house.doors.clone(),
+        metrics,
+    })
+}
+
+fn sequencer_limits(config: &Config) -> sequencer::Limits {
+    let ours = &config.limits;
+    sequencer::Limits {
+        queue_entries: ours.queue_entries,
+        queue_bytes: ours.queue_bytes,
+        linger: ours.linger,
+        retry_after: Duration::from_secs(ours.retry_after.into()),
+        wait_leading: ours.receipt_wait,
+        wait_following: ours.receipt_wait,
+        ..sequencer::Limits::default()
+    }
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
+}
