@@ -87,8 +87,12 @@ impl<'q> Question<'q> {
     fn check_signature(&self, given: Option<&[u8]>) -> Result<String, Check> {
         let iss = self.iss.ok_or_else(|| not_done(Code::UnknownIssuer, "the statement names no issuer"))?;
         let signature = Signature::of(self.statement, given);
-        let by_certificate = self.certified_key(iss)?;
         let keys = self.listed_keys(iss);
+        let by_certificate = match self.certified_key(iss) {
+            // The certificate leads nowhere we know; the issuer is known without it.
+            Err(check) if check.code == Some(Code::UnknownIssuer) && !keys.is_empty() => None,
+            found => found?,
+        };
         if by_certificate.is_none() && keys.is_empty() {
             let detail = format!("no trust anchor for {iss:?}");
             return Err(not_done(Code::UnknownIssuer, &detail));
@@ -114,13 +118,14 @@ impl<'q> Question<'q> {
         format!("{iss} ({algorithm}, {how})")
     }
 
-    /// Keys that the trust store lists for the issuer, and the key that a DID is.
+    /// Keys that the trust store lists for the issuer, and the key that a DID is: that one is meant whatever the kid says.
     fn listed_keys(&self, iss: &str) -> Vec<CoseKey> {
         let mut keys: Vec<CoseKey> = self.known.iter().flat_map(|issuer| &issuer.keys).cloned().collect();
         if (!self.known.is_empty() || self.trust.self_certified)
             && let Ok(key) = PublicKey::from_did(iss)
         {
-            keys.push(CoseKey { key, kid: None, algorithm: None });
+            let kid = self.statement.header().kid().map(|kid| kid.to_vec());
+            keys.push(CoseKey { key, kid, algorithm: None });
         }
         keys
     }

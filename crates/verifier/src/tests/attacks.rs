@@ -50,6 +50,19 @@ fn a_statement_signed_by_another_under_the_issuer_s_name_is_refused() {
 }
 
 #[test]
+fn a_forgery_under_a_did_that_is_its_key_is_a_forgery_whatever_the_kid_says() {
+    let mut world = World::new();
+    world.trust.self_certified = true;
+    let did = world.issuer.public_key().did_key();
+    for kid in [did.as_bytes(), b"any", &world.issuer.public_key().thumbprint()] {
+        let forger = key(Algorithm::EdDsa);
+        world.statement = builder(&forger).iss(&did).kid(kid).sign(&forger).unwrap();
+        world.receipt = world.log.receipt(&world.statement);
+        assert_failed(&world.verify(), Code::IssuerSignatureInvalid);
+    }
+}
+
+#[test]
 fn the_twin_of_a_registered_signature_is_another_statement() {
     let world = World::with(Algorithm::Es256, |builder| builder);
     let twin = {

@@ -75,6 +75,22 @@ fn a_certificate_does_not_speak_for_another_name() {
 }
 
 #[test]
+fn a_chain_to_an_unknown_root_does_not_count_against_a_key_that_is_trusted_by_name() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2040);
+    let named = |builder: StatementBuilder| builder.x5chain(&chain).kid(*b"key-1");
+    let mut unrelated = CertificateParams::default();
+    unrelated.distinguished_name.push(rcgen::DnType::CommonName, "unrelated");
+    unrelated.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let unrelated = Authority(CertifiedIssuer::self_signed(unrelated, KeyPair::generate().unwrap()).unwrap());
+    let mut world = with_root(world(&signer, named), unrelated.root());
+    assert_not_verified(&transparent(&world, world.statement.bytes()), Code::UnknownIssuer);
+    let key = CoseKey { kid: Some(b"key-1".to_vec()), ..listed(&signer) };
+    world.trust.issuers = vec![TrustedIssuer::new(ISS, vec![key])];
+    assert_verified(&transparent(&world, world.statement.bytes()));
+}
+
+#[test]
 fn a_chain_to_no_trusted_root_is_not_verified() {
     let authority = Authority::new();
     let (signer, chain) = authority.certify(ISS, 2040);
