@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::{Doors, Network};
-use crate::limits::{Limits, RATE_BUCKETS, Rate};
+use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
 
 /// The other end of the connection, put into each request by the listener.
@@ -242,6 +243,8 @@ struct Meter {
     policy: Option<HeaderValue>,
     limiter: Limiter,
     clock: DefaultClock,
+    charged: AtomicU64,
+    crowded: AtomicBool,
     /// Requests that were charged and then failed through no fault of the client.
     given_back: Mutex<HashMap<Bucket, u32>>,
 }
@@ -258,6 +261,8 @@ impl Meter {
             policy: HeaderValue::from_str(&policy).ok(),
             limiter: RateLimiter::keyed(quota).with_middleware(),
             clock: DefaultClock::default(),
+            charged: AtomicU64::new(0),
+            crowded: AtomicBool::new(false),
             given_back: Mutex::default(),
         }
     }
@@ -268,12 +273,21 @@ impl Meter {
 
     /// Answers how many more may come at once.
     fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
-        let bucket = if self.limiter.len() > RATE_BUCKETS { Bucket::Crowd } else { bucket };
+        let bucket = if self.is_crowded() { Bucket::Crowd } else { bucket };
         match self.limiter.check_key(&bucket) {
             Ok(state) => Ok(state.remaining_burst_capacity()),
             Err(_) if self.take_back(bucket) => Ok(0),
             Err(early) => Err(OverRate { rate: self.rate, wait: early.wait_time_from(self.clock.now()) }),
         }
+    }
+
+    /// Whether there are too many buckets to make more. Counting them takes every lock of the map,
+    /// so it is done now and then.
+    fn is_crowded(&self) -> bool {
+        if self.charged.fetch_add(1, Ordering::Relaxed).is_multiple_of(RATE_COUNT_EVERY) {
+            self.crowded.store(self.limiter.len() > RATE_BUCKETS, Ordering::Relaxed);
+        }
+        self.crowded.load(Ordering::Relaxed)
     }
 
     fn tell(&self, headers: &mut HeaderMap, left: u32, wait: Option<u64>) {

@@ -28,6 +28,8 @@ pub const STOP_TIME: Duration = Duration::from_millis(9_500);
 pub const ECHO_BYTES: usize = 64;
 /// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.
 pub const RATE_BUCKETS: usize = 100_000;
+/// Buckets are counted once in so many requests.
+pub const RATE_COUNT_EVERY: u64 = 256;
 /// How often forgotten rate buckets are dropped.
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
 /// How often the database's durability settings are checked again.
@@ -52,7 +54,7 @@ pub struct Limits {
     pub headers: usize,
     /// Request line and headers in bytes; beyond it: 431 (or 414 when the target alone is too long).
     pub head_bytes: usize,
-    /// How long a client may take to send a request head.
+    /// How long a client may take to send a request head (at start).
     pub header_time: Duration,
     /// How long a client may take to send a request body; beyond it: 408.
     pub body_time: Duration,

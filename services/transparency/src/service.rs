@@ -41,6 +41,7 @@ pub struct Service {
     tls: Option<Arc<Tls>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    hangup: Hangups,
 }
 
 /// Where a service listens.
@@ -77,6 +78,8 @@ impl Service {
     /// Starts on a store that is open already.
     pub async fn start_on(mut config: Config, store: Arc<dyn LogStore>) -> Result<Self, StartError> {
         refuse_mistakes(&config)?;
+        // From here on SIGHUP does not end the process.
+        let hangup = hangups();
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let public = bind(&config, config.listen, tls.clone(), config.limits.connections).await?;
         let admin = match config.admin_listen {
@@ -107,7 +110,7 @@ impl Service {
         let addresses =
             Addresses { public: public.address, admin: admin.as_ref().map(|admin| admin.address) };
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
-        Ok(Self { public, admin, addresses, log, house, tls, tasks, stop })
+        Ok(Self { public, admin, addresses, log, house, tls, tasks, stop, hangup })
     }
 
     /// Where it listens.
@@ -157,17 +160,16 @@ impl Service {
     /// When the sequencer failed in a way after which this process must not be trusted with reads
     /// either. Any other halt is a reason not to register, and reads go on.
     pub async fn run_until(
-        self,
+        mut self,
         mut reread: impl FnMut() -> Result<Config, String>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Halt> {
         let mut shutdown = std::pin::pin!(shutdown);
-        let mut hangup = hangups();
         let mut status = self.log.sequencer.status();
         let ended = loop {
             tokio::select! {
                 () = &mut shutdown => break Ok(()),
-                () = hangup.next() => reload(&self, reread()).await,
+                () = self.hangup.next() => reload(&self, reread()).await,
                 halt = lost(&mut status) => break Err(halt),
             }
         };
