@@ -7,6 +7,7 @@ pub mod failures;
 mod logging;
 
 use std::io::{self, Write};
+use std::pin::{Pin, pin};
 
 use clap::Args;
 use sequencer::Role;
@@ -44,11 +45,12 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let settings = context.settings(flags.typed())?;
     let config = check::runnable(&settings)?;
     let level = LogLevel::start(&settings, &context.console)?;
-    let Some(service) = start(config, false).await? else { return Ok(()) };
+    let mut stop = pin!(stop_signal());
+    let Some(service) = start(config, false, stop.as_mut()).await? else { return Ok(()) };
     context.console.result(&Serving::of(&service))?;
     tell_if_halted(context, &settings, &service);
     let reread = || reread(context, flags.typed(), &level);
-    service.run_until(reread, stop_signal()).await.map_err(ended)
+    service.run_until(reread, stop).await.map_err(ended)
 }
 
 async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
@@ -57,12 +59,13 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     let settings = context.settings(flags.clone())?;
     let config = config::resolve(&settings)?;
     let level = LogLevel::start(&settings, &context.console)?;
-    let Some(service) = start(config, true).await? else { return Ok(()) };
+    let mut stop = pin!(stop_signal());
+    let Some(service) = start(config, true, stop.as_mut()).await? else { return Ok(()) };
     match tell_if_halted(context, &settings, &service) {
         true => context.console.result(&Serving::of(&service))?,
         false => dev.introduce(context, &service).await?,
     }
-    service.run_until(|| reread(context, flags.clone(), &level), stop_signal()).await.map_err(ended)
+    service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
 }
 
 /// The sequencer failed in a way after which nothing here is to be trusted.
@@ -81,13 +84,18 @@ fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> 
     true
 }
 
-/// Starts the service; `None` when it was told to stop before it had.
-async fn start(config: Config, dev: bool) -> Result<Option<Service>, Failure> {
+/// Starts the service; `None` when it was told to stop before it had. `stop` is waited for on and on: a signal that
+/// came between two listeners would be lost.
+async fn start(
+    config: Config,
+    dev: bool,
+    stop: Pin<&mut impl Future<Output = ()>>,
+) -> Result<Option<Service>, Failure> {
     tokio::select! {
         started = Service::start(config.clone()) => {
             started.map(Some).map_err(|error| failures::not_started(error, &config, dev))
         }
-        () = stop_signal() => Ok(None),
+        () = stop => Ok(None),
     }
 }
 
