@@ -1,1 +1,51 @@
-//! Black-box tests: conformance, journeys, crashes, architecture.
+//! Black-box tests: the program, run as an operator runs it, spoken to as a stranger would.
+//!
+//! A [`Log`] is what outlives a process: keys, policy, database, pin. A [`Service`] is one process that serves it, and can
+//! be killed, paused and restarted. A [`Recorder`] remembers whatever the service promised and, at the end, checks that
+//! every word was kept (invariants I1 to I8 of the fault matrix).
+//!
+//! Nothing here shares code with the service above the level of bytes: `scitt` and `merkle` read receipts and rebuild
+//! trees; HTTP is spoken over a plain socket, so that malformed requests can be, too.
+//!
+//! Not here: the architecture and supply-chain rules (their tests need no program), and the bench.
+
+mod binary;
+mod database;
+pub mod http;
+mod load;
+mod log;
+mod postgres;
+mod recorder;
+mod service;
+mod verdict;
+
+pub use database::Database;
+pub use http::{Answer, Connection};
+pub use load::{Load, resolve_what_was_left_open};
+pub use log::{Log, Ran};
+pub use postgres::{Cluster, shared_server, sql};
+pub use recorder::{Outcome, Recorder};
+pub use service::Service;
+
+/// Declares a test that runs on both databases: `name::sqlite` and `name::postgres`.
+#[macro_export]
+macro_rules! on_both_databases {
+    ($($(#[$attribute:meta])* fn $name:ident($log:ident: Log) $body:block)+) => {
+        $($(#[$attribute])* mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            fn scenario($log: $crate::Log) $body
+
+            #[test]
+            fn sqlite() {
+                scenario($crate::Log::sqlite());
+            }
+
+            #[test]
+            fn postgres() {
+                scenario($crate::Log::postgres());
+            }
+        })+
+    };
+}

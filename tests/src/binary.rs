@@ -1,0 +1,53 @@
+//! The program under test, built as it ships but for the crash points. `TABELLION_TEST_PROGRAM` names another one.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The program to start. Built by the first who asks in each test process: cargo knows whether there is something to do.
+pub fn path() -> &'static Path {
+    static BUILT: OnceLock<Program> = OnceLock::new();
+    &BUILT.get_or_init(build).path
+}
+
+/// Held open: another build may replace the file while the tests run, and must not change what they test.
+struct Program {
+    path: PathBuf,
+    _file: File,
+}
+
+fn build() -> Program {
+    let path = std::env::var_os("TABELLION_TEST_PROGRAM").map_or_else(build_here, PathBuf::from);
+    let file = File::open(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    Program { path: by_descriptor(&file).unwrap_or(path), _file: file }
+}
+
+fn build_here() -> PathBuf {
+    let folder = profile_folder();
+    let release = folder.ends_with("release");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "tabellion", "--features", "crash-points"])
+        .args(release.then_some("--release"))
+        .arg("--target-dir")
+        .arg(folder.parent().expect("a profile folder lies in the target folder"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the program does not build");
+    folder.join("tabellion")
+}
+
+/// A name for the open file itself, where the system has one.
+fn by_descriptor(file: &File) -> Option<PathBuf> {
+    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    path.exists().then_some(path)
+}
+
+/// `target/debug`, for a test in `target/debug/deps`.
+fn profile_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let deps = test.parent().expect("it is in a folder");
+    deps.parent().expect("that is in the profile's folder").to_owned()
+}

@@ -1,0 +1,240 @@
+//! HTTP/1.1 by hand: one connection, one request at a time, and answers taken apart without the library under test.
+//!
+//! Not here: TLS, redirects, retries.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use scitt::Problem;
+
+/// How long an answer may take. Longer than any of the service's own limits.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// No answer of the service is larger.
+const LARGEST_BODY: u64 = 64 << 20;
+
+/// A connection to a service, made when it is first needed and again after it broke.
+pub struct Connection {
+    address: String,
+    stream: Option<BufReader<TcpStream>>,
+}
+
+/// Why there was no answer.
+#[derive(Debug)]
+pub enum Silence {
+    /// Nobody listened: nothing was asked.
+    NotAsked(io::Error),
+    /// The connection broke after something was sent: what was asked may have happened.
+    Unknown(io::Error),
+}
+
+impl Connection {
+    /// To `host:port`, or the same with `http://` before it.
+    pub fn to(address: &str) -> Self {
+        let address = address.trim_start_matches("http://").trim_end_matches('/');
+        Self { address: address.to_owned(), stream: None }
+    }
+
+    /// Asks for something, and expects an answer.
+    pub fn get(&mut self, path: &str) -> Answer {
+        self.send("GET", path, &[], b"")
+    }
+
+    /// Hands in a statement, and expects an answer.
+    pub fn post(&mut self, body: &[u8]) -> Answer {
+        self.send("POST", "/entries", &[("Content-Type", "application/cose")], body)
+    }
+
+    /// Sends a request, and expects an answer.
+    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.try_send(method, path, headers, body)
+            .unwrap_or_else(|silence| panic!("{method} {path}: {silence:?}"))
+    }
+
+    /// Sends a request to a service that may not be there, or may be gone before it answers.
+    pub fn try_send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer, Silence> {
+        let request = request(method, path, &self.address, headers, body);
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => BufReader::new(self.connect().map_err(Silence::NotAsked)?),
+        };
+        let asked = stream.get_mut().write_all(&request);
+        let answer = asked.and_then(|()| Answer::read(&mut stream, method == "HEAD"));
+        let answer = answer.map_err(Silence::Unknown)?;
+        if answer.header("connection") != Some("close") {
+            self.stream = Some(stream);
+        }
+        Ok(answer)
+    }
+
+    /// Sends raw bytes on a connection of their own and reads all answers until the other side closes it.
+    pub fn raw(&self, bytes: &[u8]) -> Vec<Answer> {
+        self.raw_in_pieces(&[bytes], Duration::ZERO)
+    }
+
+    /// The same with a pause between pieces. The writing side is closed at the end.
+    pub fn raw_in_pieces(&self, pieces: &[&[u8]], pause: Duration) -> Vec<Answer> {
+        let mut stream = self.connect().expect("the service listens");
+        for piece in pieces {
+            if stream.write_all(piece).is_err() {
+                break; // It answered before it had heard all: read that.
+            }
+            std::thread::sleep(pause);
+        }
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        all_answers(stream)
+    }
+
+    /// A socket, for what has no shape.
+    pub fn connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// Every answer on a connection until it is closed.
+pub fn all_answers(stream: TcpStream) -> Vec<Answer> {
+    let mut stream = BufReader::new(stream);
+    std::iter::from_fn(|| Answer::read(&mut stream, false).ok()).collect()
+}
+
+fn request(method: &str, path: &str, host: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
+    if !body.is_empty() || method == "POST" {
+        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    [request.as_bytes(), body].concat()
+}
+
+/// An answer, taken apart.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn read(stream: &mut BufReader<TcpStream>, to_head: bool) -> io::Result<Self> {
+        let status = status(&line(stream)?)?;
+        let mut headers = Vec::new();
+        loop {
+            let line = line(stream)?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| nonsense(&line))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut answer = Self { status, headers, body: Vec::new() };
+        if !to_head && !matches!(status, 100..200 | 204 | 304) {
+            answer.body = answer.read_body(stream)?;
+        }
+        Ok(answer)
+    }
+
+    fn read_body(&self, stream: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        if let Some(length) = self.header("content-length") {
+            let length: u64 = length.parse().map_err(|_| nonsense(length))?;
+            if length > LARGEST_BODY || stream.take(length).read_to_end(&mut body)? as u64 != length {
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "half an answer"));
+            }
+        } else if self.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = chunk(stream)? {
+                body.extend(chunk);
+            }
+        } else {
+            stream.take(LARGEST_BODY).read_to_end(&mut body)?;
+        }
+        Ok(body)
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A header's value, which must be there.
+    #[track_caller]
+    pub fn must_have(&self, name: &str) -> &str {
+        self.header(name).unwrap_or_else(|| panic!("no {name}: {self:?}"))
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("no JSON: {why}: {self:?}"))
+    }
+
+    /// The problem in the body: RFC 9290, with what SCRAPI -11 (2.3) asks for.
+    #[track_caller]
+    pub fn problem(&self) -> Problem {
+        assert!(self.status >= 400, "no problem: {self:?}");
+        assert_eq!(self.header("content-type"), Some("application/concise-problem-details+cbor"), "{self:?}");
+        let problem = Problem::parse(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"));
+        assert!(problem.title.as_deref().is_some_and(|title| !title.is_empty()), "{problem:?}");
+        assert!(problem.detail.as_deref().is_some_and(|detail| !detail.is_empty()), "{problem:?}");
+        assert_eq!(problem.response_code, None, "-4 is a CoAP code, not the status");
+        problem
+    }
+
+    /// Status and title of a refusal.
+    #[track_caller]
+    pub fn refusal(&self) -> (u16, String) {
+        (self.status, self.problem().title.unwrap_or_default())
+    }
+
+    /// Refuses an answer that tells a client to wait and not how long (I12).
+    #[track_caller]
+    pub fn must_say_when_to_come_back(&self) {
+        let seconds: Option<u64> = self.must_have("retry-after").parse().ok();
+        assert!(seconds.is_some_and(|seconds| seconds > 0), "{self:?}");
+    }
+}
+
+fn status(line: &str) -> io::Result<u16> {
+    let mut words = line.split(' ');
+    let version = words.next().unwrap_or_default();
+    if !version.starts_with("HTTP/1.") {
+        return Err(nonsense(line));
+    }
+    words.next().and_then(|code| code.parse().ok()).ok_or_else(|| nonsense(line))
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 || !line.ends_with("\r\n") {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed"));
+    }
+    Ok(line.trim_end().to_owned())
+}
+
+/// The next chunk, or `None` after the last.
+fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
+    let size = line(stream)?;
+    let size = u64::from_str_radix(&size, 16).map_err(|_| nonsense(&size))?;
+    let mut chunk = Vec::new();
+    stream.take(size).read_to_end(&mut chunk)?;
+    line(stream)?;
+    Ok((size > 0).then_some(chunk))
+}
+
+fn nonsense(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("no HTTP: {what}"))
+}

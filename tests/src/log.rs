@@ -1,0 +1,185 @@
+//! A log as its operator keeps it: a folder with configuration, keys, policy and pin, and a database.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use scitt::SignedStatement;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::binary;
+use crate::database::Database;
+use crate::service::Service;
+
+/// Settings of every log here: nobody is turned away, unless a test wants that.
+const GENEROUS: &str = "
+listen = \"127.0.0.1:0\"
+admin_listen = \"127.0.0.1:0\"
+write_rate = 1000000
+write_burst = 1000000
+read_rate = 1000000
+read_burst = 1000000
+";
+
+/// What outlives the processes that serve it.
+pub struct Log {
+    folder: TempDir,
+    database: Database,
+    next: AtomicU64,
+}
+
+impl Log {
+    /// A new log in a file.
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("data")).expect("a folder");
+        let database = Database::Sqlite(folder.path().join("data/log.db"));
+        Self::init(folder, database)
+    }
+
+    /// A new log on the shared PostgreSQL server.
+    pub fn postgres() -> Self {
+        Self::on(Database::postgres())
+    }
+
+    /// A new log in a database of one's own.
+    pub fn on(database: Database) -> Self {
+        Self::init(tempfile::tempdir().expect("a folder"), database)
+    }
+
+    fn init(folder: TempDir, database: Database) -> Self {
+        let log = Self { folder, database, next: AtomicU64::new(1) };
+        let url = log.database.url();
+        let init =
+            ["init", ".", "--origin", testkit::ORIGIN, "--public-url", "http://127.0.0.1:0", "--db", &url];
+        log.tabellion(&init).must_succeed();
+        let operator = testkit::operator().to_pkcs8_pem().expect("a key");
+        fs::write(log.path("keys/operator.pem"), operator.as_bytes()).expect("our own file");
+        log.set_policy(&testkit::policy_toml());
+        log.configure(&format!("iss = \"{}\"\n{GENEROUS}", testkit::LOG_ISS));
+        log
+    }
+
+    /// Adds settings to the configuration.
+    pub fn configure(&self, settings: &str) {
+        let file = self.path("tabellion.toml");
+        let text = fs::read_to_string(&file).expect("init wrote it");
+        let changed: Vec<&str> = settings.lines().filter_map(key).collect();
+        let kept = text.lines().filter(|line| key(line).is_none_or(|key| !changed.contains(&key)));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        fs::write(file, format!("{kept}{settings}\n")).expect("our own file");
+    }
+
+    /// Writes the policy file.
+    pub fn set_policy(&self, toml: &str) {
+        fs::write(self.path("policy.toml"), toml).expect("our own file");
+    }
+
+    /// A file of the log's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where entries are kept.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Starts a process that serves the log, and waits until it does.
+    pub fn serve(&self) -> Service {
+        Service::start(self, &[]).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
+    }
+
+    /// Starts a process that will abort at the `nth` visit of a crash point; it may do so before it serves.
+    pub fn serve_until(&self, point: &str, nth: u64) -> Result<Service, Ran> {
+        Service::start(self, &[("TABELLION_CRASH_AT", format!("{point}:{nth}"))])
+    }
+
+    /// Starts a process that must not come to serve, and gives what it said.
+    #[track_caller]
+    pub fn serve_in_vain(&self) -> Ran {
+        match Service::start(self, &[]) {
+            Ok(_) => panic!("the service started"),
+            Err(ran) => ran,
+        }
+    }
+
+    /// A statement that this log admits, another one each time.
+    pub fn statement(&self) -> SignedStatement {
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
+    }
+
+    /// Runs the program in the log's folder, with the log's configuration at hand.
+    pub fn tabellion(&self, arguments: &[&str]) -> Ran {
+        run(self.folder.path(), arguments)
+    }
+
+    /// The whole tree, recomputed from the stored statements (I7, I8). The service must not run on SQLite.
+    #[track_caller]
+    pub fn must_be_sound(&self) {
+        let ran = self.tabellion(&["log", "fsck", "--deep", "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran}");
+    }
+}
+
+fn key(line: &str) -> Option<&str> {
+    line.split_once('=').map(|(key, _)| key.trim())
+}
+
+/// Runs the program in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    command(folder).args(arguments).output().expect("the program runs").into()
+}
+
+/// The program, with nothing of the surroundings that could be a setting.
+pub(crate) fn command(folder: &Path) -> Command {
+    let mut command = Command::new(binary::path());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TABELLION_")) {
+        command.env_remove(name);
+    }
+    command.arg0("tabellion").current_dir(folder).env_remove("XDG_CONFIG_HOME").env("HOME", folder);
+    command
+}
+
+/// A run of the program that has ended.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Its results.
+    pub stdout: String,
+    /// All else it said.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The result, of a run that must have one.
+    #[track_caller]
+    pub fn must_succeed(&self) -> &Self {
+        assert_eq!(self.code, Some(0), "{self}");
+        self
+    }
+
+    /// The result as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|why| panic!("{why}: {self}"))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit {:?}\nstdout: {}\nstderr: {}", self.code, self.stdout, self.stderr)
+    }
+}

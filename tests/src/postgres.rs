@@ -1,0 +1,110 @@
+//! PostgreSQL for tests: databases on the server that the driver started, and servers of one's own to be mistreated.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Names the server, for databases to be made on. A missing variable fails the test: nothing is skipped.
+const SERVER: &str = "TABELLION_TEST_POSTGRES";
+
+/// The URL of the server that `./test` started.
+pub fn shared_server() -> String {
+    std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} names no server: run ./test"))
+}
+
+/// Runs SQL and gives what it prints: rows a line each, columns apart by `|`.
+pub fn sql(url: &str, statements: &str) -> String {
+    let output = Command::new(programs().join("psql"))
+        .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "-v", "ON_ERROR_STOP=1", "-c"])
+        .args([statements, url])
+        .output()
+        .expect("psql runs");
+    assert!(output.status.success(), "{statements}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A fresh database on a server: its URL.
+pub fn fresh_database(server: &str) -> String {
+    let name = format!("log_{:016x}", fastrand::u64(..));
+    sql(server, &format!("CREATE DATABASE {name}"));
+    in_server(server, &name)
+}
+
+/// The URL of another database on the same server.
+pub fn in_server(server: &str, name: &str) -> String {
+    let (server, _) = server.rsplit_once('/').expect("a URL with a database");
+    format!("{server}/{name}")
+}
+
+/// The database that a URL names.
+pub fn name_in(url: &str) -> &str {
+    url.rsplit_once('/').expect("a URL with a database").1
+}
+
+/// A server of one's own, to be crashed and misconfigured.
+pub struct Cluster {
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl Cluster {
+    /// Starts a server with these settings (`name=value`) beside the usual ones.
+    pub fn start(settings: &[&str]) -> Self {
+        let folder = tempfile::Builder::new().prefix("tabellion-cluster.").tempdir().expect("a folder");
+        open_to_all(folder.path());
+        let mut command = Command::new(tool());
+        command.arg("start").arg(folder.path().join("server"));
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let output = command.stderr(Stdio::inherit()).output().expect("the tool runs");
+        assert!(output.status.success(), "no server");
+        let url = String::from_utf8(output.stdout).expect("a URL").trim().to_owned();
+        Self { folder, url }
+    }
+
+    /// The URL of its first database.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Stops it as a power cut of the process would: `immediate`, no checkpoint.
+    pub fn crash(&self) {
+        self.tool("crash");
+    }
+
+    /// Starts it again after a crash, at the same address.
+    pub fn recover(&self) {
+        self.tool("recover");
+    }
+
+    fn tool(&self, order: &str) {
+        let status = Command::new(tool()).arg(order).arg(self.folder.path().join("server")).status();
+        assert!(status.expect("the tool runs").success(), "{order}");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = Command::new(tool()).arg("stop").arg(self.folder.path().join("server")).status();
+    }
+}
+
+/// The server runs as another user when the tests run as root.
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let passable = std::fs::Permissions::from_mode(0o711);
+    std::fs::set_permissions(folder, passable).expect("our own folder");
+}
+
+fn tool() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/throwaway-postgres")
+}
+
+fn programs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let output = Command::new(tool()).arg("find").output().expect("the tool runs");
+        String::from_utf8(output.stdout).expect("a path").trim().into()
+    })
+}
