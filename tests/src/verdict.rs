@@ -129,7 +129,7 @@ fn all_entries(connection: &mut Connection) -> Vec<EntryDigest> {
         assert_eq!(page.status, 200, "{page:?}");
         for entry in page.json()["entries"].as_array().expect("a page") {
             assert_eq!(entry["index"].as_u64(), Some(entries.len() as u64), "no gap: {entry}");
-            entries.push(entry["entryId"].as_str().expect("an id").parse().expect("a digest"));
+            entries.push(entry["entry_id"].as_str().expect("an id").parse().expect("a digest"));
         }
         next = page.header("link").map(path_in);
     }

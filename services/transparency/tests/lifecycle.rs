@@ -48,7 +48,7 @@ async fn a_restart_serves_every_receipt_and_goes_on_from_there() {
         let one = statement(n);
         // ES256 signatures differ from run to run: what counts is what the log holds.
         let listed = site.get("/v1/entries").await.json();
-        let id = listed["entries"][n as usize]["entryId"].as_str().unwrap().to_owned();
+        let id = listed["entries"][n as usize]["entry_id"].as_str().unwrap().to_owned();
         let stored = site.get(&format!("/v1/entries/{id}/statement")).await;
         let stored = SignedStatement::parse(stored.body).unwrap();
         assert_eq!(stored.payload(), one.payload());

@@ -50,11 +50,11 @@ async fn an_entry_is_described_in_json_with_the_policy_and_rule_that_admitted_it
     let answer = site.get(&format!("/v1/entries/{}", one.digest())).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     let entry = answer.json();
-    assert_eq!(entry["entryId"], one.digest().to_string());
+    assert_eq!(entry["entry_id"], one.digest().to_string());
     assert_eq!(entry["index"], 1);
     assert_eq!(entry["iss"], testkit::ISSUER);
     assert_eq!(entry["sub"], "thing-1");
-    assert_eq!(entry["contentType"], "application/json");
+    assert_eq!(entry["content_type"], "application/json");
     assert_eq!(entry["policy"], 0);
     assert_eq!(entry["size"], one.bytes().len());
     assert_eq!(entry["erased"], false);
@@ -99,7 +99,7 @@ async fn the_policy_in_force_is_served_as_json_and_as_the_statement_that_anyone_
     assert_eq!(json["policy"]["origin"], testkit::ORIGIN);
     let cose = site.send(Method::GET, "/v1/policy", &[("accept", COSE)], "").await;
     let statement = SignedStatement::parse(cose.body.clone()).unwrap();
-    assert_eq!(json["entryId"], statement.digest().to_string());
+    assert_eq!(json["entry_id"], statement.digest().to_string());
     let (in_force, _) = registration::policy::statement::genesis(&statement).unwrap();
     assert_eq!(json["digest"], in_force.policy().digest().to_string());
     let receipt = site.get(&site.location(&statement)).await;
@@ -110,10 +110,10 @@ async fn the_policy_in_force_is_served_as_json_and_as_the_statement_that_anyone_
 async fn limits_are_known_before_they_hurt() {
     let site = Place::new().start().await;
     let limits = site.get("/v1/limits").await.json();
-    assert_eq!(limits["statementBytes"], 1 << 20);
-    assert_eq!((limits["headers"].as_u64(), limits["headBytes"].as_u64()), (Some(100), Some(32 << 10)));
-    assert_eq!((limits["headerDepth"].as_u64(), limits["payloadDepth"].as_u64()), (Some(16), Some(64)));
-    assert_eq!((limits["headerSeconds"].as_f64(), limits["bodySeconds"].as_f64()), (Some(10.0), Some(30.0)));
+    assert_eq!(limits["statement_bytes"], 1 << 20);
+    assert_eq!((limits["headers"].as_u64(), limits["head_bytes"].as_u64()), (Some(100), Some(32 << 10)));
+    assert_eq!((limits["header_depth"].as_u64(), limits["payload_depth"].as_u64()), (Some(16), Some(64)));
+    assert_eq!((limits["header_seconds"].as_f64(), limits["body_seconds"].as_f64()), (Some(10.0), Some(30.0)));
 }
 
 #[tokio::test]

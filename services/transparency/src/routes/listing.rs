@@ -31,7 +31,6 @@ const LARGEST_CHUNK: usize = 256;
 
 /// An entry of the log.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct EntryView {
     /// SHA-256 of the statement, hex.
     entry_id: String,

@@ -17,7 +17,6 @@ use crate::problem::Problem;
 
 /// The registration policy in force.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct PolicyView {
     /// The leaf that holds it.
     index: u64,
@@ -66,7 +65,6 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
 
 /// What a client can run into.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct LimitsView {
     /// Bytes of one request body.
     statement_bytes: usize,
@@ -97,7 +95,6 @@ pub struct LimitsView {
 
 /// So many requests in a period.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct RateView {
     requests: u32,
     per_seconds: f32,
