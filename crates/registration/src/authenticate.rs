@@ -6,13 +6,14 @@
 //! - the policy lists it: `kid` picks one of the issuer's keys;
 //! - `iss` is a did:key or did:jwk that the policy admits: the name is the key;
 //! - x5chain, or x5t and a chain that came along: a path to a root of the policy, whose certificate speaks for `iss`
-//!   (a subject alternative name, or the anchor lists it). If the policy also lists a key for that `kid`, it must be the same.
+//!   (a subject alternative name, a did:x509 that it satisfies, or the anchor lists it). If the policy also lists a key
+//!   for that `kid`, it must be the same.
 //!
 //! The log's own `iss` is its operator: with the policy content type, and only then, operator keys count.
 //!
 //! Nothing a statement names is fetched: no did:web, x5u, jku or payload-location. There is no clock: certificates
 //! answer with the interval in which they are valid. A kid-signed statement's unprotected x5chain is ignored, which
-//! RFC 9943 leaves optional. did:x509 is not read.
+//! RFC 9943 leaves optional.
 
 use merkle::EntryDigest;
 use scitt::x509::{self, ChainError, VerifiedChain};
@@ -280,6 +281,7 @@ fn speaking_for(iss: &str, chain: &X5Chain, anchors: &[Anchor]) -> Result<Verifi
 
 impl Anchor {
     fn binds(&self, iss: &str, verified: &VerifiedChain) -> bool {
-        (self.san && verified.names().binds(iss)) || self.issuers.iter().any(|pattern| pattern.fits(iss))
+        let listed = || self.issuers.iter().any(|pattern| pattern.fits(iss));
+        verified.may_be(iss) && ((self.san && verified.speaks_for(iss)) || listed())
     }
 }

@@ -104,6 +104,24 @@ fn a_chain_that_came_unprotected_counts_with_a_protected_hash_and_is_kept() {
 }
 
 #[test]
+fn a_did_x509_binds_the_certificates_that_it_means_and_no_anchor_can_say_otherwise() {
+    let Holder { root, chain, key } = holder();
+    let fingerprint =
+        |root: &Root| data_encoding::BASE64URL_NOPAD.encode(&scitt::x509::sha256_thumbprint(root.der()));
+    let did = |root: &Root, uri: &str| format!("did:x509:0:sha256:{}::san:uri:{uri}", fingerprint(root));
+    let sign = |iss: &str| note(iss).x5chain(&chain).sign(&key).unwrap();
+    let meant = sign(&did(&root, "https%3A%2F%2Fholder.example"));
+    let other_name = sign(&did(&root, "https%3A%2F%2Fother.example"));
+    let other_root = sign(&did(&self::root(), "https%3A%2F%2Fholder.example"));
+    for more in ["", "issuers = ['did:x509:*']", "san = false\nissuers = ['*']"] {
+        let policy = trusting(&root, more);
+        assert!(check(&meant, &policy).is_ok(), "{more}");
+        assert_eq!(refused(&other_name, &policy), "certificate-not-bound-to-issuer", "{more}");
+        assert_eq!(refused(&other_root, &policy), "certificate-not-bound-to-issuer", "{more}");
+    }
+}
+
+#[test]
 fn a_chain_of_another_root_is_refused() {
     let Holder { chain, key, .. } = holder();
     let statement = note(HOLDER).x5chain(&chain).sign(&key).unwrap();
@@ -152,7 +170,8 @@ fn a_chain_does_not_speak_for_an_issuer_whose_listed_key_is_another() {
     assert_eq!(refused(&listed, &any), "key-not-bound-to-issuer");
     let own_name = testkit::verifier();
     let did = scitt::Signer::public_key(&own_name).did_key();
-    assert_eq!(refused(&note(&did).x5chain(&chain).sign(&key).unwrap(), &any), "key-not-bound-to-issuer");
+    let named = note(&did).x5chain(&chain).sign(&key).unwrap();
+    assert_eq!(refused(&named, &any), "certificate-not-bound-to-issuer");
 }
 
 #[test]

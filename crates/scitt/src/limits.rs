@@ -44,6 +44,9 @@ pub const CERTIFICATE_BYTES: usize = 16 << 10;
 /// Times at which a certificate path is tried when none is given.
 pub const PATH_ATTEMPTS: usize = 4;
 
+/// Predicates in one did:x509.
+pub const DID_X509_PREDICATES: usize = 16;
+
 /// A COSE_Key or a whole COSE_KeySet, in bytes.
 pub const KEY_SET_BYTES: usize = 256 << 10;
 

@@ -117,6 +117,11 @@ struct ChainCase {
     uris: Option<Vec<String>>,
     not_before: Option<u64>,
     not_after: Option<u64>,
+    /// Names under which the end entity may sign, and others.
+    #[serde(default)]
+    speaks_for: Vec<String>,
+    #[serde(default)]
+    not_for: Vec<String>,
 }
 
 #[test]
@@ -138,6 +143,8 @@ fn every_chain_leads_to_a_root_or_fails_for_its_reason() {
                 let validity = path.validity();
                 let found = (Some(validity.not_before), Some(validity.not_after));
                 assert_eq!(found, (case.not_before, case.not_after), "{name}");
+                case.speaks_for.iter().for_each(|iss| assert!(path.speaks_for(iss), "{name}: {iss}"));
+                case.not_for.iter().for_each(|iss| assert!(!path.speaks_for(iss), "{name}: {iss}"));
             }
         }
     });

@@ -162,7 +162,7 @@ impl<'q> Question<'q> {
         let mut unbound = false;
         for anchor in anchors {
             match verify_chain(&ders, std::slice::from_ref(anchor.root), at, anchor.eku) {
-                Ok(path) if anchor.any_name || path.names().binds(iss) => return Ok(path),
+                Ok(path) if path.speaks_for(iss) || (anchor.any_name && path.may_be(iss)) => return Ok(path),
                 Ok(_) => unbound = true,
                 Err(why) if refused == ChainError::UnknownIssuer => refused = why,
                 Err(_) => {}

@@ -2,24 +2,16 @@
 
 use std::time::Duration;
 
-use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm, TrustAnchor, UnixTime};
-use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, ring};
+use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 use x509_cert::Certificate;
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 
-use super::{ChainError, RootCertificate, SubjectNames};
+use super::{ChainError, RootCertificate, SubjectNames, algorithms, did_x509};
 use crate::key::PublicKey;
 use crate::limits::{CERTIFICATE_BYTES, CERTIFICATES, PATH_ATTEMPTS};
-
-static ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 5] = [
-    ring::ECDSA_P256_SHA256,
-    ring::ECDSA_P256_SHA384,
-    ring::ECDSA_P384_SHA256,
-    ring::ECDSA_P384_SHA384,
-    ring::ED25519,
-];
 
 /// The seconds (unix, both ends included) in which every certificate of a path is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +50,9 @@ pub struct VerifiedChain {
     key: PublicKey,
     names: SubjectNames,
     validity: Validity,
+    leaf: Certificate,
+    /// The certificates above it: those on the path, and the root.
+    authorities: Vec<Vec<u8>>,
     root: [u8; 32],
 }
 
@@ -70,6 +65,20 @@ impl VerifiedChain {
     /// The names the end-entity certificate speaks for.
     pub fn names(&self) -> &SubjectNames {
         &self.names
+    }
+
+    /// Whether the certificate itself names `iss`: as a subject alternative name, or by being what a did:x509 means.
+    pub fn speaks_for(&self, iss: &str) -> bool {
+        self.may_be(iss) && (iss.starts_with(did_x509::METHOD) || self.names.binds(iss))
+    }
+
+    /// Whether somebody else may bind `iss` to this certificate. A did:x509, did:key or did:jwk says itself which
+    /// certificate or key it means, and nobody can say otherwise.
+    pub fn may_be(&self, iss: &str) -> bool {
+        match iss.starts_with(did_x509::METHOD) {
+            true => did_x509::is_satisfied(iss, &self.leaf, &self.authorities),
+            false => PublicKey::from_did(iss).map_or(true, |key| key == self.key),
+        }
     }
 
     /// When this answer holds: the end-entity and intermediate dates, not the root's.
@@ -96,15 +105,17 @@ pub fn verify_chain(
 ) -> Result<VerifiedChain, ChainError> {
     let leaf = check_shape(chain)?;
     let certificate = parse(0, leaf)?;
-    let (validity, root) = build_path(chain, roots, at)?;
+    let path = build_path(chain, roots, at)?;
     check_usage(&certificate, eku)?;
     let spki = certificate.tbs_certificate().subject_public_key_info();
     let spki = spki.to_der().map_err(|error| malformed(0, &error))?;
     Ok(VerifiedChain {
         key: PublicKey::from_spki_der(&spki)?,
         names: SubjectNames::of(&certificate)?,
-        validity: validity.intersect(Validity::of(&certificate)),
-        root,
+        validity: path.validity.intersect(Validity::of(&certificate)),
+        leaf: certificate,
+        authorities: path.authorities,
+        root: path.root,
     })
 }
 
@@ -160,18 +171,21 @@ fn check_shape<'a>(chain: &[&'a [u8]]) -> Result<&'a [u8], ChainError> {
     }
 }
 
-/// The dates of the intermediates used, and the digest of the root reached.
-fn build_path(
-    chain: &[&[u8]],
-    roots: &[RootCertificate],
-    at: u64,
-) -> Result<(Validity, [u8; 32]), ChainError> {
+/// What is above the end entity.
+struct Path {
+    /// The dates of the intermediates.
+    validity: Validity,
+    authorities: Vec<Vec<u8>>,
+    root: [u8; 32],
+}
+
+fn build_path(chain: &[&[u8]], roots: &[RootCertificate], at: u64) -> Result<Path, ChainError> {
     let ders: Vec<CertificateDer<'_>> = chain.iter().map(|der| CertificateDer::from(*der)).collect();
     let anchors: Vec<TrustAnchor<'_>> = roots.iter().map(|root| root.anchor().clone()).collect();
     let leaf = EndEntityCert::try_from(&ders[0]).map_err(refused)?;
     let path = leaf
         .verify_for_usage(
-            &ALGORITHMS,
+            &algorithms::ALL,
             &anchors,
             &ders[1..],
             UnixTime::since_unix_epoch(Duration::from_secs(at)),
@@ -181,12 +195,17 @@ fn build_path(
         )
         .map_err(refused)?;
     let mut validity = Validity { not_before: 0, not_after: u64::MAX };
+    let mut authorities = Vec::new();
     for (number, intermediate) in path.intermediate_certificates().enumerate() {
         let certificate = parse(number + 1, &intermediate.der())?;
         validity = validity.intersect(Validity::of(&certificate));
+        authorities.push(intermediate.der().to_vec());
     }
-    let root = roots.iter().find(|root| root.anchor() == path.anchor());
-    root.map(|root| (validity, root.sha256())).ok_or(ChainError::UnknownIssuer)
+    // A renewed root is the same anchor in another certificate.
+    let reached: Vec<&RootCertificate> = roots.iter().filter(|root| root.anchor() == path.anchor()).collect();
+    authorities.extend(reached.iter().map(|root| root.der().to_vec()));
+    let root = reached.first().ok_or(ChainError::UnknownIssuer)?.sha256();
+    Ok(Path { validity, authorities, root })
 }
 
 /// webpki demands usages along the whole path; ours are asked of the end entity only.
@@ -240,6 +259,8 @@ fn refused(error: webpki::Error) -> ChainError {
         E::UnknownIssuer => ChainError::UnknownIssuer,
         E::InvalidSignatureForPublicKey => ChainError::BadSignature,
         E::CaUsedAsEndEntity => ChainError::LeafIsCa,
+        E::UnsupportedSignatureAlgorithmContext(_)
+        | E::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => ChainError::SignatureAlgorithm,
         other => ChainError::Refused(other.to_string()),
     }
 }

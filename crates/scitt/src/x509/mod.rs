@@ -6,13 +6,15 @@
 //! time that is an argument, and the answer carries the interval in which it stays the same
 //! ([`VerifiedChain::validity`]), so a decision can be repeated later.
 //!
-//! Certificates may be signed with ECDSA on P-256 or P-384, or with Ed25519; the leaf's own key
-//! may also be on P-521. The dates of a root do not count: an anchor is a name and a key.
+//! Certificates may be signed with ECDSA on P-256, P-384 or P-521, with Ed25519, or with RSA, as many authorities
+//! still do; the end entity's own key is one that statements are signed with, so never RSA. The dates of a root do
+//! not count: an anchor is a name and a key.
 //!
-//! Not here: revocation (nothing is fetched), RSA, `x5u` and `x5bag`, parsing of the COSE labels
-//! (`header`), and `did:x509`.
+//! Not here: revocation (nothing is fetched), `x5u` and `x5bag`, and parsing of the COSE labels (`header`).
 
+mod algorithms;
 mod chain;
+mod did_x509;
 mod names;
 mod root;
 mod thumbprint;
@@ -73,6 +75,9 @@ pub enum ChainError {
     /// A certificate is not signed by the key its issuer's name stands for.
     #[error("a certificate on the path is not signed by its issuer")]
     BadSignature,
+    /// A certificate is signed in a way that is not verified here.
+    #[error("a certificate on the path is signed with an algorithm that is not accepted")]
+    SignatureAlgorithm,
     /// The end-entity certificate is a CA.
     #[error("the end-entity certificate is marked as a CA")]
     LeafIsCa,
