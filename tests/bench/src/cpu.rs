@@ -1,0 +1,79 @@
+//! CPU time of processes, from /proc: in ticks of 10 ms, so good for measurements of seconds.
+
+use std::fs;
+
+/// A process as /proc shows it; CPU time in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    own: u64,
+    reaped: u64,
+}
+
+/// CPU seconds that these processes have used, with all their children, also those that are gone.
+pub fn of(roots: &[u32]) -> f64 {
+    let ticks: u64 = roots.iter().map(|root| tree(*root)).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// CPU seconds that this process has used.
+pub fn own() -> f64 {
+    of(&[std::process::id()])
+}
+
+/// The process whose child this is: of a database's worker, the server.
+pub fn parent(pid: u32) -> Option<u32> {
+    read(pid).map(|process| process.parent)
+}
+
+fn tree(root: u32) -> u64 {
+    let Some(process) = read(root) else { return 0 };
+    let children = children(root).into_iter().filter_map(read).map(|child| child.own);
+    process.own + process.reaped + children.sum::<u64>()
+}
+
+fn children(of: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| parent(*pid) == Some(of)).collect()
+}
+
+fn read(pid: u32) -> Option<Process> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name, in parentheses, may hold anything; what follows it has fixed places (proc(5)).
+fn parse(stat: &str) -> Option<Process> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    Some(Process {
+        parent: fields.get(1)?.parse().ok()?,
+        own: number(11)? + number(12)?,
+        reaped: number(13)? + number(14)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_blanks_does_not_shift_the_fields() {
+        let stat = "42 (a) b (c) S 7 42 42 0 -1 4194304 1 0 0 0 150 50 3 4 20 0 1 0 100 1 1";
+        assert_eq!(parse(stat), Some(Process { parent: 7, own: 200, reaped: 7 }));
+    }
+
+    #[test]
+    fn what_is_no_stat_line_is_no_process() {
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("42 (a) S 7"), None);
+    }
+
+    #[test]
+    fn this_process_uses_cpu_and_has_a_parent() {
+        let begun = own();
+        while own() < begun + 0.02 {}
+        assert!(parent(std::process::id()).is_some());
+    }
+}

@@ -1,0 +1,152 @@
+//! Closed-loop load: each client waits for its answer before it asks again.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::cpu;
+use crate::http::Connection;
+use crate::stats::percentile;
+
+/// What clients send, where, and for how long.
+pub struct Plan<'a> {
+    /// Who is asked.
+    pub address: SocketAddr,
+    /// What is asked; nothing is sent twice, so the load ends when all is sent.
+    pub requests: &'a Arc<Vec<Vec<u8>>>,
+    /// The first request to send.
+    pub first: usize,
+    /// The number of requests to send at most.
+    pub count: usize,
+    /// Clients.
+    pub clients: usize,
+    /// How long.
+    pub length: Duration,
+    /// The server's processes.
+    pub server: &'a [u32],
+    /// Those of its database, if it has some of its own.
+    pub database: &'a [u32],
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Load {
+    /// Clients.
+    pub clients: usize,
+    /// Requests sent.
+    pub sent: usize,
+    /// Requests that were answered with 200 or 201.
+    pub done: usize,
+    /// The others, by status; 0 for a connection that broke.
+    pub others: BTreeMap<u16, usize>,
+    /// Done in a second.
+    pub per_second: f64,
+    /// Half are answered within this.
+    pub p50_ms: f64,
+    /// All but one in a hundred are.
+    pub p99_ms: f64,
+    /// CPU time for each.
+    pub cpu: Cpu,
+}
+
+/// CPU microseconds for each request.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cpu {
+    /// In the client.
+    pub client_us: f64,
+    /// In the server.
+    pub server_us: f64,
+    /// In the database's own processes.
+    pub database_us: f64,
+}
+
+impl Cpu {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.client_us + self.server_us + self.database_us
+    }
+}
+
+#[derive(Default)]
+struct Client {
+    milliseconds: Vec<f64>,
+    others: BTreeMap<u16, usize>,
+}
+
+/// Runs the load.
+pub async fn run(plan: Plan<'_>) -> anyhow::Result<Load> {
+    let clock = |begun: [f64; 3]| {
+        let now = [cpu::own(), cpu::of(plan.server), cpu::of(plan.database)];
+        std::array::from_fn::<f64, 3, _>(|part| now[part] - begun[part])
+    };
+    let next = Arc::new(AtomicUsize::new(plan.first));
+    let end = plan.requests.len().min(plan.first + plan.count);
+    let mut connections = Vec::new();
+    for _ in 0..plan.clients {
+        connections.push(Connection::open(plan.address).await?);
+    }
+    let (before, begun) = (clock([0.0; 3]), Instant::now());
+    let until = begun + plan.length;
+    let clients = connections.into_iter().map(|connection| {
+        tokio::spawn(client(connection, Arc::clone(plan.requests), Arc::clone(&next), end, until))
+    });
+    let mut all = Client::default();
+    for client in clients.collect::<Vec<_>>() {
+        let client = client.await?;
+        all.milliseconds.extend(client.milliseconds);
+        client.others.into_iter().for_each(|(status, count)| *all.others.entry(status).or_default() += count);
+    }
+    let (took, used) = (begun.elapsed().as_secs_f64(), clock(before));
+    let sent = all.milliseconds.len() + all.others.values().sum::<usize>();
+    Ok(summary(plan.clients, sent, all, took, used))
+}
+
+async fn client(
+    mut connection: Connection,
+    requests: Arc<Vec<Vec<u8>>>,
+    next: Arc<AtomicUsize>,
+    end: usize,
+    until: Instant,
+) -> Client {
+    let mut client = Client::default();
+    let mut begun = Instant::now();
+    while begun < until {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= end {
+            break;
+        }
+        let answer = connection.ask(&requests[number]).await;
+        let now = Instant::now();
+        match answer {
+            Ok(frame) if matches!(frame.status, 200 | 201) => {
+                client.milliseconds.push((now - begun).as_secs_f64() * 1e3);
+            }
+            Ok(frame) => *client.others.entry(frame.status).or_default() += 1,
+            Err(_) => {
+                *client.others.entry(0).or_default() += 1;
+                break;
+            }
+        }
+        begun = now;
+    }
+    client
+}
+
+fn summary(clients: usize, sent: usize, mut all: Client, seconds: f64, used: [f64; 3]) -> Load {
+    let done = all.milliseconds.len();
+    let each = |seconds: f64| seconds * 1e6 / done as f64;
+    Load {
+        clients,
+        sent,
+        done,
+        others: all.others,
+        per_second: done as f64 / seconds,
+        p50_ms: percentile(&mut all.milliseconds, 0.5),
+        p99_ms: percentile(&mut all.milliseconds, 0.99),
+        cpu: Cpu { client_us: each(used[0]), server_us: each(used[1]), database_us: each(used[2]) },
+    }
+}

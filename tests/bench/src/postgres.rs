@@ -1,0 +1,104 @@
+//! A PostgreSQL server: one that is given, or one of our own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection};
+use url::Url;
+
+use crate::cpu;
+
+/// As an operator would set it for this much writing; durability stays on.
+const TUNING: [&str; 4] = ["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
+
+/// A server on which databases can be made.
+pub struct Server {
+    url: Url,
+    /// Its process, if that is on this machine.
+    pub pid: Option<u32>,
+    /// To be stopped.
+    own: Option<PathBuf>,
+}
+
+impl Server {
+    /// Uses the server at a URL.
+    pub async fn given(url: &str) -> anyhow::Result<Self> {
+        let mut server = Self { url: Url::parse(url)?, pid: None, own: None };
+        server.pid = server.postmaster().await?;
+        Ok(server)
+    }
+
+    /// Starts one in a new folder.
+    pub async fn start(folder: PathBuf) -> anyhow::Result<Self> {
+        let output = tool("start", &folder).args(TUNING).output().context("tools/throwaway-postgres")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let url = String::from_utf8(output.stdout)?;
+        let mut server = Self { url: Url::parse(url.trim())?, pid: None, own: Some(folder) };
+        server.pid = server.postmaster().await?;
+        Ok(server)
+    }
+
+    /// Makes a database and gives its URL.
+    pub async fn make(&self, name: &str) -> anyhow::Result<String> {
+        let mut admin = connect(self.url.as_str()).await?;
+        // Checkpoints of what was written before are not this database's.
+        for command in [
+            format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+            format!("CREATE DATABASE {name}"),
+            "CHECKPOINT".to_owned(),
+        ] {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(command)).execute(&mut admin).await?;
+        }
+        admin.close().await?;
+        let mut url = self.url.clone();
+        url.set_path(name);
+        Ok(url.into())
+    }
+
+    /// Drops it again.
+    pub async fn drop(&self, name: &str) -> anyhow::Result<()> {
+        let mut admin = connect(self.url.as_str()).await?;
+        let command = format!("DROP DATABASE {name} WITH (FORCE)");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(command)).execute(&mut admin).await?;
+        Ok(admin.close().await?)
+    }
+
+    /// Bytes of write-ahead log so far.
+    pub async fn wal_bytes(&self) -> anyhow::Result<f64> {
+        let mut admin = connect(self.url.as_str()).await?;
+        let query = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8";
+        Ok(sqlx::query_scalar(query).fetch_one(&mut admin).await?)
+    }
+
+    /// The parent of our connection's process; none when the server is elsewhere.
+    async fn postmaster(&self) -> anyhow::Result<Option<u32>> {
+        let mut admin = connect(self.url.as_str()).await?;
+        let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut admin).await?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let backend = u32::try_from(pid).ok().filter(|_| name.starts_with("postgres"));
+        Ok(backend.and_then(cpu::parent))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.own {
+            let _ = tool("stop", folder).status();
+        }
+    }
+}
+
+/// Connects, without a log line for each statement.
+pub async fn connect(url: &str) -> anyhow::Result<PgConnection> {
+    let options: PgConnectOptions = url.parse()?;
+    Ok(options.disable_statement_logging().connect().await?)
+}
+
+fn tool(verb: &str, folder: &Path) -> Command {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/throwaway-postgres");
+    let mut command = Command::new(program);
+    command.arg(verb).arg(folder);
+    command
+}

@@ -1,0 +1,125 @@
+//! Raw durable inserts of the same bytes: what the database alone could take.
+
+use std::time::{Duration, Instant};
+
+use merkle::EntryDigest;
+use serde::Serialize;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, PgConnection, QueryBuilder, Sqlite, SqliteConnection};
+
+use crate::cpu;
+use crate::database::Database;
+use crate::postgres::connect;
+use crate::statements::Statements;
+use crate::stats::median;
+
+/// Rows in one transaction.
+const BATCH: usize = 4096;
+
+/// What a database takes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Raw {
+    /// Rows a second, many in a transaction.
+    pub rows_per_second: f64,
+    /// CPU microseconds for each row, the sender's included.
+    pub cpu_us: f64,
+    /// Latency of a commit with one row.
+    pub commit_p50_ms: f64,
+}
+
+/// A row: position, digest, statement.
+type Row<'a> = (i64, EntryDigest, &'a [u8]);
+
+/// Measures both, in a database of its own.
+pub async fn measure(database: &Database, statements: &Statements, length: Duration) -> anyhow::Result<Raw> {
+    let url = database.make("raw").await?;
+    let mut table = Table::make(database, &url).await?;
+    let rows = statements.bodies().cycle().enumerate();
+    let mut rows = rows.map(|(index, body)| (index as i64, EntryDigest::of(&index.to_be_bytes()), body));
+    let pids = [vec![std::process::id()], database.pids()].concat();
+
+    let (begun, before, mut count) = (Instant::now(), cpu::of(&pids), 0);
+    while begun.elapsed() < length {
+        let batch: Vec<Row<'_>> = rows.by_ref().take(BATCH).collect();
+        table.insert(&batch).await?;
+        count += batch.len();
+    }
+    let (seconds, used) = (begun.elapsed().as_secs_f64(), cpu::of(&pids) - before);
+
+    let (begun, mut commits) = (Instant::now(), Vec::new());
+    while begun.elapsed() < length.min(Duration::from_secs(1)) {
+        let one: Vec<Row<'_>> = rows.by_ref().take(1).collect();
+        let sent = Instant::now();
+        table.insert(&one).await?;
+        commits.push(sent.elapsed().as_secs_f64() * 1e3);
+    }
+    table.close().await?;
+    database.drop("raw").await?;
+    Ok(Raw {
+        rows_per_second: count as f64 / seconds,
+        cpu_us: used * 1e6 / count as f64,
+        commit_p50_ms: median(commits),
+    })
+}
+
+/// The narrowest table that would do for a log: a position, a unique digest, bytes.
+enum Table {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Table {
+    async fn make(database: &Database, url: &str) -> anyhow::Result<Self> {
+        match database {
+            Database::Sqlite(_) => {
+                let options: SqliteConnectOptions = url.parse()?;
+                let options = options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
+                let options = options.synchronous(SqliteSynchronous::Full).disable_statement_logging();
+                let mut connection = options.connect().await?;
+                let table = "CREATE TABLE entry (idx INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, statement BLOB NOT NULL)";
+                sqlx::raw_sql(table).execute(&mut connection).await?;
+                Ok(Self::Sqlite(connection))
+            }
+            Database::Postgres(_) => {
+                let mut connection = connect(url).await?;
+                let table = "CREATE TABLE entry (idx bigint PRIMARY KEY, digest bytea NOT NULL UNIQUE, statement bytea NOT NULL);
+                             ALTER TABLE entry ALTER statement SET STORAGE EXTERNAL";
+                sqlx::raw_sql(table).execute(&mut connection).await?;
+                Ok(Self::Postgres(connection))
+            }
+        }
+    }
+
+    /// Inserts rows in one transaction.
+    async fn insert(&mut self, rows: &[Row<'_>]) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut insert = QueryBuilder::<Sqlite>::new("INSERT INTO entry ");
+                insert.push_values(rows, |mut values, (index, digest, statement)| {
+                    values
+                        .push_bind(*index)
+                        .push_bind(digest.as_bytes().to_vec())
+                        .push_bind(statement.to_vec());
+                });
+                insert.build().execute(connection).await?;
+            }
+            Self::Postgres(connection) => {
+                let indexes: Vec<i64> = rows.iter().map(|(index, ..)| *index).collect();
+                let digests: Vec<&[u8]> = rows.iter().map(|(_, digest, _)| &digest.as_bytes()[..]).collect();
+                let statements: Vec<&[u8]> = rows.iter().map(|(.., statement)| *statement).collect();
+                let insert = sqlx::query(
+                    "INSERT INTO entry SELECT * FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[])",
+                );
+                insert.bind(indexes).bind(digests).bind(statements).execute(connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite(connection) => connection.close().await,
+            Self::Postgres(connection) => connection.close().await,
+        }
+    }
+}
