@@ -191,12 +191,13 @@ fn revision_guard(policy: &Policy) -> Guard {
     Guard::new(GuardKind::PolicyRevision, &[&policy.contents().revision.to_be_bytes()])
 }
 
-/// When the CWT claims let the statement be accepted (RFC 8392, sections 3.1.4 and 3.1.5).
+/// When the CWT claims let the statement be accepted (RFC 8392, sections 3.1.4 and 3.1.5). A clock may be ahead of the log's
+/// a little: an issuer that dates a statement from now on has not lied.
 fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation> {
     let Some(claims) = statement.header().claims() else { return Ok(Vec::new()) };
     let mut bounds = Vec::new();
     if let Some(nbf) = claims.nbf() {
-        let window = TimeWindow::from(u64::try_from(nbf).unwrap_or(0));
+        let window = TimeWindow::from(u64::try_from(nbf).unwrap_or(0).saturating_sub(CLOCK_SKEW));
         bounds.push(Bound { rule: RuleName::fixed("nbf"), place: Place::protected("15/5"), window });
     }
     if let Some(exp) = claims.exp() {
@@ -229,8 +230,9 @@ fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
     }
 }
 
+/// RFC 9053 and RFC 9864 identify the same algorithm of a curve differently: listing one admits both.
 fn check_algorithm(algorithms: &[Algorithm], algorithm: Algorithm) -> Result<(), Violation> {
-    match algorithms.is_empty() || algorithms.contains(&algorithm) {
+    match algorithms.is_empty() || algorithms.iter().any(|listed| listed.curve() == algorithm.curve()) {
         true => Ok(()),
         false => {
             let detail = format!("the policy does not take this content type signed with {algorithm}");

@@ -12,9 +12,11 @@ pub const MAX_POLICY: usize = 1 << 20;
 pub const MAX_POLICY_ITEMS: usize = 10_000;
 /// Characters of an `iss` (RFC 9943, section 6) or `sub`.
 pub const MAX_IDENTIFIER: usize = 8192;
+/// Bytes of a log's origin: what a key name in a checkpoint's signature may have.
+pub const MAX_ORIGIN: usize = 255;
 /// Characters of a string whose values a registry lists but does not close (VRF, section 9.3).
 pub const MAX_OPEN_STRING: usize = 64;
-/// How far ahead of the log's time a statement's own time may be, in seconds.
+/// How far ahead of the log's time a statement's own times (`nbf`, `verified_at`) may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
 /// Bytes of a claimed value that an answer repeats.
 pub const MAX_QUOTE: usize = 64;

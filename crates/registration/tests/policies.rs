@@ -73,6 +73,9 @@ fn mistaken() -> Vec<(&'static str, &'static str, String)> {
         ("vrf-options-elsewhere", "VRF options belong to VRF types", format!("{base}[[type]]\ncontent_type = \"text/plain\"\nvrf = {{ min_tier = 1 }}\n")),
         ("vrf-by-hash", "redacted receipts are not understood yet", format!("{base}{vrf}hash_envelope = true\nvrf = {{ min_tier = 4 }}\n")),
         ("anchor", "an anchor needs a root, a real OID, and somebody to speak for", format!("{base}[[anchor]]\nname = \"ca\"\nsan = false\neku = \"code signing\"\nroots = []\n[[anchor]]\nroots = [\"AAAA\"]\n")),
+        ("usage-beyond-every-registry", "an OID that no certificate could hold would refuse them all", format!("{base}[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\neku = \"1.3.99999999999999999999\"\n")),
+        ("origin-too-long", "an origin that no checkpoint key could carry", format!("iss = \"{LOG_ISS}\"\norigin = \"{}\"\noperator = [\"{did}\"]\n", "x".repeat(256))),
+        ("origin-with-a-blank", "an origin with a blank, though not an ASCII one", format!("iss = \"{LOG_ISS}\"\norigin = \"log\u{2003}example\"\noperator = [\"{did}\"]\n")),
         ("leaf-rule", "this log has one leaf rule", format!("leaf = \"statement\"\n{base}")),
         ("secret-as-key", "a private key where a public one belongs", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\nkeys = ['''{}''']\n", es256().to_pkcs8_pem().unwrap().as_str())),
     ]

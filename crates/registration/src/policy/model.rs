@@ -90,7 +90,7 @@ pub struct TypeRule {
     pub profile: Profile,
     /// Whose statements; empty for any issuer that can be authenticated.
     pub issuers: Vec<Pattern>,
-    /// Signed how; empty for every algorithm the service speaks.
+    /// Signed how, under either identifier (ES256 and ESP256 are one); empty for every algorithm the service speaks.
     pub algorithms: Vec<Algorithm>,
     /// Bytes of the statement, and of a detached payload.
     pub max_size: u64,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use scitt::header::ContentType;
-use scitt::x509::RootCertificate;
+use scitt::x509::{self, RootCertificate};
 use scitt::{Algorithm, PublicKey};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::model::{
 };
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
 use super::{LEAF_RULE, is_policy, spell};
-use crate::limits::{DEFAULT_MAX_SIZE, MAX_STATEMENT};
+use crate::limits::{DEFAULT_MAX_SIZE, MAX_ORIGIN, MAX_STATEMENT};
 use crate::vrf;
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
@@ -53,14 +53,19 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     })
 }
 
+/// What checkpoints and their keys can carry (C2SP signed-note, tlog-checkpoint).
 fn origin(value: &Value) -> Result<String, String> {
     let origin = name(value)?;
-    match origin.contains("://") || origin.ends_with('/') || origin.contains([' ', '+']) {
-        true => {
-            Err("an origin is a name without scheme, blank, '+' or trailing '/', e.g. \"log.example/2026\""
-                .to_owned())
-        }
-        false => Ok(origin),
+    let odd = origin.contains("://") || origin.ends_with('/') || origin.contains('+');
+    if odd || origin.contains(char::is_whitespace) {
+        return Err(
+            "an origin is a name without scheme, blank, '+' or trailing '/', e.g. \"log.example/2026\""
+                .to_owned(),
+        );
+    }
+    match origin.len() {
+        0..=MAX_ORIGIN => Ok(origin),
+        _ => Err(format!("an origin has at most {MAX_ORIGIN} bytes")),
     }
 }
 
@@ -190,9 +195,7 @@ fn root(value: &Value) -> Result<RootCertificate, String> {
 
 fn oid(value: &Value) -> Result<String, String> {
     let oid = text(value)?;
-    let arcs =
-        oid.split('.').filter(|arc| !arc.is_empty() && arc.bytes().all(|b| b.is_ascii_digit())).count();
-    match arcs >= 3 && arcs == oid.split('.').count() {
+    match x509::is_oid(oid) {
         true => Ok(oid.to_owned()),
         false => {
             Err("an object identifier in dotted form is needed here, e.g. \"1.3.6.1.5.5.7.3.3\"".to_owned())
