@@ -16,6 +16,7 @@ const LARGEST_BODY: u64 = 64 << 20;
 /// A connection to a service, made when it is first needed and again after it broke.
 pub struct Connection {
     address: String,
+    patience: Duration,
     stream: Option<BufReader<TcpStream>>,
 }
 
@@ -32,7 +33,17 @@ impl Connection {
     /// To `host:port`, or the same with `http://` before it.
     pub fn to(address: &str) -> Self {
         let address = address.trim_start_matches("http://").trim_end_matches('/');
-        Self { address: address.to_owned(), stream: None }
+        Self { address: address.to_owned(), patience: PATIENCE, stream: None }
+    }
+
+    /// The same, with answers given up after a time.
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Where it leads: `host:port`.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Asks for something, and expects an answer.
@@ -94,8 +105,8 @@ impl Connection {
     /// A socket, for what has no shape.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

@@ -17,8 +17,10 @@ mod log;
 mod postgres;
 mod recorder;
 mod service;
+pub mod transcript;
 mod verdict;
 
+pub use binary::path as program;
 pub use database::Database;
 pub use http::{Answer, Connection};
 pub use load::{Load, resolve_what_was_left_open};

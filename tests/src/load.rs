@@ -13,6 +13,8 @@ use crate::service::Service;
 
 /// How long a statement whose fate is open may take to be settled once the service runs.
 const SETTLE: Duration = Duration::from_secs(30);
+/// What a writer has not heard by then counts as unknown.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Every so many registrations, a writer asks for a fresh receipt of something older.
 const READ_EVERY: u64 = 3;
 
@@ -37,7 +39,7 @@ impl Load<'_> {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for writer in 0..self.writers {
-                let connection = services[writer % services.len()].connection();
+                let connection = services[writer % services.len()].connection().patient_for(PATIENCE);
                 scope.spawn(|| self.write(connection, &done));
             }
             let _stop = Stop(&done);
@@ -54,6 +56,7 @@ impl Load<'_> {
             }
             count += 1;
             if count % READ_EVERY == 0
+                && !done.load(Ordering::Relaxed)
                 && let Some(entry) = self.recorder.any_registered()
             {
                 self.recorder.resolve(&mut connection, entry);
