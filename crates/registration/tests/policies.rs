@@ -32,6 +32,11 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
         "{minimal}\n[[issuer]]\niss = \"{ISSUER}\"\nkeys = ['''{}''']\n",
         issuer.public_key().to_spki_pem()
     );
+    let own = issuer.public_key().to_cose_key(Some(b"key-1"), None);
+    let own = data_encoding::BASE64URL_NOPAD.encode(&own);
+    let cose_key = format!(
+        "{minimal}\n[[issuer]]\niss = \"{ISSUER}\"\nkeys = [\"{own}\", {{ key = \"{own}\", kid = \"other\" }}]\n"
+    );
     let rooted = format!(
         "{minimal}\n[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\nissuers = [\"https://*.example\"]\neku = \"1.3.6.1.5.5.7.3.3\"\n"
     );
@@ -49,6 +54,11 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
         ),
         ("tests", "the policy most tests use: bound issuers, open DIDs, four content types", policy_toml()),
         ("pem-key", "a key in PEM; its kid is its thumbprint", pem),
+        (
+            "cose-key",
+            "a key as a COSE_Key: statements call it by its own kid, unless the policy says another",
+            cose_key,
+        ),
         ("anchor", "issuers by certificate", rooted),
     ]
 }

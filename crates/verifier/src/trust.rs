@@ -4,13 +4,12 @@
 //! a receipt. Nothing is ever added because a message or a server said so.
 
 mod document;
-mod key_text;
 
 use scitt::x509::RootCertificate;
 use scitt::{CoseKey, PublicKey};
 
 pub use document::{Mistake, TrustError};
-pub use key_text::{KeyTextError, read_key};
+pub use scitt::key::{KeyTextError, read_key};
 
 /// The largest `trust.toml` that is read.
 pub const MAX_TRUST_BYTES: usize = 1 << 20;

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use scitt::header::ContentType;
+use scitt::key::read_key;
 use scitt::x509::{self, RootCertificate};
-use scitt::{Algorithm, PublicKey};
+use scitt::{Algorithm, CoseKey, PublicKey};
 use serde_json::Value;
 
 use super::model::{
@@ -76,11 +77,12 @@ fn leaf_rule(value: &Value) -> Result<(), String> {
     }
 }
 
-/// A key, alone or in a table with its kid. Without a kid, statements name it by its RFC 9679 thumbprint.
+/// A key, alone or in a table with its kid. Without one, statements name it by the kid in its COSE_Key, or else by its
+/// RFC 9679 thumbprint.
 fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
     if let Value::String(_) = value {
         let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
-        return Some(BoundKey { kid: key.thumbprint().to_vec(), key });
+        return Some(bind(key, None));
     }
     let mut section = Section::open(value, at, notes)?;
     let key = section.required("key", public_key);
@@ -90,26 +92,16 @@ fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
         section.note("kid_hex", "give `kid` or `kid_hex`, not both");
     }
     section.close();
-    let key = key?;
-    let kid = text_kid.or(hex_kid).unwrap_or_else(|| key.thumbprint().to_vec());
-    Some(BoundKey { kid, key })
+    Some(bind(key?, text_kid.or(hex_kid)))
 }
 
-/// A public key as PEM (SubjectPublicKeyInfo), as did:key, or as a COSE_Key in base64url.
-fn public_key(value: &Value) -> Result<PublicKey, String> {
-    let text = text(value)?.trim();
-    let unusable = |error: &dyn std::fmt::Display| format!("not a public key we can use: {error}");
-    match text {
-        pem if pem.starts_with("-----") => PublicKey::from_spki_pem(pem).map_err(|error| unusable(&error)),
-        did if did.starts_with("did:") => PublicKey::from_did(did).map_err(|error| unusable(&error)),
-        other => match data_encoding::BASE64URL_NOPAD.decode(other.as_bytes()) {
-            Ok(bytes) => PublicKey::from_cose_key(&bytes).map_err(|error| unusable(&error)),
-            Err(_) => {
-                Err("a public key is needed here: PEM, did:key, did:jwk, or a COSE_Key in base64url"
-                    .to_owned())
-            }
-        },
-    }
+fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> BoundKey {
+    let kid = given.or(own).unwrap_or_else(|| key.thumbprint().to_vec());
+    BoundKey { kid, key }
+}
+
+fn public_key(value: &Value) -> Result<CoseKey, String> {
+    read_key(text(value)?).map_err(|error| format!("not a public key we can use: {error}"))
 }
 
 fn hex(value: &Value) -> Result<Vec<u8>, String> {

@@ -47,8 +47,8 @@ fn head(log: Identity<'_>) -> String {
     )
 }
 
-const INIT_ISSUERS: &str = r#"# Issuers and their public keys: PEM, did:key, did:jwk, or a COSE_Key in base64url.
-# A statement names its key by kid; without `kid` here that is the RFC 9679 thumbprint.
+const INIT_ISSUERS: &str = r#"# Issuers and their public keys: PEM, did:key, did:jwk, a JWK, or a COSE_Key in base64url or hexadecimal.
+# A statement names its key by kid; without `kid` here that is the COSE_Key's own, or else the RFC 9679 thumbprint.
 #
 # [[issuer]]
 # iss = "https://issuer.example"
@@ -68,7 +68,7 @@ jwk = []
 # …
 # -----END CERTIFICATE-----
 # """]
-# san = true                            # iss may be a URI or DNS name of the certificate
+# san = true                            # iss may be a URI or DNS name of the certificate, or a did:x509 that it is
 # issuers = ["https://*.example"]       # issuers that any certificate under these roots may speak for
 # eku = "1.3.6.1.5.5.7.3.3"             # optional: the extended key usage a certificate must have
 

@@ -2,7 +2,7 @@
 //!
 //! A [`PublicKey`] is a point that was validated once, so every later use is only arithmetic.
 //! Three spellings lead here and back: COSE_Key (RFC 9052 section 7, `cose`), SPKI in DER or PEM
-//! (`spki`) and DIDs ([`crate::did`]). The name of a key is its RFC 9679 thumbprint.
+//! (`spki`) and DIDs ([`crate::did`]); [`read_key`] takes any. The name of a key is its RFC 9679 thumbprint.
 //!
 //! Verification takes one path per curve: Ed25519 by dalek's `verify_strict`, P-256 and P-384 by
 //! ring, P-521 by RustCrypto. Both s and n-s are accepted, as signers emit both.
@@ -15,6 +15,7 @@ mod kid;
 mod spki;
 #[cfg(test)]
 mod tests;
+mod text;
 mod verify;
 
 use std::fmt;
@@ -29,6 +30,7 @@ pub use cose::CoseKey;
 pub(crate) use cose::{parse_limited, write_set};
 pub use kid::{kid_segment, kid_segment_matches};
 pub(crate) use spki::{curve_of, to_pem};
+pub use text::{KeyTextError, read_key};
 pub use verify::SignatureError;
 
 /// Why bytes are not a public key we can use.

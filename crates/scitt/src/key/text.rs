@@ -1,9 +1,10 @@
 //! A public key as people paste it.
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
-use scitt::did::DidError;
-use scitt::{CoseKey, KeyError, PublicKey};
 use thiserror::Error;
+
+use super::{CoseKey, KeyError, PublicKey};
+use crate::did::DidError;
 
 /// Why text is no public key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
