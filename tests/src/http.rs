@@ -3,13 +3,15 @@
 //! Not here: TLS, redirects, retries.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use scitt::Problem;
 
 /// How long an answer may take. Longer than any of the service's own limits.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// After this much silence on a raw connection no more answers are expected.
+const SILENCE: Duration = Duration::from_secs(4);
 /// No answer of the service is larger.
 const LARGEST_BODY: u64 = 64 << 20;
 
@@ -84,22 +86,24 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Sends raw bytes on a connection of their own and reads all answers until the other side closes it.
+    /// Sends raw bytes on a connection of their own and reads answers until the other side hangs up, or says no more.
     pub fn raw(&self, bytes: &[u8]) -> Vec<Answer> {
-        self.raw_in_pieces(&[bytes], Duration::ZERO)
+        all_answers(self.send_raw(bytes))
     }
 
-    /// The same with a pause between pieces. The writing side is closed at the end.
-    pub fn raw_in_pieces(&self, pieces: &[&[u8]], pause: Duration) -> Vec<Answer> {
-        let mut stream = self.connect().expect("the service listens");
-        for piece in pieces {
-            if stream.write_all(piece).is_err() {
-                break; // It answered before it had heard all: read that.
-            }
-            std::thread::sleep(pause);
-        }
-        let _ = stream.shutdown(std::net::Shutdown::Write);
+    /// The same by a client that says that it will send no more.
+    pub fn raw_and_no_more(&self, bytes: &[u8]) -> Vec<Answer> {
+        let stream = self.send_raw(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
         all_answers(stream)
+    }
+
+    fn send_raw(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = self.connect().expect("the service listens");
+        stream.set_read_timeout(Some(SILENCE)).expect("a socket");
+        // It may answer and hang up before it has heard all: that is an answer.
+        let _ = stream.write_all(bytes);
+        stream
     }
 
     /// A socket, for what has no shape.
@@ -112,7 +116,7 @@ impl Connection {
     }
 }
 
-/// Every answer on a connection until it is closed.
+/// Every answer on a connection until it is closed, or silent.
 pub fn all_answers(stream: TcpStream) -> Vec<Answer> {
     let mut stream = BufReader::new(stream);
     std::iter::from_fn(|| Answer::read(&mut stream, false).ok()).collect()
