@@ -113,9 +113,14 @@ impl Log {
         testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
     }
 
+    /// The program, to be run in the log's folder.
+    pub fn command(&self) -> Command {
+        command(self.folder.path())
+    }
+
     /// Runs the program in the log's folder, with the log's configuration at hand.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
-        run(self.folder.path(), arguments)
+        self.command().args(arguments).output().expect("the program runs").into()
     }
 
     /// The whole tree, recomputed from the stored statements (I7, I8). The service must not run on SQLite.
@@ -130,13 +135,8 @@ fn key(line: &str) -> Option<&str> {
     line.split_once('=').map(|(key, _)| key.trim())
 }
 
-/// Runs the program in a folder.
-fn run(folder: &Path, arguments: &[&str]) -> Ran {
-    command(folder).args(arguments).output().expect("the program runs").into()
-}
-
 /// The program, with nothing of the surroundings that could be a setting.
-pub(crate) fn command(folder: &Path) -> Command {
+fn command(folder: &Path) -> Command {
     let mut command = Command::new(binary::path());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TABELLION_")) {
         command.env_remove(name);

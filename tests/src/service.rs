@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
 use crate::http::Connection;
-use crate::log::{Log, Ran, command};
+use crate::log::{Log, Ran};
 
 /// How long a process may take to end once it should.
 const END: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ impl Service {
     pub fn spawn(log: &Log, variables: &[(&str, String)]) -> Self {
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let stderr = log.path(&format!("serve.{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
-        let mut command = command(&log.path(""));
+        let mut command = log.command();
         command.args(["serve", "--json", "--config", "tabellion.toml"]).stdin(Stdio::null());
         command.envs(variables.iter().map(|(name, value)| (name, value))).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
