@@ -7,6 +7,8 @@
 //! Not here: RSA, key sets, and whether the point is on the curve: that is known when the key is
 //! used.
 
+use std::fmt;
+
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -22,7 +24,7 @@ pub const MAX_JWK_BYTES: usize = 16 << 10;
 const MAX_JWK_DEPTH: usize = 8;
 
 /// The curves whose keys are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Curve {
     /// Edwards curve, RFC 8032.
     Ed25519,
@@ -63,6 +65,18 @@ impl Curve {
             Self::P384 => 48,
             Self::P521 => 66,
         }
+    }
+
+    /// The length of a signature in JOSE and COSE: r and s at the curve's width, or the 64 bytes of Ed25519.
+    pub const fn signature_len(self) -> usize {
+        2 * self.coordinate_len()
+    }
+}
+
+/// The value of `crv`.
+impl fmt::Display for Curve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

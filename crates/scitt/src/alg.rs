@@ -10,61 +10,7 @@
 
 use std::fmt;
 
-/// The curves keys live on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Curve {
-    /// Edwards25519, COSE curve 6.
-    Ed25519,
-    /// NIST P-256, COSE curve 1.
-    P256,
-    /// NIST P-384, COSE curve 2.
-    P384,
-    /// NIST P-521, COSE curve 3.
-    P521,
-}
-
-impl Curve {
-    /// The name as in the COSE and JOSE registries.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ed25519 => "Ed25519",
-            Self::P256 => "P-256",
-            Self::P384 => "P-384",
-            Self::P521 => "P-521",
-        }
-    }
-
-    /// Bytes of one coordinate (of the whole public key for Ed25519).
-    pub const fn coordinate_len(self) -> usize {
-        match self {
-            Self::Ed25519 | Self::P256 => 32,
-            Self::P384 => 48,
-            Self::P521 => 66,
-        }
-    }
-
-    /// Bytes of a COSE signature: r‖s at fixed width, or R‖S for Ed25519.
-    pub const fn signature_len(self) -> usize {
-        2 * self.coordinate_len()
-    }
-
-    /// The algorithm a key of this curve signs with unless told otherwise: the RFC 9053
-    /// identifier, as every existing verifier knows it.
-    pub const fn default_algorithm(self) -> Algorithm {
-        match self {
-            Self::Ed25519 => Algorithm::EdDsa,
-            Self::P256 => Algorithm::Es256,
-            Self::P384 => Algorithm::Es384,
-            Self::P521 => Algorithm::Es512,
-        }
-    }
-}
-
-impl fmt::Display for Curve {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use jose::jwk::Curve;
 
 /// A signature algorithm of the COSE registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,6 +84,17 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
+    /// What a key of this curve signs with unless told otherwise: the RFC 9053 identifier, as every existing verifier
+    /// knows it.
+    pub const fn default_for(curve: Curve) -> Self {
+        match curve {
+            Curve::Ed25519 => Self::EdDsa,
+            Curve::P256 => Self::Es256,
+            Curve::P384 => Self::Es384,
+            Curve::P521 => Self::Es512,
+        }
+    }
+
     /// The only curve this algorithm may be used with.
     pub const fn curve(self) -> Curve {
         match self {
@@ -183,8 +140,7 @@ mod tests {
     #[test]
     fn a_curve_signs_by_default_with_an_algorithm_of_that_curve() {
         for algorithm in Algorithm::ALL {
-            let curve = algorithm.curve();
-            assert_eq!(curve.default_algorithm().curve(), curve);
+            assert_eq!(Algorithm::default_for(algorithm.curve()).curve(), algorithm.curve());
         }
     }
 }

@@ -53,5 +53,8 @@ pub const KEY_SET_BYTES: usize = 256 << 10;
 /// Keys in one COSE_KeySet.
 pub const KEY_SET_MEMBERS: usize = 1024;
 
+/// Data items in one: some 13 a key.
+pub const KEY_SET_ITEMS: usize = 16 * KEY_SET_MEMBERS;
+
 /// Length of a DID that contains its key (the longest JWK we know has some 260 characters).
 pub const DID_BYTES: usize = 1024;

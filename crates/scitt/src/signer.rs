@@ -207,7 +207,7 @@ impl SigningKey {
     }
 
     fn new(public: PublicKey, secret: Secret) -> Self {
-        Self { algorithm: public.curve().default_algorithm(), public, secret }
+        Self { algorithm: Algorithm::default_for(public.curve()), public, secret }
     }
 }
 

@@ -96,7 +96,7 @@ impl KeyNames {
     pub fn of(key: &PublicKey, file: Option<&Path>) -> Self {
         Self {
             kid: BASE64URL_NOPAD.encode(&key.thumbprint()),
-            alg: key.curve().default_algorithm().name(),
+            alg: Algorithm::default_for(key.curve()).name(),
             did_key: key.did_key(),
             file: file.map(|path| path.display().to_string()),
         }

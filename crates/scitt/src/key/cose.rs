@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::{KeyError, PublicKey};
 use crate::alg::{Algorithm, Curve};
 use crate::cbor::{self, Value, Writer};
-use crate::limits::{HEADER_DEPTH, HEADER_ITEMS, KEY_SET_BYTES};
+use crate::limits::{HEADER_DEPTH, KEY_SET_BYTES, KEY_SET_ITEMS};
 
 const KTY: i64 = 1;
 const KID: i64 = 2;
@@ -98,7 +98,7 @@ pub(crate) fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
     if bytes.len() > KEY_SET_BYTES {
         return Err(malformed("too large"));
     }
-    let limits = cbor::Limits { depth: HEADER_DEPTH, items: HEADER_ITEMS * 4 };
+    let limits = cbor::Limits { depth: HEADER_DEPTH, items: KEY_SET_ITEMS };
     cbor::parse(bytes, limits).map(|item| item.value).map_err(|error| KeyError::Malformed(error.to_string()))
 }
 

@@ -1,9 +1,9 @@
 //! Public keys as JSON Web Keys (RFC 7517), by way of `jose`.
 
-use jose::jwk::{Curve as JwkCurve, PublicJwk};
+use jose::jwk::PublicJwk;
 
 use super::{KeyError, PublicKey};
-use crate::alg::{Algorithm, Curve};
+use crate::alg::Algorithm;
 
 impl PublicKey {
     /// The key of a JWK.
@@ -11,12 +11,7 @@ impl PublicKey {
     /// # Errors
     /// If the coordinates are no point, or `alg` names no signature algorithm of its curve.
     pub fn from_jwk(jwk: &PublicJwk) -> Result<Self, KeyError> {
-        let curve = match jwk.curve() {
-            JwkCurve::Ed25519 => Curve::Ed25519,
-            JwkCurve::P256 => Curve::P256,
-            JwkCurve::P384 => Curve::P384,
-            JwkCurve::P521 => Curve::P521,
-        };
+        let curve = jwk.curve();
         if let Some(name) = jwk.alg() {
             let algorithm = Algorithm::from_name(name)
                 .ok_or_else(|| KeyError::Unsupported(format!("alg of the JWK: {name:.40}")))?;

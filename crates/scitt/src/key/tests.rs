@@ -1,6 +1,7 @@
 //! Keys through every spelling, and signatures that must not verify.
 
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::key_set::KeySet;
@@ -107,7 +108,7 @@ fn twin(curve: Curve, signature: &[u8]) -> Vec<u8> {
 fn ring_and_rustcrypto_agree_on_every_signature() {
     use p256::ecdsa::signature::Verifier as _;
     for curve in [Curve::P256, Curve::P384] {
-        let algorithm = curve.default_algorithm();
+        let algorithm = Algorithm::default_for(curve);
         let signer = signer(algorithm);
         let key = signer.public_key();
         let rustcrypto = |message: &[u8], signature: &[u8]| match curve {
@@ -281,6 +282,18 @@ fn keys_of_openssl_are_read() {
         -----END PUBLIC KEY-----\n";
     let key = SigningKey::from_pkcs8_pem(pem).unwrap();
     assert_eq!(key.public_key().to_spki_pem(), public);
+}
+
+#[test]
+fn a_log_that_keeps_a_thousand_retired_keys_can_still_be_read() {
+    let key = signer(Algorithm::Es512).public_key().clone();
+    let member = |n: u32| CoseKey {
+        key: key.clone(),
+        kid: Some(Sha256::digest(n.to_be_bytes()).to_vec()),
+        algorithm: Some(Algorithm::Es512),
+    };
+    let set = KeySet::new((0..1000).map(member).collect());
+    assert_eq!(KeySet::parse(&set.encode()).unwrap(), set);
 }
 
 #[test]

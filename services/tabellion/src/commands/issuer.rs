@@ -75,7 +75,7 @@ pub fn export(key: &str, format: Format, output: &std::path::Path) -> Result<(),
     let key = keyfile::read_public(key)?;
     let bytes = match format {
         Format::Pem => key.to_spki_pem().into_bytes(),
-        Format::Cose => key.to_cose_key(Some(&key.thumbprint()), Some(key.curve().default_algorithm())),
+        Format::Cose => key.to_cose_key(Some(&key.thumbprint()), Some(Algorithm::default_for(key.curve()))),
         Format::DidKey => format!("{}\n", key.did_key()).into_bytes(),
         Format::DidJwk => format!("{}\n", key.did_jwk()).into_bytes(),
     };
