@@ -84,6 +84,8 @@ impl Policies {
         let unreadable = |why: String| PolicyUnreadable::NotAPolicy { leaf, why };
         let entry =
             self.store.entry(leaf).await?.ok_or_else(|| unreadable("there is no such leaf".into()))?;
+        // A policy that was changed in the database is none.
+        let entry = entry.verified()?;
         let bytes = entry.statement.ok_or_else(|| unreadable("it is erased".into()))?;
         let statement = SignedStatement::parse(bytes).map_err(|why| unreadable(why.to_string()))?;
         let payload = statement.payload().ok_or_else(|| unreadable("its payload is detached".into()))?;

@@ -86,9 +86,10 @@ async fn stored(app: &App, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Pr
     Ok((entry.index, entry.statement.ok_or_else(erased)?))
 }
 
-/// The entry of this ID, or 404.
+/// The entry of this ID, or 404. One whose bytes are no longer those that were registered is not served.
 pub async fn entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
     let unknown = || Problem::unknown_entry(&digest.to_string());
     let index = app.log.index_of(digest).await?.ok_or_else(unknown)?;
-    app.log.store.entry(index).await?.ok_or_else(unknown)
+    let entry = app.log.store.entry(index).await?.ok_or_else(unknown)?;
+    Ok(entry.verified()?)
 }
