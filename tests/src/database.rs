@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use scitt::SignedStatement;
 
 use crate::postgres::{self, in_server, name_in, sql};
+use crate::python::python;
 
 /// One of the two.
 #[derive(Clone, Debug)]
@@ -61,6 +65,40 @@ impl Database {
             _ => panic!("a backup of another kind of database"),
         }
     }
+}
+
+/// What a bad disk, or somebody with access to it, does.
+impl Database {
+    /// Flips one bit of a stored statement, past every check of the database. Nobody may use it.
+    pub fn flip_a_bit_of(&self, statement: &SignedStatement) {
+        match self {
+            Self::Sqlite(file) => {
+                move_everything_into(file);
+                let mut bytes = fs::read(file).expect("the database");
+                let signature = statement.signature();
+                let at = bytes.windows(signature.len()).position(|window| window == signature);
+                bytes[at.expect("the statement is in the file")] ^= 1;
+                fs::write(file, bytes).expect("the database");
+            }
+            Self::Postgres(url) => {
+                let digest = statement.digest();
+                sql(
+                    url,
+                    &format!(
+                        "SET session_replication_role = replica; UPDATE entry SET statement = \
+                         set_byte(statement, 40, get_byte(statement, 40) # 1) WHERE digest = '\\x{digest}'"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// Out of the write-ahead log, whose damage would only look like a shorter history.
+fn move_everything_into(file: &Path) {
+    let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())";
+    let output = Command::new(python()).args(["-c", script]).arg(file).output().expect("python runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "(0, 0, 0)", "{output:?}");
 }
 
 /// An old copy of a database.

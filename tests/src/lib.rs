@@ -15,6 +15,7 @@ pub mod http;
 mod load;
 mod log;
 mod postgres;
+mod python;
 mod recorder;
 mod service;
 pub mod transcript;
@@ -25,7 +26,8 @@ pub use database::Database;
 pub use http::{Answer, Connection};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
-pub use postgres::{Cluster, shared_server, sql};
+pub use postgres::{Cluster, sql};
+pub use python::python;
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
 

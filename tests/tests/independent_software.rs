@@ -1,7 +1,7 @@
 //! Software that none of us wrote issues, registers and verifies: see tests/python/independent.py.
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use black_box::{Load, Log, Recorder, on_both_databases};
@@ -61,10 +61,8 @@ fn admit(log: &Log, keys: &Value) {
 }
 
 fn python(arguments: &[&str]) -> Value {
-    let python =
-        std::env::var_os("TABELLION_TEST_PYTHON").expect("TABELLION_TEST_PYTHON names no Python: run ./test");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/independent.py");
-    let output = Command::new(PathBuf::from(python)).arg(script).args(arguments).output().unwrap();
+    let output = Command::new(black_box::python()).arg(script).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
     serde_json::from_slice(&output.stdout).unwrap()
