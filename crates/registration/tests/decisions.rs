@@ -80,10 +80,6 @@ fn facts_hold_no_nul_as_not_every_database_keeps_one() {
 fn a_content_type_that_no_rule_names_is_refused() {
     assert_eq!(refused(&signed(note().content_type("image/png")), &policy()), "content-type-not-admitted");
     assert_eq!(
-        refused(&signed(note().content_type("application/json; charset=utf-8")), &policy()),
-        "content-type-not-admitted"
-    );
-    assert_eq!(
         refused(&signed(note().content_type(scitt::ContentType::Id(50))), &policy()),
         "content-type-not-admitted"
     );
@@ -94,6 +90,19 @@ fn a_content_type_that_no_rule_names_is_refused() {
 #[test]
 fn media_types_are_compared_without_case() {
     assert!(decide(&signed(note().content_type("Application/JSON")), &policy()).is_ok());
+}
+
+#[test]
+fn a_type_without_parameters_admits_it_with_any_unless_just_these_have_a_rule_of_their_own() {
+    let with = |name: &str| signed(note().content_type(name));
+    let permit = decide(&with("application/json; charset=utf-8"), &policy()).unwrap();
+    assert_eq!(permit.rule().as_str(), "application/json");
+    let own = "application/json;profile=x";
+    let more = format!("[[type]]\ncontent_type = \"{own}\"\nissuers = [\"https://nobody.example\"]\n");
+    let policy = Policy::from_toml(&format!("{}\n{more}", policy_toml())).unwrap();
+    assert_eq!(refused(&with(own), &policy), "issuer-not-admitted");
+    assert!(decide(&with("application/json;profile=y"), &policy).is_ok());
+    assert_eq!(refused(&with("application/jsonx; q"), &policy), "content-type-not-admitted");
 }
 
 #[test]

@@ -127,12 +127,21 @@ impl Policy {
         self.0.digest
     }
 
-    /// The rule for a content type, if any admits it. Media types are compared without regard to case.
+    /// The rule for a content type, if any admits it. Media types are compared without regard to case; a rule for a type
+    /// without parameters admits it with any, unless there is one for just these.
     pub fn rule_for(&self, content_type: &ContentType) -> Option<&TypeRule> {
-        self.contents().types.iter().find(|rule| match (&rule.content_type, content_type) {
-            (ContentType::Text(ours), ContentType::Text(theirs)) => ours.eq_ignore_ascii_case(theirs),
-            (ours, theirs) => ours == theirs,
-        })
+        match content_type {
+            ContentType::Id(_) => {
+                self.contents().types.iter().find(|rule| rule.content_type == *content_type)
+            }
+            ContentType::Text(name) => self.rule_named(name).or_else(|| self.rule_named(&essence(name))),
+        }
+    }
+
+    fn rule_named(&self, name: &str) -> Option<&TypeRule> {
+        let named =
+            |rule: &&TypeRule| rule.content_type.as_text().is_some_and(|own| own.eq_ignore_ascii_case(name));
+        self.contents().types.iter().find(named)
     }
 
     /// The largest statement that any rule admits, in bytes: what the edge need not let pass.

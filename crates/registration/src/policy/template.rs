@@ -77,7 +77,7 @@ jwk = []
 fn types(issuers: &str) -> String {
     format!(
         "# What is admitted, by content type. Everything else is refused. `*` in a name stands for any run of characters;\n\
-         # an empty list stands for every issuer above, or every algorithm.\n\
+         # an empty list stands for every issuer above, or every algorithm. A type without parameters admits it with any.\n\
          [[type]]\n\
          content_type = \"application/vrf+cbor\"\n\
          issuers = [\"did:key:*\"]\n\
