@@ -3,7 +3,7 @@
 //! * WAL with `synchronous=FULL`: once a commit is acknowledged it survives power loss. Checkpoints
 //!   are run here and not by SQLite, which would keep quiet about one that failed.
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read.
-//! * A lock file beside the database says who may write ([`Place`](place::Place)). SQLite's own
+//! * A lock file beside the database says who may write (`Place`). SQLite's own
 //!   locks cannot: they drop when any descriptor of the database file closes, so nothing here opens
 //!   that file but SQLite.
 //! * After an I/O error in a commit or checkpoint, or when the file was moved or replaced, nothing

@@ -11,9 +11,9 @@ use crate::keys::{es256, es384, operator};
 pub const LOG_ISS: &str = "https://log.example";
 /// The log's origin.
 pub const ORIGIN: &str = "log.example/test";
-/// An issuer bound to [`es256`](crate::es256), under [`KID`].
+/// An issuer bound to [`es256`], under [`KID`].
 pub const ISSUER: &str = "https://issuer.example";
-/// An issuer bound to [`es384`](crate::es384), under [`KID`].
+/// An issuer bound to [`es384`], under [`KID`].
 pub const ISSUER_384: &str = "https://issuer-384.example";
 /// The kid of both.
 pub const KID: &str = "key-1";
