@@ -29,7 +29,7 @@ impl SubjectNames {
 
     /// Whether an issuer that calls itself `iss` is one of these names: a URI byte for byte, a
     /// DNS name without regard to ASCII case. Wildcards match nothing.
-    pub fn binds(&self, iss: &str) -> bool {
+    pub(super) fn binds(&self, iss: &str) -> bool {
         self.uris.iter().any(|uri| uri == iss)
             || (!iss.contains('*') && self.dns.iter().any(|name| name.eq_ignore_ascii_case(iss)))
     }
