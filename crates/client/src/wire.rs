@@ -14,6 +14,9 @@ use crate::retry;
 /// The largest answer we read: a transparent statement at the hard cap, with its receipts.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
+/// Problem details where JSON was asked for (RFC 9457).
+const JSON_PROBLEM: &str = "application/problem+json";
+
 /// An answer, read whole.
 #[derive(Debug)]
 pub struct Answer {
@@ -63,11 +66,32 @@ impl Answer {
 
     fn problem(&self) -> Box<Problem> {
         let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let parsed = kind.starts_with(scitt::media::PROBLEM).then(|| Problem::parse(&self.body).ok());
+        let parsed = match kind {
+            kind if kind.starts_with(scitt::media::PROBLEM) => Problem::parse(&self.body).ok(),
+            kind if kind.starts_with(JSON_PROBLEM) => problem_in_json(&self.body),
+            _ => None,
+        };
         let fallback =
             || Problem::new(self.status.canonical_reason().unwrap_or("Unknown status"), self.status.as_str());
-        Box::new(parsed.flatten().unwrap_or_else(fallback))
+        Box::new(parsed.unwrap_or_else(fallback))
     }
+}
+
+/// The members that the CBOR form has too.
+fn problem_in_json(body: &[u8]) -> Option<Problem> {
+    let members: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let text = |name: &str| members.get(name)?.as_str();
+    let mut problem = Problem::new(text("title")?, text("detail").unwrap_or_default());
+    if let Some(code) = text("code") {
+        problem = problem.code(code);
+    }
+    if let Some(rule) = text("rule") {
+        problem = problem.rule(rule);
+    }
+    if let Some(offset) = members.get("offset").and_then(serde_json::Value::as_u64) {
+        problem = problem.offset(usize::try_from(offset).ok()?);
+    }
+    Some(problem)
 }
 
 async fn read_bounded(mut response: Response) -> Result<Bytes, ClientError> {
@@ -89,4 +113,20 @@ fn unreachable(error: reqwest::Error) -> ClientError {
         source = cause.source();
     }
     ClientError::Unreachable(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::problem_in_json;
+
+    #[test]
+    fn a_problem_in_json_says_what_one_in_cbor_says() {
+        let body = br#"{"type":"about:blank","title":"Rejected","detail":"no","code":"policy","rule":"exp","offset":7}"#;
+        let problem = problem_in_json(body).unwrap();
+        assert_eq!(
+            (problem.get_code(), problem.get_rule(), problem.get_offset()),
+            (Some("policy"), Some("exp"), Some(7))
+        );
+        assert_eq!(problem_in_json(b"[]"), None);
+    }
 }

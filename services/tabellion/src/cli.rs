@@ -13,7 +13,13 @@ use crate::settings::Settings;
 
 /// A transparency log for what AI agents did.
 #[derive(Debug, Parser)]
-#[command(name = "tabellion", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "tabellion",
+    bin_name = "tabellion",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 #[command(
     before_help = "example:  tabellion serve --dev",
     after_help = "Every command also takes --color WHEN (auto, always, never) and --no-progress."
@@ -152,4 +158,86 @@ impl Command {
             Self::Help(command) => command.run(context),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// Files that suggest commands: everything a user reads, and every source with a hint or an example.
+    fn texts() -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut texts = vec![fs::read_to_string(root.join("../../README.md")).unwrap()];
+        for folder in [
+            "src",
+            "src/commands",
+            "src/commands/serve",
+            "src/console",
+            "src/settings",
+            "src/topics",
+            "../../deploy",
+        ] {
+            for file in fs::read_dir(root.join(folder)).unwrap() {
+                let path = file.unwrap().path();
+                if path.is_file() && path != root.join("src/cli.rs") {
+                    texts.push(fs::read_to_string(&path).unwrap());
+                }
+            }
+        }
+        texts
+    }
+
+    /// Commands in a text: after an example, a hint, a prompt, a backtick, or at the start of a line of its own.
+    fn commands(text: &str) -> impl Iterator<Item = String> {
+        let starts = [
+            "example:  tabellion ",
+            "hint(\"tabellion ",
+            "`tabellion ",
+            "Do: tabellion ",
+            "\n  tabellion ",
+            "\ntabellion ",
+        ];
+        let found = starts.into_iter().flat_map(move |start| {
+            text.match_indices(start).map(move |(at, _)| {
+                let command = &text[at + start.len()..];
+                let end = command
+                    .find(['"', '`', '\n', '|', '>', ';', '#', '\\', ',', '('])
+                    .unwrap_or(command.len());
+                let command = command[..end].split("  ").next().unwrap_or_default();
+                command.split(" && ").next().unwrap_or_default().trim_end_matches(['.', ':', ' ']).to_owned()
+            })
+        });
+        found.filter(|command| !command.is_empty() && !command.contains(['{', '…']))
+    }
+
+    #[test]
+    fn every_command_that_we_suggest_can_be_parsed() {
+        let suggested: BTreeSet<String> =
+            texts().iter().flat_map(|text| commands(text).collect::<Vec<_>>()).collect();
+        assert!(suggested.len() > 50, "{suggested:?}");
+        for line in suggested {
+            // Prose names commands without arguments ("`tabellion verify` tells"), or with a remark after them.
+            let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+            let whole = std::iter::once("tabellion").chain(words.iter().copied());
+            let Err(error) = Cli::command().try_get_matches_from(whole) else { continue };
+            let shown = matches!(
+                error.kind(),
+                clap::error::ErrorKind::DisplayHelp
+                    | clap::error::ErrorKind::MissingRequiredArgument
+                    | clap::error::ErrorKind::MissingSubcommand
+                    | clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            );
+            let prose = words.iter().any(|word| PROSE.contains(word));
+            assert!(shown || prose, "tabellion {line}: {error}");
+        }
+    }
+
+    /// Words that end a command in running text.
+    const PROSE: &[&str] = &["says", "shows", "makes", "first", "fetches", "checks", "on", "finds", "and"];
 }

@@ -18,7 +18,7 @@ pub const DEV_URL: &str = "tabellion-dev/url";
 /// Which service, and how to reach it.
 #[derive(Clone, Debug, Args)]
 pub struct ServiceArgs {
-    /// The service [default: setting log_url, else ./tabellion-dev/url]
+    /// The service [default: setting log_url]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Believe these certificates too (PEM)

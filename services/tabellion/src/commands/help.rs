@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, CommandFactory};
+use registration::vrf::VrfRule;
 use serde::Serialize;
 
 use crate::cli::{Cli, Context};
@@ -62,14 +63,35 @@ impl Names for [(&str, &str)] {
 }
 
 fn page(topic: &str) -> Option<String> {
-    TOPICS.iter().find(|(name, _)| *name == topic).map(|(_, text)| (*text).to_owned())
+    let (_, text) = TOPICS.iter().find(|(name, _)| *name == topic)?;
+    Some(if topic == "errors" { format!("{text}\n{}", vrf_rules()) } else { (*text).to_owned() })
 }
 
-/// The paragraph of the errors page that opens with the code.
+/// The paragraph of the errors page that is about the code: its first line names one code or several.
 fn error_code(code: &str) -> Option<String> {
     let (_, errors) = TOPICS.iter().find(|(name, _)| *name == "errors")?;
-    let paragraph = errors.split("\n\n").find(|paragraph| paragraph.lines().next() == Some(code))?;
-    Some(format!("{}\n", paragraph.trim_end()))
+    let about = |paragraph: &&str| {
+        let mut lines = paragraph.lines();
+        let names = |line: &str| line.split(' ').any(|name| name == code);
+        lines.next().is_some_and(names) && lines.next().is_some_and(|line| line.starts_with("  "))
+    };
+    let paragraph = errors.split("\n\n").find(about).map(|paragraph| format!("{}\n", paragraph.trim_end()));
+    paragraph.or_else(|| VrfRule::ALL.iter().find(|rule| rule.name() == code).map(|rule| vrf_rule(*rule)))
+}
+
+fn vrf_rule(rule: VrfRule) -> String {
+    format!(
+        "{}\n  A rule of VRF statements: draft-clawbizarre-scitt-vrf-00, section {}. The answer says where it is broken and what was\n  \
+         found there.\n  Do: tabellion vrf verify FILE checks every rule without a service.\n",
+        rule.name(),
+        rule.section()
+    )
+}
+
+fn vrf_rules() -> String {
+    let rules = VrfRule::ALL.iter().map(|rule| format!("{:26}  section {}\n", rule.name(), rule.section()));
+    let rules: String = rules.collect();
+    format!("== Rules of VRF statements, and where draft-clawbizarre-scitt-vrf-00 has them\n\n{rules}")
 }
 
 fn command(words: &[String]) -> Option<String> {
@@ -93,4 +115,104 @@ impl Report for Version {
 /// Prints the version.
 pub fn version(context: &Context) -> Result<(), Failure> {
     context.console.result(&Version { version: env!("CARGO_PKG_VERSION") })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// What stands right before a code, wherever one is made. The code is the next string.
+    const MAKERS: &[(&str, &[&str])] = &[
+        (
+            "services/tabellion/src",
+            &["Failure::new(", "(Exit::", "failure(\"", "refused(\"", "Halt::", "PolicyError::"],
+        ),
+        (
+            "services/transparency/src",
+            &[
+                "Problem::new(",
+                "Problem::malformed(",
+                "Problem::rejected(",
+                "Problem::busy(",
+                "titled(",
+                "rejected(",
+                "StatusCode::",
+            ],
+        ),
+        ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
+    ];
+    /// How far behind its maker a code may stand.
+    const REACH: usize = 120;
+
+    /// Kebab-case strings after one of the makers, in all sources below a folder; tests left out.
+    fn codes_in(folder: &str, makers: &[&str]) -> BTreeSet<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let mut found = BTreeSet::new();
+        for file in sources(&root) {
+            let text = fs::read_to_string(&file).unwrap();
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            for maker in makers {
+                for (at, _) in text.match_indices(maker) {
+                    let end = (at + maker.len() + REACH).min(text.len());
+                    let end = (at..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap();
+                    let start = at + maker.trim_end_matches('"').len();
+                    let after = text[start..end].split(';').next().unwrap();
+                    found.extend(after.split('"').nth(1).filter(|word| is_code(word)).map(str::to_owned));
+                }
+            }
+        }
+        found
+    }
+
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if name.ends_with(".rs") && !name.contains("tests") {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    fn is_code(word: &str) -> bool {
+        word.contains('-')
+            && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+            && !word.starts_with('-')
+    }
+
+    #[test]
+    fn every_code_that_anything_here_can_say_is_explained() {
+        let mut codes: BTreeSet<String> =
+            MAKERS.iter().flat_map(|(folder, makers)| codes_in(folder, makers)).collect();
+        assert!(codes.len() > 80, "the sources are not read as they should be: {codes:?}");
+        codes.extend(verifier::Code::ALL.iter().map(ToString::to_string));
+        codes.extend(VrfRule::ALL.iter().map(|rule| rule.name().to_owned()));
+        let unexplained: Vec<_> = codes.iter().filter(|code| error_code(code).is_none()).collect();
+        assert!(unexplained.is_empty(), "topics/errors.txt lacks {unexplained:?}");
+    }
+
+    #[test]
+    fn no_code_is_explained_twice() {
+        let (_, errors) = TOPICS.iter().find(|(name, _)| *name == "errors").unwrap();
+        let paragraphs = errors.split("\n\n").filter(|paragraph| paragraph.contains("\n  "));
+        let mut seen = BTreeSet::new();
+        for code in paragraphs.flat_map(|paragraph| paragraph.lines().next().unwrap().split(' ')) {
+            assert!(seen.insert(code), "{code} is explained twice");
+        }
+    }
+
+    #[test]
+    fn a_topic_is_no_code_and_every_topic_has_a_page() {
+        for (topic, _) in TOPICS {
+            assert!(page(topic).is_some() && error_code(topic).is_none(), "{topic}");
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub enum Log {
     },
     /// Take a head as the newest one that was signed, for a log that moved without its pin
     #[command(
-        before_help = "example:  tabellion log adopt --size 1204 --root HEX --config /etc/tabellion/tabellion.toml"
+        before_help = "example:  tabellion log adopt --size 4 --root 62da1efc41c62c94a7e3ce1bdb0cb4a0e5d1dc5e6fbd3e5bb0e0b2fc6b1b6a51"
     )]
     Adopt {
         /// The head's size, from a receipt or checkpoint you trust

@@ -38,28 +38,28 @@ pub const DEV_ISSUER: &str = "https://dev.issuer.example";
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion register --dev hello.json")]
 pub struct Register {
-    /// Signed Statements as they are, or other files to be signed first
+    /// Signed Statements, or other files to be signed first
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Sign, send and trust as `serve --dev` has it in ./tabellion-dev
+    /// Sign and trust as ./tabellion-dev has it
     #[arg(long, conflicts_with_all = ["key", "iss"])]
     dev: bool,
     /// The issuer's key, for files to be signed
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Who says it: a URL or DID; the key's did:key unless given
+    /// Who says it [default: the key's did:key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// What they are about; each file's name unless given
+    /// What they are about [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     sub: Option<String>,
-    /// Their media type; by each file's ending unless given
+    /// Their media type [default: by the ending]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Whom to believe; a log met for the first time is pinned here
+    /// Whom to believe; a new log is pinned here
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// Where to write the result; FILE.transparent.cose unless given
+    /// The result [default: FILE.transparent.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

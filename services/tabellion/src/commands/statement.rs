@@ -18,14 +18,10 @@ use crate::{keyfile, show};
 const SHA_256: i64 = -16;
 
 #[derive(Debug, Subcommand)]
-#[command(
-    before_help = "example:  tabellion statement sign --key issuer.pem --iss https://ci.example report.json"
-)]
+#[command(before_help = "example:  tabellion statement sign --key issuer.pem report.json")]
 pub enum Statement {
     /// Sign a file
-    #[command(
-        before_help = "example:  tabellion statement sign --key issuer.pem --iss https://ci.example report.json"
-    )]
+    #[command(before_help = "example:  tabellion statement sign --key issuer.pem report.json")]
     Sign(Sign),
     /// Show what is inside, without verifying anything
     #[command(before_help = "example:  tabellion statement inspect report.json.cose")]
@@ -60,22 +56,22 @@ pub struct Sign {
     /// The issuer's key
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Who says it: a URL or DID; the key's did:key unless given
+    /// Who says it [default: the key's did:key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// What it is about; the file's name unless given
+    /// What it is about [default: the file's name]
     #[arg(long, value_name = "TEXT")]
     sub: Option<String>,
-    /// The payload's media type; by the file's ending unless given
+    /// Its media type [default: by the ending]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
     /// Leave the payload out of the message
     #[arg(long, conflicts_with = "hash")]
     detached: bool,
-    /// Sign the payload's SHA-256 instead of the payload (RFC 9995)
+    /// Sign the payload's SHA-256 (RFC 9995)
     #[arg(long)]
     hash: bool,
-    /// Where to write the statement; FILE.cose unless given
+    /// The statement [default: FILE.cose]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

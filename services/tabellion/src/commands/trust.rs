@@ -152,6 +152,7 @@ impl Add {
                 if leaf_is_statement {
                     log.leaf_rule = LeafRule::Statement;
                 }
+                keep_older_keys(&mut log, &file);
                 file.store.put_log(log);
                 file
             }
@@ -178,6 +179,15 @@ pub fn published(service: &Service, kid: Option<&str>) -> Result<TrustedLog, Fai
 /// A key's kid as text.
 pub fn kid_of(key: &CoseKey) -> String {
     BASE64URL_NOPAD.encode(key.kid.as_deref().unwrap_or(&key.key.thumbprint()))
+}
+
+/// A log that has a new key still stands by what the old ones signed: `trust remove` is how a key is forgotten.
+fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile) {
+    let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
+    let given: Vec<String> = log.keys.iter().map(kid_of).collect();
+    let older = known.flat_map(|known| &known.keys).filter(|key| !given.contains(&kid_of(key))).cloned();
+    let older: Vec<CoseKey> = older.collect();
+    log.keys.splice(0..0, older);
 }
 
 fn bare(key: scitt::PublicKey) -> CoseKey {

@@ -133,7 +133,7 @@ pub fn refuse(mistakes: Vec<Mistake>) -> Failure {
     let many = mistakes.len();
     let what =
         if many == 1 { "a setting cannot be used".into() } else { format!("{many} settings cannot be used") };
-    let failure = Failure::new(Exit::Usage, "config", what).hint("tabellion config show");
+    let failure = Failure::new(Exit::Usage, "setting-unusable", what).hint("tabellion config show");
     mistakes.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what))
 }
 
@@ -186,7 +186,11 @@ fn is_setting_variable(name: &str) -> bool {
 
 fn first_line_of(name: &str, path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(Exit::Usage, "config", format!("{name}: cannot read {}: {error}", path.display()))
+        Failure::new(
+            Exit::Usage,
+            "setting-unreadable",
+            format!("{name}: cannot read {}: {error}", path.display()),
+        )
     })?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
@@ -218,7 +222,7 @@ fn refuse_unknown_keys(path: &Path) -> Result<(), Failure> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         Failure::new(
             Exit::Usage,
-            "config",
+            "setting-unusable",
             format!("{} is not TOML: {}", path.display(), one_line(&error.to_string())),
         )
     })?;
@@ -230,10 +234,10 @@ fn refuse_unknown_keys(path: &Path) -> Result<(), Failure> {
 
 fn unknown_key(written: &str, key: &str, source: &str) -> Failure {
     let failure =
-        Failure::new(Exit::Usage, "config-unknown-key", format!("{source}: there is no setting {written}"));
+        Failure::new(Exit::Usage, "setting-unknown", format!("{source}: there is no setting {written}"));
     match table::nearest(key) {
         Some(near) => failure.hint(format!("use {near}")),
-        None => failure.hint("tabellion config show --all"),
+        None => failure.hint("tabellion config env"),
     }
 }
 

@@ -26,7 +26,7 @@ pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
         StartError::Key(error) => refused("key-unusable", error).hint("tabellion config check"),
         StartError::Tls(error) => refused("tls", error).hint("tabellion config check"),
         StartError::Policy(error) => policy(error),
-        StartError::Config(_) => Failure::new(Exit::Usage, "config", "settings cannot be used")
+        StartError::Config(_) => Failure::new(Exit::Usage, "setting-unusable", "settings cannot be used")
             .fact("because", error.to_string())
             .hint("tabellion config check"),
         other => refused("not-started", other),

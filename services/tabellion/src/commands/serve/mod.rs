@@ -47,8 +47,8 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let level = LogLevel::start(&settings, &context.console)?;
     let mut stop = pin!(stop_signal());
     let Some(service) = start(config, false, stop.as_mut()).await? else { return Ok(()) };
-    context.console.result(&Serving::of(&service))?;
     tell_if_halted(context, &settings, &service);
+    context.console.result(&Serving::of(&service))?;
     let reread = || reread(context, flags.typed(), &level);
     service.run_until(reread, stop).await.map_err(ended)
 }

@@ -1,0 +1,109 @@
+//! What a script learns from a command without reading a word of it (`tabellion help exit-codes`).
+
+mod cli_support;
+
+use std::fs;
+
+use black_box::Log;
+use cli_support::{Dev, Folder, repository};
+
+#[test]
+fn every_ending_has_its_code() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    folder.write("a.json", "{\"n\":1}");
+    folder.run(&["register", "--dev", "a.json"]).must_end_with(0);
+    folder.run(&["issuer", "new", "-o", "stranger.pem"]).must_end_with(0);
+    folder.run(&["issuer", "new", "-o", "open.pem"]).must_end_with(0);
+    make_readable(folder, "open.pem");
+    folder.write("garbage.cose", [0xd2, 0x84, 0x43]);
+    folder.write("changed.json", "{\"n\":2}");
+    folder.write("empty.toml", "");
+    folder.write("broken.toml", "this is not TOML");
+    let mut tampered = folder.read("a.json.transparent.cose");
+    let last = tampered.len() - 1;
+    tampered[last] ^= 1;
+    folder.write("tampered.cose", tampered);
+    folder.write("again.json", "{\"n\":3}");
+    folder.write("again.json.cose", folder.read("a.json.cose"));
+    let nobody = "0".repeat(64);
+    let nowhere = "http://127.0.0.1:1";
+
+    for (arguments, code, why) in [
+        (&["version"][..], 0, ""),
+        (&["verify", "a.json.transparent.cose"], 0, ""),
+        (&["verify", "a.json.transparent.cose", "--payload", "a.json"], 0, ""),
+        (&["receipt", "verify", "a.json.receipt", "--statement", "a.json.cose"], 0, ""),
+        (&["vrf", "verify", "tabellion-dev/samples/vrf.cose"], 0, ""),
+        (&["entry", "get", "a.json.cose"], 0, ""),
+        (&["statement", "inspect", "garbage.cose"], 1, "malformed"),
+        (&["register", "--dev", "garbage.cose"], 1, "malformed"),
+        (&["receipt", "inspect", "a.json"], 1, "malformed"),
+        (&["statement", "sign", "--key", "open.pem", "a.json"], 1, "key-not-private"),
+        (&["statement", "sign", "--key", "a.json", "a.json", "-o", "x"], 1, "key-not-private"),
+        (&["verify", "a.json.transparent.cose", "--trust", "broken.toml"], 1, "trust-unusable"),
+        (&["policy", "validate", "broken.toml"], 1, "policy"),
+        (&["statement", "hash", "a.json.cose", "--no-such-flag"], 2, "usage"),
+        (&["register"], 2, "usage"),
+        (&["statement", "sign", "a.json", "-o", "y"], 2, "no-key"),
+        (&["receipt", "get", "neither"], 2, "not-an-entry"),
+        (&["verify", "-", "--payload", "-"], 2, "stdin-twice"),
+        (&["key", "show"], 2, "setting-unusable"),
+        (&["register", "--dev", "-"], 2, "usage"),
+        (&["verify", "tampered.cose"], 3, ""),
+        (&["verify", "a.json.transparent.cose", "--payload", "changed.json"], 3, ""),
+        (&["verify", "garbage.cose"], 3, ""),
+        (&["receipt", "verify", "a.json.receipt", "--statement", "tabellion-dev/samples/vrf.cose"], 3, ""),
+        (&["vrf", "verify", "a.json.cose"], 3, "vrf-form"),
+        (&["verify", "a.json.cose"], 4, ""),
+        (&["verify", "a.json.transparent.cose", "--trust", "empty.toml"], 4, ""),
+        (&["verify", "no-such-file"], 5, "file-not-found"),
+        (&["entry", "get", &nobody], 5, "entry-unknown"),
+        (&["receipt", "get", &nobody], 5, "entry-unknown"),
+        (&["receipt", "detach", "a.json.cose"], 5, "no-receipt"),
+        (&["trust", "remove", "https://nobody.example"], 5, "no-such-anchor"),
+        (&["config", "show", "--config", "no-such.toml"], 5, "config-not-found"),
+        (&["help", "nothing-of-that-name"], 5, "no-such-topic"),
+        (&["register", "--key", "stranger.pem", "changed.json"], 6, ""),
+        (&["entry", "list", "--url", nowhere], 7, "unreachable"),
+        (&["register", "--dev", "a.json", "--url", nowhere], 7, "unreachable"),
+        (&["issuer", "new", "-o", "stranger.pem"], 10, "key-exists"),
+        (&["statement", "strip", "a.json.transparent.cose", "-o", "a.json"], 10, "exists"),
+        (&["register", "--dev", "again.json"], 10, "payload-changed"),
+    ] {
+        let spoken = folder.run(&[arguments, &["--json"]].concat());
+        assert_eq!(spoken.code, Some(code), "{arguments:?}: {spoken}");
+        if code != 0 && !why.is_empty() {
+            assert_eq!(spoken.error(), why, "{arguments:?}: {spoken}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_was_tampered_with_ends_a_check_with_8() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    service.connection().post(log.statement().bytes());
+    service.stop();
+    let wrong = ["log", "adopt", "--size", "2", "--root", &"ab".repeat(32)];
+    assert_eq!(log.tabellion(&wrong).code, Some(8));
+    let unknown = ["log", "adopt", "--size", "77", "--root", &"ab".repeat(32)];
+    assert_ne!(log.tabellion(&unknown).code, Some(0));
+    assert_eq!(log.tabellion(&["log", "fsck", "--deep"]).code, Some(0));
+}
+
+#[test]
+fn the_table_in_the_help_is_the_one_that_is_tested() {
+    let shown = Folder::new().run(&["help", "exit-codes"]).text();
+    let page =
+        fs::read_to_string(repository("services/tabellion/src/topics/exit-codes.txt")).expect("the page");
+    assert_eq!(shown, page);
+    for code in 0..=10 {
+        assert!(page.lines().any(|line| line.trim_start().starts_with(&format!("{code}  "))), "{code}");
+    }
+}
+
+fn make_readable(folder: &Folder, name: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o644)).expect("our own file");
+}
