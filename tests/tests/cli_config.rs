@@ -1,0 +1,118 @@
+//! Where settings come from (`tabellion help config`), and that nothing secret is shown.
+
+mod cli_support;
+
+use std::os::unix::fs::PermissionsExt;
+
+use cli_support::{Ended, Folder};
+use serde_json::Value;
+
+/// Value and source of a setting.
+#[track_caller]
+fn shown(ended: &Ended, key: &str) -> (String, String) {
+    let settings = ended.must_end_with(0).json();
+    let settings = settings["settings"].as_array().expect("a list").clone();
+    let found = settings.iter().find(|setting| setting["key"] == key).unwrap_or_else(|| panic!("no {key}"));
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (text(&found["value"]), text(&found["source"]))
+}
+
+fn show(folder: &Folder, variables: &[(&str, &str)]) -> Ended {
+    let mut command = folder.command(&["config", "show", "--json"]);
+    command.envs(variables.iter().copied()).output().expect("it runs").into()
+}
+
+fn pair(value: &str, source: &str) -> (String, String) {
+    (value.to_owned(), source.to_owned())
+}
+
+#[test]
+fn a_variable_is_stronger_than_the_file_and_the_file_than_the_default() {
+    let folder = Folder::new();
+    assert_eq!(shown(&show(&folder, &[]), "write_rate"), pair("500", "default"));
+    folder.write("tabellion.toml", "write_rate = 7\n");
+    assert_eq!(shown(&show(&folder, &[]), "write_rate"), pair("7", "tabellion.toml"));
+    let variables = [("TABELLION_WRITE_RATE", "9")];
+    assert_eq!(shown(&show(&folder, &variables), "write_rate"), pair("9", "environment"));
+}
+
+#[test]
+fn one_file_is_read_and_never_merged_with_another() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path(".config/tabellion")).expect("our own folder");
+    folder.write(".config/tabellion/tabellion.toml", "write_rate = 1\nread_rate = 1\n");
+    folder.write("tabellion.toml", "write_rate = 2\n");
+    let settings = show(&folder, &[]);
+    assert_eq!(shown(&settings, "write_rate").0, "2");
+    assert_eq!(shown(&settings, "read_rate").1, "default");
+}
+
+#[test]
+fn a_password_is_never_shown_and_can_be_kept_in_a_file() {
+    let folder = Folder::new();
+    folder.write("secret", "postgres://me:hunter2@db.internal/log\n");
+    let secret = folder.path("secret").display().to_string();
+    let settings = show(&folder, &[("TABELLION_DB_FILE", &secret)]);
+    assert_eq!(shown(&settings, "db"), pair("postgres://me:***@db.internal/log", "environment"));
+    assert!(!settings.text().contains("hunter2"));
+    let absent = show(&folder, &[("TABELLION_DB_FILE", "/absent")]);
+    assert_eq!(absent.must_end_with(2).error(), "setting-unreadable");
+    let unknown = show(&folder, &[("TABELLION_WRIT_RATE", "1")]);
+    assert_eq!(unknown.must_end_with(2).error(), "setting-unknown");
+    assert!(unknown.stderr.contains("write_rate"), "{unknown}");
+}
+
+#[test]
+fn the_state_directory_is_the_one_that_systemd_gives() {
+    let folder = Folder::new();
+    let settings = show(&folder, &[("STATE_DIRECTORY", "/var/lib/tabellion")]);
+    assert_eq!(shown(&settings, "state_dir").0, "/var/lib/tabellion");
+}
+
+#[test]
+fn init_makes_all_that_a_log_needs_and_nothing_when_it_could_not_run() {
+    let folder = Folder::new();
+    let init = ["init", "log", "--origin", "log.example.org", "--db", "sqlite:data/log.db"];
+    folder.run(&init).must_end_with(0);
+    for made in ["log/tabellion.toml", "log/policy.toml", "log/keys/receipt.pem", "log/data"] {
+        assert!(folder.has(made), "{made}");
+    }
+    let mode = std::fs::metadata(folder.path("log/keys/receipt.pem")).expect("a key").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    folder.run(&["config", "check", "--config", "log/tabellion.toml"]).must_end_with(0);
+    folder.run(&init).must_end_with(10);
+    for wrong in [
+        ["init", "no", "--origin", "https://log.example.org", "--db", "sqlite:data/log.db"],
+        ["init", "no", "--origin", "log.example.org", "--db", "mysql://x"],
+        ["init", "no", "--origin", "log.example.org", "--db", "sqlite:state/log.db"],
+    ] {
+        folder.run(&wrong).must_end_with(2);
+        assert!(!folder.has("no"), "{wrong:?} left something behind");
+    }
+}
+
+#[test]
+fn every_algorithm_makes_a_key_that_signs() {
+    let folder = Folder::new();
+    folder.write("a.txt", "hello");
+    for alg in ["EdDSA", "ES256", "ES384", "ES512"] {
+        let (key, out) = (format!("{alg}.pem"), format!("{alg}.cose"));
+        folder.run(&["issuer", "new", "-o", &key, "--alg", alg]).must_end_with(0);
+        folder.run(&["statement", "sign", "--key", &key, "-o", &out, "a.txt"]).must_end_with(0);
+        let inspected = folder.run(&["statement", "inspect", &out, "--json"]).must_end_with(0).json();
+        assert!(
+            inspected["protected"]["alg"].as_str().is_some_and(|named| named.starts_with(alg)),
+            "{inspected}"
+        );
+        let mut public = Vec::new();
+        for format in ["pem", "cose", "did-key", "did-jwk"] {
+            let exported =
+                folder.run(&["issuer", "export", &key, "--format", format]).must_end_with(0).stdout.clone();
+            folder.write("public", exported);
+            public.push(
+                folder.run(&["issuer", "show", "public", "--json"]).must_end_with(0).json()["kid"].clone(),
+            );
+        }
+        assert!(public.windows(2).all(|pair| pair[0] == pair[1]), "{alg}: {public:?}");
+    }
+}
