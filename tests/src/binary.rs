@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// What cargo tells a test about its package. Build scripts that watch these would run again, and half of the program
+/// be compiled again, whenever a test builds it and whenever somebody else does.
+const OF_THIS_RUN: &[&str] =
+    &["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_BIN_"];
+
 /// The program to start. Built by the first who asks in each test process: cargo knows whether there is something to do.
 pub fn path() -> &'static Path {
     static BUILT: OnceLock<Program> = OnceLock::new();
@@ -27,7 +32,13 @@ fn build() -> Program {
 fn build_here() -> PathBuf {
     let folder = profile_folder();
     let release = folder.ends_with("release");
-    let status = Command::new(env!("CARGO"))
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in
+        std::env::vars().filter(|(name, _)| OF_THIS_RUN.iter().any(|prefix| name.starts_with(prefix)))
+    {
+        cargo.env_remove(name);
+    }
+    let status = cargo
         .args(["build", "--quiet", "--package", "tabellion", "--features", "crash-points"])
         .args(release.then_some("--release"))
         .arg("--target-dir")
