@@ -50,7 +50,7 @@ async fn nothing_is_signed_until_an_unknown_commit_is_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_one_call_may_fail_in_any_way() {
+async fn r4_r5_any_one_call_may_fail_before_or_after_its_effect() {
     for fault in FAULTS {
         for nth in 1..40 {
             let log = Log::with(5).await;
@@ -72,7 +72,7 @@ async fn any_one_call_may_fail_in_any_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_two_calls_may_fail_in_one_round_and_the_restart_as_well() {
+async fn r6_any_two_calls_may_fail_in_one_round_and_the_restart_as_well() {
     for first in 1..8 {
         for second in 1..8 {
             let log = Log::with(1).await;
