@@ -1,0 +1,73 @@
+//! The fault matrix: every fault that must be tried on every change has a test that carries its number.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// This file, which says the names of tests that are not there.
+const THIS: &str = "fault_matrix.rs";
+/// Number and fault. More are tried here and there; these may not go missing.
+const MUST_BE_TRIED: &[(u32, &str)] = &[
+    (1, "kill -9 at each of the named points"),
+    (2, "kill -9 at random times, under load"),
+    (4, "the n-th storage call fails, before its effect"),
+    (5, "the n-th storage call fails, after its effect"),
+    (17, "PostgreSQL stops at once and starts, under load"),
+    (20, "the connection is cut after COMMIT was sent"),
+    (24, "synchronous_commit or fsync is off"),
+    (30, "two processes on one database"),
+    (38, "one bit is flipped"),
+    (42, "an old backup is restored"),
+    (54, "many times more than can be taken"),
+    (56, "SIGTERM and SIGINT, twice, under load, during the start"),
+    (61, "sizes around the powers of two, restart at each"),
+];
+
+#[test]
+fn every_fault_of_the_matrix_has_a_test_that_carries_its_number() {
+    let mut tried: BTreeMap<u32, usize> = BTreeMap::new();
+    for number in sources().iter().flat_map(|file| numbers_in(&fs::read_to_string(file).unwrap())) {
+        *tried.entry(number).or_default() += 1;
+    }
+    let missing: Vec<_> = MUST_BE_TRIED.iter().filter(|(number, _)| !tried.contains_key(number)).collect();
+    assert!(missing.is_empty(), "no test is called after {missing:?}");
+}
+
+/// `fn r4_r5_any_call_may_fail` carries 4 and 5.
+fn numbers_in(source: &str) -> Vec<u32> {
+    let names = source.lines().filter_map(|line| line.split_once("fn r")).map(|(_, name)| name);
+    names.flat_map(|name| name.split("_r").map_while(leading_number)).collect()
+}
+
+fn leading_number(name: &str) -> Option<u32> {
+    let (digits, rest) = name.split_at(name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len()));
+    (rest.is_empty() || rest.starts_with('_')).then(|| digits.parse().ok())?
+}
+
+#[test]
+fn numbers_are_read_from_names() {
+    assert_eq!(numbers_in("async fn r4_r5_any_call_may_fail() {"), [4, 5]);
+    assert_eq!(numbers_in("fn r02_a_killed_process() {"), [2]);
+    assert_eq!(numbers_in("fn reads() {\nfn r2d2() {"), []);
+}
+
+fn sources() -> Vec<PathBuf> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    for folder in ["crates", "services", "tests"] {
+        collect(&top.join(folder), &mut found);
+    }
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with(THIS) {
+            found.push(path);
+        }
+    }
+}
