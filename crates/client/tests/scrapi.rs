@@ -1,0 +1,145 @@
+//! What a service may answer, in the words of draft 11 and of its predecessors, over real HTTP.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use bytes::Bytes;
+use client::{Client, ClientError, Options};
+use scitt::{Algorithm, CoseKey, KeySet, Problem, Signer, SigningKey};
+
+/// Answers with what it was given, in that order, whatever is asked.
+struct Script {
+    answers: Mutex<VecDeque<Response<Body>>>,
+}
+
+async fn service(answers: Vec<Response<Body>>) -> Client {
+    let script = Arc::new(Script { answers: Mutex::new(answers.into()) });
+    let app = Router::new().fallback(next).with_state(script);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Client::new(
+        &format!("http://{address}"),
+        Options { patience: Duration::from_secs(5), ..Options::default() },
+    )
+    .unwrap()
+}
+
+async fn next(State(script): State<Arc<Script>>) -> Response<Body> {
+    script.answers.lock().unwrap().pop_front().unwrap_or_else(|| answer(500, &[], ""))
+}
+
+fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+    let response = Response::builder().status(status);
+    headers
+        .iter()
+        .fold(response, |response, (name, value)| response.header(*name, *value))
+        .body(body.into())
+        .unwrap()
+}
+
+fn problem(status: u16, title: &str, detail: &str) -> Response<Body> {
+    let body = Problem::new(title, detail).code("a-code").encode();
+    answer(
+        status,
+        &[("content-type", "application/concise-problem-details+cbor"), ("retry-after", "0")],
+        body,
+    )
+}
+
+const MESSAGE: Bytes = Bytes::from_static(b"a statement");
+const LATER: &[(&str, &str)] = &[("location", "/entries/a"), ("retry-after", "0")];
+
+#[tokio::test]
+async fn a_receipt_that_comes_at_once_is_taken() {
+    let client = service(vec![answer(201, &[("location", "/entries/a")], "receipt")]).await;
+    let (location, receipt) = client.submit(&MESSAGE).await.unwrap();
+    assert_eq!((location.path(), &receipt[..]), ("/entries/a", &b"receipt"[..]));
+}
+
+#[tokio::test]
+async fn a_registration_that_takes_longer_is_polled_until_its_receipt_is_there() {
+    let client = service(vec![
+        answer(202, LATER, ""),
+        answer(204, LATER, ""),
+        answer(204, LATER, ""),
+        answer(200, LATER, "receipt"),
+    ])
+    .await;
+    assert_eq!(client.submit(&MESSAGE).await.unwrap().1, "receipt");
+}
+
+#[tokio::test]
+async fn older_drafts_say_see_other_and_found_and_may_end_at_another_location() {
+    let moved = [("location", "/entries/final")];
+    let client =
+        service(vec![answer(303, LATER, ""), answer(302, LATER, ""), answer(200, &moved, "receipt")]).await;
+    let (location, receipt) = client.submit(&MESSAGE).await.unwrap();
+    assert_eq!((location.path(), &receipt[..]), ("/entries/final", &b"receipt"[..]));
+}
+
+#[tokio::test]
+async fn a_busy_service_is_asked_again_and_not_before_it_said() {
+    let busy = || answer(503, &[("retry-after", "1")], "");
+    let client = service(vec![busy(), answer(201, LATER, "receipt")]).await;
+    let started = Instant::now();
+    assert_eq!(client.submit(&MESSAGE).await.unwrap().1, "receipt");
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_refusal_is_final_and_keeps_the_services_own_words() {
+    let client = service(vec![problem(400, "Rejected", "not admitted"), answer(201, LATER, "receipt")]).await;
+    match client.submit(&MESSAGE).await.unwrap_err() {
+        ClientError::Refused { status, problem } => {
+            assert_eq!(status, StatusCode::BAD_REQUEST);
+            assert_eq!(
+                (problem.to_string().as_str(), problem.get_code()),
+                ("Rejected: not admitted", Some("a-code"))
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_registration_that_failed_later_is_not_found_with_its_reason() {
+    let client =
+        service(vec![answer(202, LATER, ""), problem(404, "Registration Failed", "policy changed")]).await;
+    match client.submit(&MESSAGE).await.unwrap_err() {
+        ClientError::NotFound(problem) => assert_eq!(problem.title.as_deref(), Some("Registration Failed")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn patience_ends_and_says_where_the_receipt_will_be() {
+    let client = service(vec![answer(202, &[("location", "/entries/a"), ("retry-after", "60")], "")]).await;
+    match client.submit(&MESSAGE).await.unwrap_err() {
+        ClientError::StillRunning(location) => assert_eq!(location.path(), "/entries/a"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_taken_alone_or_in_an_array_of_one() {
+    let key = SigningKey::generate(Algorithm::Es256).unwrap().public_key().clone();
+    let one = CoseKey { key: key.clone(), kid: Some(b"k".to_vec()), algorithm: None };
+    let set = KeySet::new(vec![one.clone()]).encode();
+    let client = service(vec![answer(200, &[], one.encode()), answer(200, &[], set)]).await;
+    assert_eq!(client.key(b"k").await.unwrap(), key);
+    assert_eq!(client.key(b"k").await.unwrap(), key);
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_its_end() {
+    let endless = vec![0u8; 17 << 20];
+    let client = service(vec![answer(201, LATER, endless)]).await;
+    assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
+}
