@@ -12,18 +12,21 @@ struct Process {
 
 /// CPU seconds that these processes have used, with all their children, also those that are gone.
 pub fn of(roots: &[u32]) -> f64 {
-    let ticks: u64 = roots.iter().map(|root| tree(*root)).sum();
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+    seconds(roots.iter().map(|root| tree(*root)).sum())
 }
 
-/// CPU seconds that this process has used.
+/// CPU seconds that this process has used, without its children: they are what it measures.
 pub fn own() -> f64 {
-    of(&[std::process::id()])
+    seconds(read(std::process::id()).map_or(0, |process| process.own))
 }
 
 /// The process whose child this is: of a database's worker, the server.
 pub fn parent(pid: u32) -> Option<u32> {
     read(pid).map(|process| process.parent)
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 fn tree(root: u32) -> u64 {

@@ -36,15 +36,15 @@ pub async fn measure(database: &Database, statements: &Statements, length: Durat
     let mut table = Table::make(database, &url).await?;
     let rows = statements.bodies().cycle().enumerate();
     let mut rows = rows.map(|(index, body)| (index as i64, EntryDigest::of(&index.to_be_bytes()), body));
-    let pids = [vec![std::process::id()], database.pids()].concat();
+    let clock = || cpu::own() + cpu::of(&database.pids());
 
-    let (begun, before, mut count) = (Instant::now(), cpu::of(&pids), 0);
+    let (begun, before, mut count) = (Instant::now(), clock(), 0);
     while begun.elapsed() < length {
         let batch: Vec<Row<'_>> = rows.by_ref().take(BATCH).collect();
         table.insert(&batch).await?;
         count += batch.len();
     }
-    let (seconds, used) = (begun.elapsed().as_secs_f64(), cpu::of(&pids) - before);
+    let (seconds, used) = (begun.elapsed().as_secs_f64(), clock() - before);
 
     let (begun, mut commits) = (Instant::now(), Vec::new());
     while begun.elapsed() < length.min(Duration::from_secs(1)) {

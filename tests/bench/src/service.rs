@@ -17,7 +17,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Limits that would measure themselves are out of the way; those on memory stay.
 const DOORS: &str = "write_rate = 10000000\nwrite_burst = 10000000\nread_rate = 10000000\nread_burst = 10000000\n\
-                     any_filesystem = true\nlog_level = \"warn\"\n";
+                     log_level = \"warn\"\n";
 
 /// A running log.
 pub struct Service {
@@ -69,7 +69,7 @@ impl Service {
         ensure!(status == 200, "/metrics: {status}");
         Ok(Counters {
             batches: counter(&text, "tabellion_sequence_batch_entries_count"),
-            signatures: counter(&text, "tabellion_signatures_total"),
+            signatures: counter(&text, "tabellion_head_signatures_total"),
         })
     }
 
