@@ -82,6 +82,9 @@ on_both_databases! {
         service.stop();
         log.database().restore(&backup);
 
+        let checked = log.tabellion(&["log", "fsck"]);
+        assert_eq!(checked.code, Some(8), "{checked}");
+        assert!(checked.stdout.contains("the database is at 2, this log has signed 3"), "{checked}");
         let service = log.serve();
         assert!(
             service.said().contains("the database is at 2, this log has signed 3"),

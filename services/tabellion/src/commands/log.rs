@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use merkle::{RootHash, TreeSize};
-use sequencer::PinFile;
-use sequencer::pin::{AdoptError, PinError, adopt};
+use sequencer::pin::{AdoptError, Pin, PinError, adopt};
+use sequencer::{Halt, PinFile};
 use serde::Serialize;
 use store::fsck::{Fsck, Progress, Report as FsckReport};
+use store::{LogStore, StoreError};
 use transparency::{Config, LogMeaning, storage};
 
 use super::serve::config;
@@ -62,6 +63,8 @@ impl Log {
 }
 
 async fn fsck(context: &Context, config: &Config, deep: bool) -> Result<(), Failure> {
+    // Before the database: it must hold what the pin says, and a running service moves the pin on.
+    let pin = PinFile::in_directory(&config.state_dir).read().map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let meaning = LogMeaning::of(&*store, &config.origin).await.map_err(database)?;
     let bar = progress(context);
@@ -72,9 +75,27 @@ async fn fsck(context: &Context, config: &Config, deep: bool) -> Result<(), Fail
     let check = Fsck::new(&*store, &meaning).reporting(&show);
     let report = if deep { check.deep().await } else { check.quick().await };
     bar.finish_and_clear();
-    let report = Checked::of(&report.map_err(database)?, deep);
+    let mut report = Checked::of(&report.map_err(database)?, deep);
+    if let Some(pin) = pin {
+        report.add(behind(&*store, &pin).await.map_err(database)?);
+    }
     context.console.result(&report)?;
     if report.clean { Ok(()) } else { Err(Failure::told(Exit::LogMisbehaviour)) }
+}
+
+/// What the pin has seen signed and the database does not hold.
+async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreError> {
+    let head = store.head().await?.size();
+    if head < pin.size {
+        return Ok(Some(Halt::DatabaseBehind { database: head, signed: pin.size }));
+    }
+    let stored = store.head_of_size(pin.size).await?.map(|head| head.root);
+    let disagrees = pin.size != TreeSize::EMPTY && stored != Some(pin.root);
+    Ok(disagrees.then_some(Halt::DatabaseDisagrees { size: pin.size, signed: pin.root, database: stored }))
+}
+
+fn unreadable_pin(error: PinError) -> Failure {
+    Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
 }
 
 async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootHash) -> Result<(), Failure> {
@@ -124,6 +145,11 @@ struct Checked {
 }
 
 impl Checked {
+    fn add(&mut self, halt: Option<Halt>) {
+        self.clean &= halt.is_none();
+        self.findings.extend(halt.map(|halt| format!("pin: {halt}")));
+    }
+
     fn of(report: &FsckReport, deep: bool) -> Self {
         Self {
             clean: report.is_clean(),
