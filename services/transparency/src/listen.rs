@@ -162,6 +162,8 @@ impl Connection {
     async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            // A client may close its side once it has asked; it still wants the answer.
+            .half_close(true)
             .header_read_timeout(self.header_time)
             .max_headers(HYPER_HEADERS)
             .max_buf_size(HYPER_HEAD_BYTES)
