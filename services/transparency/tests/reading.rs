@@ -113,7 +113,10 @@ async fn limits_are_known_before_they_hurt() {
     assert_eq!(limits["statement_bytes"], 1 << 20);
     assert_eq!((limits["headers"].as_u64(), limits["head_bytes"].as_u64()), (Some(100), Some(32 << 10)));
     assert_eq!((limits["header_depth"].as_u64(), limits["payload_depth"].as_u64()), (Some(16), Some(64)));
-    assert_eq!((limits["header_seconds"].as_f64(), limits["body_seconds"].as_f64()), (Some(10.0), Some(30.0)));
+    assert_eq!(
+        (limits["header_seconds"].as_f64(), limits["body_seconds"].as_f64()),
+        (Some(10.0), Some(30.0))
+    );
 }
 
 #[tokio::test]
