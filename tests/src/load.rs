@@ -78,11 +78,14 @@ impl Drop for Stop<'_> {
 #[track_caller]
 pub fn resolve_what_was_left_open(recorder: &Recorder, service: &Service) {
     let mut connection = service.connection();
-    let begun = Instant::now();
     let mut settle = |fate: Fate, step: &mut dyn FnMut(&mut Connection, EntryDigest)| {
-        while let Some(entry) = recorder.with_fate(fate).first() {
-            assert!(begun.elapsed() < SETTLE, "{entry} is not settled: {}", service.said());
-            step(&mut connection, *entry);
+        let mut waiting = (None, Instant::now());
+        while let Some(entry) = recorder.with_fate(fate).first().copied() {
+            if waiting.0 != Some(entry) {
+                waiting = (Some(entry), Instant::now());
+            }
+            assert!(waiting.1.elapsed() < SETTLE, "{entry} is not settled: {}", service.said());
+            step(&mut connection, entry);
         }
     };
     settle(Fate::Open, &mut |connection, entry| {
