@@ -43,6 +43,23 @@ async fn a_transparent_statement_carries_a_receipt_that_verifies() {
 }
 
 #[tokio::test]
+async fn a_statement_whose_issuer_signed_the_place_of_receipts_gets_its_receipt_by_itself() {
+    let site = Place::new().start().await;
+    let receipts = scitt::cbor::Value::array([]);
+    let one = scitt::StatementBuilder::new("{}")
+        .content_type("application/json")
+        .kid(testkit::KID)
+        .iss(testkit::ISSUER)
+        .sub("crowded")
+        .label(394, receipts)
+        .sign(&testkit::es256())
+        .unwrap();
+    site.registered(&one).await;
+    let answer = site.get(&format!("/v1/entries/{}/transparent", one.digest())).await;
+    assert_eq!(answer.status, 409);
+}
+
+#[tokio::test]
 async fn an_entry_is_described_in_json_with_the_policy_and_rule_that_admitted_it() {
     let site = Place::new().start().await;
     let one = statement(1);

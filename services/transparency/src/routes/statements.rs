@@ -54,6 +54,7 @@ pub async fn statement(
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found"),
+        (status = 409, description = "The issuer left no room for a receipt: it signed label 394"),
         (status = 410, description = "The statement was erased; its receipt can still be had")
     )
 )]
@@ -64,12 +65,16 @@ pub async fn transparent(
 ) -> Result<Response, Problem> {
     let (index, statement) = stored(&app, digest).await?;
     let Resolved::Receipt(receipt) = app.log.receipt(index).await? else { return Ok(still_running(&app)) };
-    let transparent = scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| {
-        tracing::error!(%cause, %index, "a stored statement does not parse");
-        Problem::internal()
-    })?;
+    let transparent =
+        scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| cannot_attach(&cause))?;
     let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache".to_owned())];
     Ok((headers, transparent).into_response())
+}
+
+/// The statement parsed when it was registered: only its issuer can have left no room for a receipt.
+fn cannot_attach(cause: &scitt::Malformed) -> Problem {
+    let detail = format!("No receipt can be put into this statement ({cause}); fetch it by itself");
+    Problem::new(StatusCode::CONFLICT, "no-room-for-receipt", "Not Attachable", detail)
 }
 
 fn statement_type(headers: &HeaderMap) -> String {
