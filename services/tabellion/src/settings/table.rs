@@ -62,7 +62,11 @@ pub const SETTINGS: &[Setting] = &[
     fixed("queue_entries", Some("16384"), "statements waiting to be sequenced; 503 beyond"),
     fixed("linger_ms", Some("2"), "how long a busy sequencer waits to fill a batch, 0 to 5"),
     fixed("answer_within_ms", Some("1000"), "after this a registration is answered 202"),
-    fixed("any_filesystem", Some("false"), "keep SQLite on a network or overlay file system all the same: one connection, slower commits"),
+    fixed(
+        "any_filesystem",
+        Some("false"),
+        "keep SQLite on a network or overlay file system all the same: one connection, slower commits",
+    ),
     reloading("log_level", Some("info"), "error, warn, info, debug or trace"),
     fixed("log_format", Some("text"), "text or json"),
     fixed("log_url", Some("http://127.0.0.1:7390"), "the service that client commands speak to"),
