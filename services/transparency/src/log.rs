@@ -159,7 +159,13 @@ impl Log {
             let outcome = self.sequencer.submit(admitted.submission).await;
             self.metrics.stage("queue", started.elapsed());
             match outcome {
-                Ok(placement) => return self.placed(placement).await,
+                Ok(placement) => {
+                    // Whoever is told that a policy is registered finds it in force.
+                    if admitted.permit.successor().is_some() {
+                        self.policies.follow(placement.index).await.map_err(RegisterError::Policy)?;
+                    }
+                    return self.placed(placement).await;
+                }
                 Err(SubmitError::Accepted) => return Ok((Registered::Later, false)),
                 Err(SubmitError::PolicyMoved { policy }) => {
                     self.policies.follow(policy).await.map_err(RegisterError::Policy)?;
