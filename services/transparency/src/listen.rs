@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,15 +168,7 @@ impl Connection {
             .max_headers(HYPER_HEADERS)
             .max_buf_size(HYPER_HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service(self.router.clone(), Peer(self.peer)));
-        let mut connection = pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = self.stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        self.note(ended);
+        self.drive(connection, http1::Connection::graceful_shutdown).await;
     }
 
     async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -187,18 +179,22 @@ impl Connection {
             .keep_alive_interval(PING.0)
             .keep_alive_timeout(PING.1)
             .serve_connection(TokioIo::new(stream), service(self.router.clone(), Peer(self.peer)));
+        self.drive(connection, http2::Connection::graceful_shutdown).await;
+    }
+
+    /// Runs a connection to its end; once the service stops, to the end of what it is answering.
+    async fn drive<C>(&self, connection: C, wind_down: impl FnOnce(Pin<&mut C>))
+    where
+        C: Future<Output = hyper::Result<()>>,
+    {
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = self.stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
+                wind_down(connection.as_mut());
                 connection.await
             }
         };
-        self.note(ended);
-    }
-
-    fn note(&self, ended: hyper::Result<()>) {
         if let Err(error) = ended {
             tracing::debug!(peer = %self.peer, %error, "connection ended");
         }
