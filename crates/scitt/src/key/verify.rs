@@ -1,6 +1,7 @@
 //! The one place a signature is accepted.
 
 use ed25519_dalek::Signature as EdSignature;
+use jose::jws::{Jws, JwsAlgorithm};
 use p521::ecdsa::signature::Verifier as _;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, UnparsedPublicKey, VerificationAlgorithm,
@@ -68,6 +69,18 @@ impl PublicKey {
             Material::P384(point) => by_ring(&ECDSA_P384_SHA384_FIXED, point, message, signature),
             Material::P521(point) => by_p521(point, message, signature),
         }
+    }
+
+    /// Checks a compact JWS whose form is sound ([`Jws::open`]).
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn verify_jws(&self, jws: &Jws) -> Result<(), SignatureError> {
+        let algorithm = match jws.algorithm() {
+            JwsAlgorithm::EdDsa | JwsAlgorithm::Ed25519 => Algorithm::EdDsa,
+            JwsAlgorithm::Es256 => Algorithm::Es256,
+        };
+        self.verify(algorithm, jws.signing_input(), jws.signature())
     }
 
     fn check_binding(&self, algorithm: Algorithm, signature: &[u8]) -> Result<(), SignatureError> {

@@ -1,0 +1,139 @@
+//! Numbers that a double cannot hold as they are written.
+//!
+//! JCS writes every number as a double (RFC 8785, section 3.2.2.3), so 9007199254740993 and 9007199254740992 have one
+//! canonical form, and a signature over it speaks of both. Whoever signs canonical JSON that is not canonical already
+//! looks here first (VAP, reading V-22).
+//!
+//! Not here: which numbers a profile wants at all.
+
+use crate::json::Checked;
+
+/// Where the first number stands, in bytes, whose canonical form is another number: digits were lost, it fell to zero, or it is
+/// a zero with a sign.
+pub fn first_inexact(text: Checked<'_>) -> Option<usize> {
+    let bytes = text.text().as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = after_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let end = at + bytes[at..].iter().take_while(|byte| is_number_byte(**byte)).count();
+                if !is_exact(&text.text()[at..end]) {
+                    return Some(at);
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+fn after_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+const fn is_number_byte(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
+}
+
+/// Whether the shortest text of the nearest double is the same decimal number.
+fn is_exact(number: &str) -> bool {
+    let Ok(double) = number.parse::<f64>() else { return false };
+    match (Decimal::read(number), Decimal::read(&format!("{double:e}"))) {
+        (Some(written), Some(held)) => written == held && !(written.digits.is_empty() && written.negative),
+        _ => false,
+    }
+}
+
+/// ±0.digits × 10^exponent, without zeros at either end; zero has no digits.
+#[derive(PartialEq)]
+struct Decimal {
+    negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Decimal {
+    fn read(number: &str) -> Option<Decimal> {
+        let (negative, number) = match number.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, number),
+        };
+        let (mantissa, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = [whole, fraction].concat();
+        let digits = all.trim_start_matches('0');
+        let leading = all.len() - digits.len();
+        let digits = digits.trim_end_matches('0').to_owned();
+        if digits.is_empty() {
+            return Some(Decimal { negative, digits, exponent: 0 });
+        }
+        let point = i64::try_from(whole.len()).ok()? - i64::try_from(leading).ok()?;
+        let exponent = power.parse::<i64>().ok()?.checked_add(point)?;
+        Some(Decimal { negative, digits, exponent })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{Limits, check};
+
+    fn inexact(text: &str) -> Option<usize> {
+        first_inexact(check(text.as_bytes(), Limits::default()).unwrap())
+    }
+
+    #[test]
+    fn numbers_that_a_double_holds_as_written_pass() {
+        for text in [
+            "0",
+            "-1",
+            "0.1",
+            "1.50",
+            "100",
+            "1e2",
+            "1E+2",
+            "9007199254740992",
+            "5e-324",
+            "0.30000000000000004",
+            "1.7976931348623157e308",
+            "0e999999999999999999999",
+            "0.0",
+            "333333333.3333333",
+        ] {
+            assert_eq!(inexact(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_change_on_the_way_are_found_where_they_stand() {
+        for text in [
+            "9007199254740993",
+            "-9007199254740993",
+            "-0",
+            "1152921504606846976",
+            "-0.0",
+            "1e-400",
+            "0.1000000000000000055",
+            "123456789012345678901",
+            "333333333.33333329",
+        ] {
+            assert_eq!(inexact(text), Some(0), "{text}");
+            assert_eq!(inexact(&format!("[1,{{\"9007199254740993\\\"\":{text}}}]")), Some(25), "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_inside_strings_are_no_numbers() {
+        assert_eq!(inexact(r#"{"9007199254740993":"9007199254740993 \" -0"}"#), None);
+    }
+}
