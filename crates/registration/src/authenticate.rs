@@ -26,6 +26,8 @@ use crate::violation::{Place, RuleName};
 
 /// The number under which an unprotected x5chain (COSE_X509) is kept beside its entry.
 pub const COLLATERAL_X5CHAIN: u8 = 1;
+/// The number under which a detached payload is kept beside its entry.
+pub const COLLATERAL_PAYLOAD: u8 = 2;
 
 /// What came beside a statement and is not part of its bytes.
 #[derive(Clone, Copy, Debug, Default)]

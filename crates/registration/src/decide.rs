@@ -6,16 +6,17 @@
 use merkle::LeafIndex;
 use scitt::Algorithm;
 
+use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
 use crate::facts::facts;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
-use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, VrfOptions, spell};
+use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, spell};
 use crate::record::{Record, content_type};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation, quote};
-use crate::vrf::{VrfRecord, VrfRule};
+use crate::vrf;
 
 /// A policy and the leaf that holds it: what decisions name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +50,16 @@ impl PolicyInForce {
         authenticate(statement, beside, &self.policy)
     }
 
-    /// Decides whether an authenticated statement may be registered.
-    pub fn decide(&self, statement: &Authenticated<'_>, record: &Record) -> Decision {
-        match self.admit(statement, record) {
+    /// What the decision has to know of the log.
+    pub fn questions(&self, statement: &Authenticated<'_>, record: &Record) -> Questions {
+        let _ = (statement, record);
+        Questions::default()
+    }
+
+    /// Decides whether an authenticated statement may be registered. `log` answers this decision's
+    /// [`questions`](Self::questions).
+    pub fn decide(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Decision {
+        match self.admit(statement, record, log) {
             Ok(permit) => Decision::Admit(permit),
             Err(violation) => Decision::Refuse(self.refuse(violation)),
         }
@@ -62,12 +70,17 @@ impl PolicyInForce {
         Refusal { policy: self.leaf, policy_digest: self.policy.digest(), violation }
     }
 
-    fn admit(&self, statement: &Authenticated<'_>, record: &Record) -> Result<Permit, Violation> {
+    fn admit(
+        &self,
+        statement: &Authenticated<'_>,
+        record: &Record,
+        log: &Answers,
+    ) -> Result<Permit, Violation> {
         let mut permit = self.blank(statement, record);
         permit.bounds.extend(claimed_times(statement)?);
         match record {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
-            _ => self.keeps_type_rule(statement, record, &mut permit)?,
+            _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
         match permit.valid().is_empty() {
             false => Ok(permit),
@@ -98,12 +111,15 @@ impl PolicyInForce {
         &self,
         statement: &Authenticated<'_>,
         record: &Record,
+        log: &Answers,
         permit: &mut Permit,
     ) -> Result<(), Violation> {
         let rule = self.type_rule(statement)?;
         check_common(rule, statement)?;
         match (&rule.profile, record) {
-            (Profile::Vrf(options), Record::Vrf(record)) => check_vrf(options, statement, record, permit)?,
+            (Profile::Vrf(options), Record::Vrf(record)) => {
+                vrf::check(options, statement, record, log, permit)?
+            }
             (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
             _ => {
                 return Err(broken(
@@ -288,46 +304,6 @@ fn check_claims(claims: &[Claim], statement: &Authenticated<'_>) -> Result<(), V
             ));
         }
     }
-    Ok(())
-}
-
-/// What a policy may choose about VRF receipts, and what only the log can keep.
-fn check_vrf(
-    options: &VrfOptions,
-    statement: &Authenticated<'_>,
-    record: &VrfRecord,
-    permit: &mut Permit,
-) -> Result<(), Violation> {
-    let receipt = &record.receipt;
-    if statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
-        return Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19"));
-    }
-    if receipt.verified_at.numeric_offset && !options.allow_numeric_offset {
-        return Err(
-            VrfRule::UtcOffset.in_payload("/verified_at", "the policy takes UTC as Z only, not as +00:00")
-        );
-    }
-    match receipt.tier {
-        _ if !receipt.structural && options.allow_non_structural => {}
-        _ if !receipt.structural => {
-            return Err(VrfRule::NonStructural
-                .in_payload("/metadata/structural", "the policy takes structural receipts only"));
-        }
-        Some(tier) if tier < options.min_tier => {
-            let detail = format!("tier {tier}, the policy asks for {} or more", options.min_tier);
-            return Err(VrfRule::MinimumTier.in_payload("/tier", detail));
-        }
-        _ => {}
-    }
-    permit.bounds.push(Bound {
-        rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
-        place: Place::payload("/verified_at"),
-        window: TimeWindow::from(receipt.verified_at.unix_seconds.saturating_sub(CLOCK_SKEW)),
-    });
-    permit.guards.push(Guard::new(
-        GuardKind::VrfReceiptId,
-        &[statement.iss().as_bytes(), receipt.receipt_id.as_bytes()],
-    ));
     Ok(())
 }
 

@@ -72,16 +72,40 @@ pub enum Decision {
     Admit(Permit),
     /// It may not.
     Refuse(Refusal),
+    /// Nobody can say now; asked again it may be said.
+    Undecided(Undecided),
 }
 
 impl Decision {
-    /// The permit, or the refusal as an error.
-    pub fn into_permit(self) -> Result<Permit, Refusal> {
+    /// The permit, or why there is none as an error.
+    pub fn into_permit(self) -> Result<Permit, NotPermitted> {
         match self {
             Decision::Admit(permit) => Ok(permit),
-            Decision::Refuse(refusal) => Err(refusal),
+            Decision::Refuse(refusal) => Err(NotPermitted::Refused(refusal)),
+            Decision::Undecided(undecided) => Err(NotPermitted::Undecided(undecided)),
         }
     }
+}
+
+/// Why there is no permit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPermitted {
+    /// The policy refuses.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The policy has no answer.
+    #[error(transparent)]
+    Undecided(Undecided),
+}
+
+/// A rule that did not come to an answer within its bounds. Never a refusal: the next attempt may come to one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {why}")]
+pub struct Undecided {
+    /// The rule.
+    pub rule: RuleName,
+    /// Why it has no answer.
+    pub why: String,
 }
 
 /// Leave to register one statement, and on what conditions. Kept with the entry.

@@ -22,6 +22,23 @@ pub enum GuardKind {
     VrfReceiptId = 1,
     /// A revision of the log's own policy.
     PolicyRevision = 2,
+    /// The first receipt of a VRF chain, per issuer and subject.
+    VrfGenesis = 3,
+    /// The successor of a receipt in a VRF chain, per issuer and subject.
+    VrfSuccessor = 4,
+    /// The place of a receipt in its chain: issuer, subject, position, digest. Not a claim that two could make, but
+    /// what its successor asks for.
+    VrfPlace = 5,
+    /// An AgentROA `aer_id`, per gateway.
+    AerId = 6,
+    /// A sequence number of a stream of audit records, per gateway.
+    AuditSequence = 7,
+    /// An entry that is never erased: policies, and erasures themselves.
+    Permanent = 8,
+    /// The number of an erasure statement.
+    ErasureSequence = 9,
+    /// The outcome of a gateway's decision.
+    Outcome = 10,
 }
 
 /// One claim that no other entry of the log may make.
@@ -58,6 +75,14 @@ impl Guard {
         match self.kind {
             GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
             GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
+            GuardKind::VrfGenesis => RuleName::fixed("vrf-chain-second-genesis"),
+            GuardKind::VrfSuccessor => RuleName::fixed("vrf-chain-fork"),
+            GuardKind::VrfPlace => RuleName::fixed("vrf-chain-place"),
+            GuardKind::AerId => RuleName::fixed("aer-id-unique"),
+            GuardKind::AuditSequence => RuleName::fixed("vap-audit-sequence-unique"),
+            GuardKind::Permanent => RuleName::fixed("permanent"),
+            GuardKind::ErasureSequence => RuleName::fixed("erasure-sequence"),
+            GuardKind::Outcome => RuleName::fixed("vap-audit-outcome-unique"),
         }
     }
 
@@ -66,6 +91,13 @@ impl Guard {
         match self.kind {
             GuardKind::VrfReceiptId => Place::payload("/receipt_id"),
             GuardKind::PolicyRevision => Place::payload("/revision"),
+            GuardKind::VrfGenesis | GuardKind::VrfPlace => Place::protected("-70005"),
+            GuardKind::VrfSuccessor => Place::protected("-70004"),
+            GuardKind::AerId => Place::payload("/aer_id"),
+            GuardKind::AuditSequence => Place::payload("/seq"),
+            GuardKind::Permanent => Place::Statement,
+            GuardKind::ErasureSequence => Place::payload("/sequence"),
+            GuardKind::Outcome => Place::payload("/backLink"),
         }
     }
 }

@@ -4,6 +4,8 @@
 //!
 //! ```text
 //! SignedStatement ── authenticate ──▶ Authenticated ── Record::read ──▶ Record ── decide ──▶ Permit | Refusal
+//!                                                                                         ▲
+//!                                                          Answers of the log to Questions ┘
 //! ```
 //!
 //! Everything is a pure function of the statement, what came beside it, and a [`Policy`]: no I/O, no clock, no
@@ -12,22 +14,27 @@
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
+mod answers;
 mod authenticate;
 mod decide;
 mod decision;
 mod facts;
 mod guard;
 pub mod limits;
+mod lookups;
 pub mod policy;
 mod record;
+mod rule;
 mod untrusted;
 mod violation;
 pub mod vrf;
 
-pub use authenticate::{Authenticated, Beside, COLLATERAL_X5CHAIN, Method, authenticate};
+pub use answers::{Answers, Questions};
+pub use authenticate::{Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method, authenticate};
 pub use decide::PolicyInForce;
-pub use decision::{Decision, Permit, Refusal, TimeWindow};
+pub use decision::{Decision, NotPermitted, Permit, Refusal, TimeWindow, Undecided};
 pub use guard::{Guard, GuardKind};
+pub use lookups::{Lookup, LookupKind, Lookups};
 pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 pub use record::Record;
 pub use untrusted::Untrusted;

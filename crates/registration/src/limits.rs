@@ -16,6 +16,10 @@ pub const MAX_IDENTIFIER: usize = 8192;
 pub const MAX_ORIGIN: usize = 255;
 /// Characters of a string whose values a registry lists but does not close (VRF, section 9.3).
 pub const MAX_OPEN_STRING: usize = 64;
+/// Values under which one entry is found.
+pub const MAX_LOOKUPS: usize = 4096;
+/// Bytes of a value under which an entry is found.
+pub const MAX_LOOKUP_VALUE: usize = 512;
 /// How far ahead of the log's time a statement's own times (`nbf`, `verified_at`) may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
 /// Bytes of a claimed value that an answer repeats.

@@ -1,12 +1,15 @@
 //! What an authenticated statement says, as far as its content type lets us understand it.
 
+use data_encoding::HEXLOWER;
 use scitt::header::{ContentType, HashEnvelope, Header};
+use sha2::{Digest, Sha256};
 
 use crate::authenticate::Authenticated;
 use crate::facts::Facts;
-use crate::policy::{Policy, is_policy};
+use crate::lookups::{Lookup, LookupKind, Lookups};
+use crate::policy::{Policy, is_policy, spell};
 use crate::violation::{Place, RuleName, Violation};
-use crate::vrf::{Chain, Form, VrfRecord};
+use crate::vrf::{Form, VrfRecord};
 
 /// A statement's content. The content type decides which; no policy can make a VRF receipt opaque.
 #[derive(Clone, Debug)]
@@ -24,7 +27,11 @@ pub enum Record {
 impl Record {
     /// Reads the payload as its content type asks. A rule broken here refuses the statement under any policy.
     pub fn read(statement: &Authenticated<'_>) -> Result<Record, Violation> {
-        let header = statement.header();
+        Record::of(statement.header(), statement.payload())
+    }
+
+    /// Reads a payload whose issuer is not established: to find it again, never to decide by it.
+    pub fn of(header: &Header, payload: &[u8]) -> Result<Record, Violation> {
         if let Some(envelope) = header.hash_envelope() {
             return check_hash_algorithm(envelope).map(|()| Record::HashEnvelope);
         }
@@ -32,20 +39,50 @@ impl Record {
             return Ok(Record::Opaque);
         };
         if is_policy(name) {
-            return read_policy(statement.payload());
+            return read_policy(payload);
         }
         match Form::of_content_type(name) {
-            Some(form) => {
-                VrfRecord::read(form, header, statement.payload()).map(|record| Record::Vrf(Box::new(record)))
-            }
+            Some(form) => VrfRecord::read(form, header, payload).map(|record| Record::Vrf(Box::new(record))),
             None => Ok(Record::Opaque),
+        }
+    }
+
+    /// Under which values the statement is found.
+    pub fn lookups(&self, header: &Header, payload: Option<&[u8]>) -> Vec<Lookup> {
+        let mut found = Lookups::default();
+        let claims = header.claims();
+        if let Some(iss) = claims.and_then(|claims| claims.iss()) {
+            found.add(LookupKind::Issuer, iss);
+        }
+        if let Some(sub) = claims.and_then(|claims| claims.sub()) {
+            found.add(LookupKind::Subject, sub);
+        }
+        if let Some(content_type) = content_type(header) {
+            found.add(LookupKind::ContentType, spell(content_type));
+        }
+        if let Some(digest) = payload_digest(header, payload) {
+            found.add(LookupKind::PayloadDigest, &digest);
+            found.add(LookupKind::Digest, &digest);
+        }
+        match self {
+            Record::Vrf(record) => record.lookups(&mut found),
+            Record::Policy(_) | Record::HashEnvelope | Record::Opaque => {}
+        }
+        found.into_vec()
+    }
+
+    /// The typed record as a document that a policy's expressions can ask; null where nothing is understood.
+    pub fn document(&self) -> serde_json::Value {
+        match self {
+            Record::Vrf(record) => record.document(),
+            Record::Policy(_) | Record::HashEnvelope | Record::Opaque => serde_json::Value::Null,
         }
     }
 
     pub(crate) fn state(&self, facts: &mut Facts) {
         match self {
             Record::Policy(policy) => facts.put("revision", policy.contents().revision.into()),
-            Record::Vrf(record) => vrf_facts(record, facts),
+            Record::Vrf(record) => record.state(facts),
             Record::HashEnvelope => facts.put("hash_envelope", true.into()),
             Record::Opaque => {}
         }
@@ -58,6 +95,17 @@ pub(crate) fn content_type(header: &Header) -> Option<&ContentType> {
         Some(envelope) => envelope.preimage_content_type.as_ref(),
         None => header.content_type(),
     }
+}
+
+/// `sha256:` and the digest of the payload, or what a hash envelope gives instead of it.
+fn payload_digest(header: &Header, payload: Option<&[u8]>) -> Option<String> {
+    let payload = payload?;
+    let hex = match header.hash_envelope() {
+        Some(envelope) if envelope.algorithm == -16 => HEXLOWER.encode(payload),
+        Some(_) => return None,
+        None => HEXLOWER.encode(&Sha256::digest(payload)),
+    };
+    Some(format!("sha256:{hex}"))
 }
 
 /// SHA-256, SHA-384 and SHA-512: the digests whose length was checked and whose strength is not in doubt.
@@ -80,28 +128,4 @@ fn read_policy(payload: &[u8]) -> Result<Record, Violation> {
         place: Place::payload(""),
         detail: mistakes.to_string(),
     })
-}
-
-fn vrf_facts(record: &VrfRecord, facts: &mut Facts) {
-    let receipt = &record.receipt;
-    facts.text("receipt_id", &receipt.receipt_id);
-    facts.text("verdict", receipt.verdict.as_str());
-    facts.put("structural", receipt.structural.into());
-    facts.put("tier", receipt.tier.into());
-    facts.put("verified_at", receipt.verified_at.unix_seconds.into());
-    facts.text("output_hash", &receipt.output);
-    for (name, text) in [("task_id", &receipt.task_id), ("task_type", &receipt.task_type)] {
-        if let Some(text) = text {
-            facts.text(name, text);
-        }
-    }
-    let position = match record.chain {
-        Chain::Unchained => return,
-        Chain::Genesis => 0,
-        Chain::Link { position, previous } => {
-            facts.text("previous", &previous.to_string());
-            position
-        }
-    };
-    facts.put("chain_position", position.into());
 }

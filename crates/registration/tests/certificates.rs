@@ -83,7 +83,8 @@ fn the_permit_holds_while_the_certificates_do() {
     let in_force = PolicyInForce::new(trusting(&root, ""), merkle::LeafIndex::new(4));
     let authenticated = in_force.authenticate(&statement, Beside::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
-    let permit = in_force.decide(&authenticated, &record).into_permit().unwrap();
+    let permit =
+        in_force.decide(&authenticated, &record, &registration::Answers::none()).into_permit().unwrap();
     assert_eq!((permit.valid().not_before, permit.valid().not_after), (Some(Y2026), Some(Y2030)));
     assert_eq!(permit.refusal_at(Y2030 + 1).unwrap().violation.rule.as_str(), "chain-validity");
 }

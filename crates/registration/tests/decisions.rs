@@ -4,7 +4,9 @@
 
 use merkle::LeafIndex;
 use registration::policy::statement::{self, PolicyConflict, Step};
-use registration::{Beside, Permit, Policy, PolicyInForce, Record, TimeWindow, Violation};
+use registration::{
+    Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Record, TimeWindow, Violation,
+};
 use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
 use testkit::{ISSUER, KID, NOW, ORIGIN, es256, operator, policy, policy_statement, policy_toml, verifier};
@@ -23,7 +25,14 @@ fn decide_with(
     let authenticated =
         in_force.authenticate(statement, beside).map_err(|untrusted| untrusted.violation())?;
     let record = Record::read(&authenticated)?;
-    in_force.decide(&authenticated, &record).into_permit().map_err(|refusal| refusal.violation)
+    in_force.decide(&authenticated, &record, &Answers::none()).into_permit().map_err(violation)
+}
+
+fn violation(why: NotPermitted) -> Violation {
+    match why {
+        NotPermitted::Refused(refusal) => refusal.violation,
+        NotPermitted::Undecided(undecided) => panic!("{undecided}"),
+    }
 }
 
 fn refused(statement: &SignedStatement, policy: &Policy) -> String {

@@ -10,8 +10,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{
-    Authenticated, Beside, COLLATERAL_X5CHAIN, Permit, Policy, PolicyInForce, Record, Refusal, Untrusted,
-    Violation,
+    Answers, Authenticated, Beside, COLLATERAL_X5CHAIN, NotPermitted, Permit, Policy, PolicyInForce,
+    Questions, Record, Refusal, Undecided, Untrusted, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, TimeWindow};
@@ -114,15 +114,31 @@ pub enum NotAdmitted {
     /// Its issuer has registered enough for now.
     #[error("the issuer has registered enough for now")]
     OverQuota(OverRate),
+    /// The policy came to no answer; asked again it may.
+    #[error(transparent)]
+    Undecided(Undecided),
+    /// What the decision has to know of the log could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<NotPermitted> for NotAdmitted {
+    fn from(why: NotPermitted) -> Self {
+        match why {
+            NotPermitted::Refused(refusal) => NotAdmitted::Refused(refusal),
+            NotPermitted::Undecided(undecided) => NotAdmitted::Undecided(undecided),
+        }
+    }
 }
 
 /// Whose statement, what does it say, may it enter.
 ///
 /// `charge` is called with the issuer once its signature is verified.
-pub fn admit(
+pub async fn admit(
     statement: &SignedStatement,
     beside: Beside<'_>,
     in_force: &PolicyInForce,
+    log: &dyn LogStore,
     metrics: &Metrics,
     charge: impl FnOnce(&str) -> Result<(), OverRate>,
 ) -> Result<Admitted, NotAdmitted> {
@@ -133,9 +149,33 @@ pub fn admit(
     let started = Instant::now();
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let record = Record::read(&authenticated).map_err(refused)?;
-    let permit = in_force.decide(&authenticated, &record).into_permit().map_err(NotAdmitted::Refused)?;
+    let answers = ask(log, in_force.questions(&authenticated, &record)).await?;
+    let permit = in_force.decide(&authenticated, &record, &answers).into_permit()?;
     metrics.stage("policy", started.elapsed());
     Ok(Admitted { submission: submission(&authenticated, &permit, in_force.leaf()), permit })
+}
+
+/// Answers a decision's questions from the log.
+pub async fn ask(log: &dyn LogStore, questions: Questions) -> Result<Answers, StoreError> {
+    let mut answers = Answers::none();
+    if !questions.digests.is_empty() {
+        let found = log.find(&questions.digests).await?;
+        for (digest, found) in questions.digests.into_iter().zip(found) {
+            if let Some(found) = found.filter(|found| found.digest == digest) {
+                answers.put_entry(digest, found.index);
+            }
+        }
+    }
+    if !questions.guards.is_empty() {
+        let keys: Vec<GuardKey> =
+            questions.guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
+        for (guard, leaf) in questions.guards.into_iter().zip(log.guards(&keys).await?) {
+            if let Some(leaf) = leaf {
+                answers.put_guard(guard, leaf);
+            }
+        }
+    }
+    Ok(answers)
 }
 
 /// Entry 0 has no policy before it: its permit is its own.
@@ -198,21 +238,38 @@ impl Redecide for DecideAgain {
             Err(_) => return Redecision::Later,
         };
         let Ok(current) = self.policies.follow(newest).await else { return Redecision::Later };
-        match self.again(&submission, &current.in_force) {
+        let waited = match Waited::of(&submission) {
+            Ok(waited) => waited,
+            Err(why) => return Redecision::Refuse(why),
+        };
+        let (store, metrics) = (&*self.policies.store, &self.metrics);
+        let decided =
+            admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, |_| Ok(()));
+        match decided.await {
             Ok(admitted) => Redecision::Admit(Box::new(admitted.submission)),
-            Err(why) => Redecision::Refuse(why),
+            Err(NotAdmitted::Store(_) | NotAdmitted::Undecided(_)) => Redecision::Later,
+            Err(why) => Redecision::Refuse(why.to_string()),
         }
     }
 }
 
-impl DecideAgain {
-    fn again(&self, submission: &Submission, in_force: &PolicyInForce) -> Result<Admitted, String> {
+/// A statement as it waited, with what came beside it.
+struct Waited {
+    statement: SignedStatement,
+    x5chain: Option<X5Chain>,
+}
+
+impl Waited {
+    fn of(submission: &Submission) -> Result<Self, String> {
         let statement =
             SignedStatement::parse(submission.entry.statement.clone()).map_err(|why| why.to_string())?;
         let kept = submission.entry.collateral.iter().find(|kept| kept.kind == COLLATERAL_X5CHAIN);
-        let chain =
+        let x5chain =
             kept.map(|kept| X5Chain::decode(&kept.bytes)).transpose().map_err(|why| why.to_string())?;
-        let beside = Beside { payload: None, x5chain: chain.as_ref() };
-        admit(&statement, beside, in_force, &self.metrics, |_| Ok(())).map_err(|why| why.to_string())
+        Ok(Self { statement, x5chain })
+    }
+
+    fn beside(&self) -> Beside<'_> {
+        Beside { payload: None, x5chain: self.x5chain.as_ref() }
     }
 }

@@ -57,6 +57,11 @@ impl From<RegisterError> for Problem {
             RegisterError::NotAdmitted(NotAdmitted::Untrusted(untrusted)) => untrusted.into(),
             RegisterError::NotAdmitted(NotAdmitted::Refused(refusal)) => refusal.into(),
             RegisterError::NotAdmitted(NotAdmitted::OverQuota(over)) => over.into(),
+            RegisterError::NotAdmitted(NotAdmitted::Undecided(undecided)) => {
+                let detail = format!("The policy came to no answer in time: {}", undecided.rule);
+                Problem::busy("undecided", detail, LATER)
+            }
+            RegisterError::NotAdmitted(NotAdmitted::Store(error)) => error.into(),
             RegisterError::OutsideWindow(refusal) => (*refusal).into(),
             RegisterError::GuardTaken { refusal, by } => match by {
                 Some(by) => Problem::from(*refusal).about_entry(by.to_string()),

@@ -152,9 +152,15 @@ impl Log {
         for _ in 0..DECISIONS {
             let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
             let charge = |iss: &str| self.doors.charge_issuer(iss);
-            let admitted =
-                admission::admit(statement, Beside::default(), &current.in_force, &self.metrics, charge);
-            let admitted = admitted.map_err(RegisterError::NotAdmitted)?;
+            let admitted = admission::admit(
+                statement,
+                Beside::default(),
+                &current.in_force,
+                &*self.store,
+                &self.metrics,
+                charge,
+            );
+            let admitted = admitted.await.map_err(RegisterError::NotAdmitted)?;
             let started = Instant::now();
             let outcome = self.sequencer.submit(admitted.submission).await;
             self.metrics.stage("queue", started.elapsed());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Beside, Policy, PolicyInForce, Record};
+use registration::{Answers, Beside, Policy, PolicyInForce, Record};
 use scitt::receipt::SignedRoot;
 use scitt::{CoseKey, SignedStatement};
 use store::fsck::Meaning;
@@ -94,7 +94,7 @@ impl Meaning for LogMeaning {
         let derive = || {
             let authenticated = policy.authenticate(&statement, Beside::default()).ok()?;
             let record = Record::read(&authenticated).ok()?;
-            let permit = policy.decide(&authenticated, &record).into_permit().ok()?;
+            let permit = policy.decide(&authenticated, &record, &Answers::none()).into_permit().ok()?;
             Some(permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect())
         };
         derive().unwrap_or_default()

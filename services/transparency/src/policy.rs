@@ -130,8 +130,10 @@ async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), Policy
 
 async fn next(log: &Log, current: &Current, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
     let signed = sign(policy, current.in_force.policy(), config)?;
-    let admitted = admission::admit(&signed, Beside::default(), &current.in_force, &log.metrics, |_| Ok(()));
-    let admitted = admitted.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
+    let (store, metrics) = (&*log.store, &log.metrics);
+    let admitted =
+        admission::admit(&signed, Beside::default(), &current.in_force, store, metrics, |_| Ok(()));
+    let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
     submit(log, admitted.submission).await
 }
 

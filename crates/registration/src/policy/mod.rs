@@ -9,9 +9,10 @@
 //! which open doors but decide nothing.
 
 mod model;
-mod payload;
-mod resolve;
-mod section;
+pub(crate) mod payload;
+mod profile;
+pub(crate) mod resolve;
+pub(crate) mod section;
 pub mod statement;
 mod template;
 
@@ -23,9 +24,8 @@ use scitt::header::ContentType;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use model::{
-    Anchor, BoundKey, Claim, Contents, Issuer, Pattern, Profile, SelfCertified, TypeRule, VrfOptions,
-};
+pub use model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
+pub use profile::Profile;
 pub use section::{Mistake, Mistakes};
 pub use template::{Identity, for_dev, for_init};
 

@@ -4,6 +4,8 @@ use scitt::header::ContentType;
 use scitt::x509::RootCertificate;
 use scitt::{Algorithm, PublicKey};
 
+use super::profile::Profile;
+
 /// Everything a policy decides with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
@@ -100,28 +102,10 @@ pub struct TypeRule {
     pub hash_envelope: bool,
     /// CWT claims that must be there besides `iss` and `sub`.
     pub claims: Vec<Claim>,
-}
-
-/// How much of a payload is understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// Nothing: bytes.
-    Opaque,
-    /// A VRF receipt.
-    Vrf(VrfOptions),
-}
-
-/// What a policy may choose about VRF receipts. The default is the strict choice everywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VrfOptions {
-    /// The lowest tier admitted (section 6.2).
-    pub min_tier: i64,
-    /// Whether receipts that are not structural are admitted (section 7).
-    pub allow_non_structural: bool,
-    /// Whether alg -19 is as good as -8 (reading 6).
-    pub allow_ed25519_algorithm: bool,
-    /// Whether `verified_at` may end in `+00:00` (reading 17).
-    pub allow_numeric_offset: bool,
+    /// Whether a payload that came beside the statement is kept with the entry.
+    pub keep_payload: bool,
+    /// How long the bytes are kept after they were registered, in seconds; `None` for ever.
+    pub retention: Option<u64>,
 }
 
 /// A CWT claim that a policy may ask for.

@@ -8,9 +8,7 @@ use scitt::header::ContentType;
 use serde_json::{Map, Value, json};
 
 use super::LEAF_RULE;
-use super::model::{
-    Anchor, BoundKey, Contents, Issuer, Pattern, Profile, SelfCertified, TypeRule, VrfOptions,
-};
+use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 
 /// The canonical JSON (RFC 8785) of a policy.
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
@@ -31,11 +29,11 @@ fn document(contents: &Contents) -> Value {
     })
 }
 
-fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
+pub(crate) fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {
     Value::Array(items.iter().map(write).collect())
 }
 
-fn bound_key(bound: &BoundKey) -> Value {
+pub(crate) fn bound_key(bound: &BoundKey) -> Value {
     let printable =
         std::str::from_utf8(&bound.kid).ok().filter(|kid| kid.bytes().all(|b| b.is_ascii_graphic()));
     match printable {
@@ -68,7 +66,7 @@ fn anchor(anchor: &Anchor) -> Value {
     Value::Object(document)
 }
 
-fn patterns(patterns: &[Pattern]) -> Value {
+pub(crate) fn patterns(patterns: &[Pattern]) -> Value {
     list(patterns, |pattern| json!(pattern.as_str()))
 }
 
@@ -82,15 +80,15 @@ fn type_rule(rule: &TypeRule) -> Value {
         ("detached".to_owned(), json!(rule.detached)),
         ("hash_envelope".to_owned(), json!(rule.hash_envelope)),
         ("claims".to_owned(), list(&rule.claims, |claim| json!(claim.name()))),
+        ("keep_payload".to_owned(), json!(rule.keep_payload)),
     ]);
-    let profile = match &rule.profile {
-        Profile::Opaque => "opaque",
-        Profile::Vrf(options) => {
-            document.insert("vrf".to_owned(), vrf_options(options));
-            "vrf"
-        }
-    };
-    document.insert("profile".to_owned(), json!(profile));
+    if let Some(options) = rule.profile.options() {
+        document.insert(rule.profile.name().to_owned(), options);
+    }
+    document.insert("profile".to_owned(), json!(rule.profile.name()));
+    if let Some(seconds) = rule.retention {
+        document.insert("retention".to_owned(), json!(format!("{seconds}s")));
+    }
     Value::Object(document)
 }
 
@@ -99,13 +97,4 @@ fn content_type(name: &ContentType) -> Value {
         ContentType::Text(text) => json!(text),
         ContentType::Id(id) => json!(id),
     }
-}
-
-fn vrf_options(options: &VrfOptions) -> Value {
-    json!({
-        "min_tier": options.min_tier,
-        "allow_non_structural": options.allow_non_structural,
-        "allow_ed25519_algorithm": options.allow_ed25519_algorithm,
-        "allow_numeric_offset": options.allow_numeric_offset,
-    })
 }

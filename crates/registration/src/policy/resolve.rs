@@ -8,13 +8,11 @@ use scitt::x509::{self, RootCertificate};
 use scitt::{Algorithm, CoseKey, PublicKey};
 use serde_json::Value;
 
-use super::model::{
-    Anchor, BoundKey, Claim, Contents, Issuer, Pattern, Profile, SelfCertified, TypeRule, VrfOptions,
-};
+use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
+use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
 use super::{LEAF_RULE, is_policy, spell};
 use crate::limits::{DEFAULT_MAX_SIZE, MAX_ORIGIN, MAX_STATEMENT};
-use crate::vrf;
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
@@ -79,7 +77,7 @@ fn leaf_rule(value: &Value) -> Result<(), String> {
 
 /// A key, alone or in a table with its kid. Without one, statements name it by the kid in its COSE_Key, or else by its
 /// RFC 9679 thumbprint.
-fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
+pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
     if let Value::String(_) = value {
         let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
         return Some(bind(key, None));
@@ -195,7 +193,7 @@ fn oid(value: &Value) -> Result<String, String> {
     }
 }
 
-fn pattern(value: &Value) -> Result<Pattern, String> {
+pub(crate) fn pattern(value: &Value) -> Result<Pattern, String> {
     name(value).map(Pattern::new)
 }
 
@@ -209,8 +207,10 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let detached = section.optional("detached", switch).unwrap_or(false);
     let hash_envelope = section.optional("hash_envelope", switch).unwrap_or(false);
     let claims = section.values("claims", claim);
-    let profile = profile(&mut section, content_type.as_ref(), notes);
-    if hash_envelope && matches!(profile, Some(Profile::Vrf(_))) {
+    let keep_payload = section.optional("keep_payload", switch).unwrap_or(true);
+    let retention = section.optional("retention", retention);
+    let profile = Profile::read(&mut section, content_type.as_ref(), notes);
+    if hash_envelope && matches!(profile, Profile::Vrf(_)) {
         section
             .note("hash_envelope", "a VRF receipt registered by its hash is not understood by this release");
     }
@@ -220,13 +220,15 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     Some(TypeRule {
         name,
         content_type,
-        profile: profile?,
+        profile,
         issuers,
         algorithms,
         max_size,
         detached,
         hash_envelope,
         claims,
+        keep_payload,
+        retention,
     })
 }
 
@@ -261,53 +263,18 @@ fn max_size(value: &Value) -> Result<u64, String> {
     }
 }
 
+/// A span of days, hours and smaller units, e.g. "365 days"; a day has 24 hours. In seconds.
+fn retention(value: &Value) -> Result<u64, String> {
+    let needed = || "a length of time is needed here, e.g. \"365 days\"".to_owned();
+    let span: jiff::Span = text(value)?.parse().map_err(|_| needed())?;
+    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| needed())?;
+    u64::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(needed)
+}
+
 fn claim(value: &Value) -> Result<Claim, String> {
     let name = text(value)?;
     let known = Claim::ALL.iter().find(|(_, known)| *known == name);
     known.map(|(claim, _)| *claim).ok_or_else(|| format!("{name:?} is not one of iat, exp, nbf"))
-}
-
-/// VRF content types are always read as VRF, and nothing else is.
-fn profile(
-    section: &mut Section<'_>,
-    content_type: Option<&ContentType>,
-    notes: &Notebook,
-) -> Option<Profile> {
-    let is_vrf =
-        matches!(content_type, Some(ContentType::Text(name)) if vrf::Form::of_content_type(name).is_some());
-    let named = section.optional("profile", |value| text(value).map(str::to_owned));
-    let options_at = section.path("vrf");
-    let table = section.optional("vrf", Ok);
-    let options = table.and_then(|value| vrf_options(value, &options_at, notes)).unwrap_or_default();
-    match (named.as_deref(), is_vrf) {
-        (Some("vrf") | None, true) => return Some(Profile::Vrf(options)),
-        (Some("opaque") | None, false) if table.is_none() => return Some(Profile::Opaque),
-        (Some("opaque") | None, false) => {
-            section.note("vrf", "only the VRF content types have these options")
-        }
-        (Some("vrf"), false) => {
-            section.note("profile", "only application/vrf+cbor and application/vrf+json are VRF")
-        }
-        (Some("opaque"), true) => section.note("profile", "this content type is always read as VRF"),
-        (Some(other), _) => section.note("profile", format!("{other:?} is not one of opaque, vrf")),
-    }
-    None
-}
-
-fn vrf_options(value: &Value, at: &str, notes: &Notebook) -> Option<VrfOptions> {
-    let mut section = Section::open(value, at, notes)?;
-    let options = VrfOptions {
-        min_tier: section.optional("min_tier", tier).unwrap_or(0),
-        allow_non_structural: section.optional("allow_non_structural", switch).unwrap_or(false),
-        allow_ed25519_algorithm: section.optional("allow_ed25519_algorithm", switch).unwrap_or(false),
-        allow_numeric_offset: section.optional("allow_numeric_offset", switch).unwrap_or(false),
-    };
-    section.close();
-    Some(options)
-}
-
-fn tier(value: &Value) -> Result<i64, String> {
-    value.as_i64().filter(|tier| (0..=3).contains(tier)).ok_or_else(|| "a tier is 0, 1, 2 or 3".to_owned())
 }
 
 /// What only the whole can show.
@@ -331,7 +298,12 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     }
 }
 
-fn unique<T: std::hash::Hash + Eq>(list: &str, items: impl Iterator<Item = T>, key: &str, notes: &Notebook) {
+pub(crate) fn unique<T: std::hash::Hash + Eq>(
+    list: &str,
+    items: impl Iterator<Item = T>,
+    key: &str,
+    notes: &Notebook,
+) {
     let mut seen = HashSet::new();
     for (i, item) in items.enumerate() {
         if !seen.insert(item) {

@@ -46,7 +46,7 @@ impl std::error::Error for Mistakes {}
 
 /// Where mistakes are gathered while the rest is still being read.
 #[derive(Default)]
-pub(super) struct Notebook(RefCell<Vec<Mistake>>);
+pub(crate) struct Notebook(RefCell<Vec<Mistake>>);
 
 impl Notebook {
     pub fn note(&self, key: impl Into<String>, problem: impl Into<String>) {
@@ -63,7 +63,7 @@ impl Notebook {
 }
 
 /// A table of the document. Every key asked for is a key that exists; [`close`](Section::close) reports the others.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     at: String,
     map: &'a Map<String, Value>,
     known: Vec<&'static str>,
@@ -172,12 +172,12 @@ fn unknown(key: &str, known: &[&'static str]) -> String {
 }
 
 /// A string.
-pub(super) fn text(value: &Value) -> Result<&str, String> {
+pub(crate) fn text(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| "a string is needed here".to_owned())
 }
 
 /// A string that names something: not empty, no control characters, within the bound on identifiers.
-pub(super) fn name(value: &Value) -> Result<String, String> {
+pub(crate) fn name(value: &Value) -> Result<String, String> {
     let text = text(value)?;
     match text {
         "" => Err("must not be empty".to_owned()),
@@ -188,7 +188,7 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
 }
 
 /// A whole number of at least 0.
-pub(super) fn number(value: &Value) -> Result<u64, String> {
+pub(crate) fn number(value: &Value) -> Result<u64, String> {
     value
         .as_u64()
         .filter(|n| *n < 1 << 53)
@@ -196,6 +196,6 @@ pub(super) fn number(value: &Value) -> Result<u64, String> {
 }
 
 /// true or false.
-pub(super) fn switch(value: &Value) -> Result<bool, String> {
+pub(crate) fn switch(value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| "true or false is needed here".to_owned())
 }

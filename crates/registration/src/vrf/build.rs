@@ -4,10 +4,11 @@ use merkle::EntryDigest;
 use scitt::cbor::Value as Cbor;
 use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::form::Form;
 use super::headers::LABELS;
-use super::{Chain, VERSION, VRF_CBOR, VRF_JSON, VrfRecord, kid_of};
+use super::{Chain, VERSION, VRF_CBOR, VRF_JSON, VrfRecord, VrfRedacted, kid_of, redacted};
 use crate::violation::Violation;
 
 /// Why no statement came out.
@@ -29,17 +30,28 @@ pub struct VrfStatement {
     sub: String,
     chain: Chain,
     form: Form,
+    redacted: bool,
 }
 
 impl VrfStatement {
     /// A statement of this receipt (JSON of section 4) about the work of the agent `sub`, the first of its chain.
     pub fn new(receipt: Value, sub: impl Into<String>) -> Self {
-        VrfStatement { receipt, sub: sub.into(), chain: Chain::Genesis, form: Form::B }
+        VrfStatement { receipt, sub: sub.into(), chain: Chain::Genesis, form: Form::B, redacted: false }
     }
 
     /// As bare JSON, `application/vrf+json`, instead of a CBOR byte string.
     pub fn bare_json(self) -> Self {
-        VrfStatement { form: Form::A, ..self }
+        VrfStatement { form: Form::A, redacted: false, ..self }
+    }
+
+    /// By its hash alone (reading 21). Keep [`byte_string`](Self::byte_string): it is what can be disclosed.
+    pub fn redacted(self) -> Self {
+        VrfStatement { form: Form::B, redacted: true, ..self }
+    }
+
+    /// The receipt as a redacted statement hashes it, and as it is disclosed.
+    pub fn byte_string(&self) -> Vec<u8> {
+        Form::B.wrap(&jose::jcs::canonical(&self.receipt))
     }
 
     /// Outside any chain.
@@ -55,7 +67,10 @@ impl VrfStatement {
     /// Signs with a verifier's Ed25519 key, then reads the result as a log would.
     pub fn sign(&self, verifier: &dyn Signer) -> Result<SignedStatement, BuildVrfError> {
         let statement = self.builder(verifier).sign(verifier)?;
-        VrfRecord::verify(&statement, None)?;
+        match self.redacted {
+            true => VrfRedacted::verify(&statement, None)?.disclose(&self.byte_string())?,
+            false => VrfRecord::verify(&statement, None)?,
+        };
         Ok(statement)
     }
 
@@ -65,11 +80,8 @@ impl VrfStatement {
         let text = |text: &str| Cbor::from(text.to_owned());
         let [version, issuer, receipt_id, ..] = LABELS;
         let id = self.receipt.get("receipt_id").and_then(Value::as_str).unwrap_or_default();
-        let builder = StatementBuilder::new(self.form.wrap(&jose::jcs::canonical(&self.receipt)))
-            .content_type(match self.form {
-                Form::A => VRF_JSON,
-                Form::B => VRF_CBOR,
-            })
+        let builder = self
+            .with_payload()
             .kid(kid_of(&did))
             .iss(&did)
             .sub(&self.sub)
@@ -77,6 +89,16 @@ impl VrfStatement {
             .label(issuer, text(&did))
             .label(receipt_id, text(id));
         self.with_chain(builder)
+    }
+
+    fn with_payload(&self) -> StatementBuilder {
+        let json = || jose::jcs::canonical(&self.receipt);
+        match (self.redacted, self.form) {
+            (true, _) => StatementBuilder::new(Sha256::digest(self.byte_string()).to_vec())
+                .hash_envelope(&redacted::envelope()),
+            (false, Form::A) => StatementBuilder::new(json()).content_type(VRF_JSON),
+            (false, Form::B) => StatementBuilder::new(self.byte_string()).content_type(VRF_CBOR),
+        }
     }
 
     fn with_chain(&self, builder: StatementBuilder) -> StatementBuilder {

@@ -5,7 +5,7 @@ use scitt::cbor::Value;
 use scitt::header::{Header, Label};
 use scitt::{Algorithm, Curve, PublicKey};
 
-use super::receipt::{Receipt, is_hash};
+use super::receipt::{Receipt, is_hash, is_uuid_v4};
 use super::rule::VrfRule;
 use super::{is_did_or_urn, kid_of, unlike};
 use crate::violation::{Violation, quote};
@@ -62,6 +62,21 @@ impl VrfHeaders {
         }
         let receipt_id = label_text(header, RECEIPT_ID)?;
         Ok(VrfHeaders { sub: sub.to_owned(), version, receipt_id, chain: Chain::read(header)? })
+    }
+
+    /// Checks what the payload would repeat, when the payload is not here to repeat it.
+    pub(super) fn stand_alone(&self) -> Result<(), Violation> {
+        if self.version != super::VERSION {
+            return Err(VrfRule::Version.in_header(VERSION.1, unlike(&self.version, super::VERSION)));
+        }
+        match is_uuid_v4(&self.receipt_id) {
+            true => Ok(()),
+            false => {
+                let detail =
+                    format!("found {}, needed a UUID of version 4 in lower case", quote(&self.receipt_id));
+                Err(VrfRule::ReceiptId.in_header(RECEIPT_ID.1, detail))
+            }
+        }
     }
 
     /// Checks that the payload says the same where both speak.

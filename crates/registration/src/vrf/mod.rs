@@ -24,15 +24,18 @@
 //! | 18 | task_type and sandbox are open, up to 64 characters |
 //! | 19 | unknown members are kept |
 //! | 20 | vrf_version is "1.0", in header and payload |
+//! | 21 | a receipt may be registered by its hash, by policy only: the header's rules hold, the payload's wait for its disclosure |
 //!
-//! Not here yet: whether the predecessor exists (readings 10 and 11 across statements) and receipts registered by
-//! their hash (21).
+//! Not here: what the log must hold for a receipt to stand in its chain (readings 10 and 11 across statements) is asked
+//! and answered when the policy decides.
 
 mod build;
 mod form;
 mod headers;
 mod members;
+mod options;
 mod receipt;
+mod redacted;
 mod rule;
 mod time;
 
@@ -42,10 +45,15 @@ use scitt::{PublicKey, SignedStatement};
 pub use build::{BuildVrfError, VrfStatement};
 pub use form::Form;
 pub use headers::{Chain, VrfHeaders};
+pub use options::VrfOptions;
+pub(crate) use options::check;
 pub use receipt::{Receipt, Results, Verdict};
+pub use redacted::VrfRedacted;
 pub use rule::VrfRule;
 pub use time::VerifiedAt;
 
+use crate::facts::Facts;
+use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
 
 /// A receipt in a CBOR byte string.
@@ -64,6 +72,7 @@ pub struct VrfRecord {
     pub receipt: Receipt,
     /// Where it stands among its issuer's receipts for this agent.
     pub chain: Chain,
+    document: serde_json::Value,
 }
 
 impl VrfRecord {
@@ -73,7 +82,51 @@ impl VrfRecord {
         let json = form::canonical_json(form.open(payload)?)?;
         let receipt = Receipt::read(&json)?;
         headers.agree_with(&receipt)?;
-        Ok(VrfRecord { form, receipt, chain: headers.chain })
+        Ok(VrfRecord { form, receipt, chain: headers.chain, document: json })
+    }
+
+    /// What an entry says of it.
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        let receipt = &self.receipt;
+        facts.text("receipt_id", &receipt.receipt_id);
+        facts.text("verdict", receipt.verdict.as_str());
+        facts.put("structural", receipt.structural.into());
+        facts.put("tier", receipt.tier.into());
+        facts.put("verified_at", receipt.verified_at.unix_seconds.into());
+        facts.text("output_hash", &receipt.output);
+        for (name, text) in [("task_id", &receipt.task_id), ("task_type", &receipt.task_type)] {
+            if let Some(text) = text {
+                facts.text(name, text);
+            }
+        }
+        let position = match self.chain {
+            Chain::Unchained => return,
+            Chain::Genesis => 0,
+            Chain::Link { position, previous } => {
+                facts.text("previous", &previous.to_string());
+                position
+            }
+        };
+        facts.put("chain_position", position.into());
+    }
+
+    /// Under which values it is found.
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        let receipt = &self.receipt;
+        found.add(LookupKind::ReceiptId, &receipt.receipt_id);
+        found.add(LookupKind::Verdict, receipt.verdict.as_str());
+        found.add(LookupKind::Digest, &receipt.output);
+        if let Some(task_type) = &receipt.task_type {
+            found.add(LookupKind::TaskType, task_type);
+        }
+        if let Some(tier) = receipt.tier {
+            found.add(LookupKind::Tier, tier.to_string());
+        }
+    }
+
+    /// The receipt as a document that a policy's expressions can ask.
+    pub fn document(&self) -> serde_json::Value {
+        self.document.clone()
     }
 
     /// Reads a statement on its own, with no policy: its rules and its signature, by the key that its `iss` is.
@@ -87,14 +140,16 @@ impl VrfRecord {
         let payload = payload
             .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
         let record = VrfRecord::read(form, header, payload)?;
-        let iss = header.claims().and_then(|claims| claims.iss()).unwrap_or_default();
-        let key = PublicKey::from_did_key(iss)
-            .map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))?;
-        match statement.verify_with(&key, detached) {
-            Ok(()) => Ok(record),
-            Err(error) => Err(crate::Untrusted::from(error).violation()),
-        }
+        check_signature(statement, detached).map(|()| record)
     }
+}
+
+/// The signature, by the key that the statement's `iss` is.
+fn check_signature(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<(), Violation> {
+    let iss = statement.header().claims().and_then(|claims| claims.iss()).unwrap_or_default();
+    let key = PublicKey::from_did_key(iss)
+        .map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))?;
+    statement.verify_with(&key, detached).map_err(|error| crate::Untrusted::from(error).violation())
 }
 
 /// The kid of a did:key: the DID with its only fragment.

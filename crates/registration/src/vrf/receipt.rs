@@ -202,7 +202,7 @@ fn receipt_id(top: &Members<'_>) -> Result<String, Violation> {
 }
 
 /// The one spelling of a version-4 UUID of the RFC 9562 variant: 8-4-4-4-12 lower-case hex digits.
-fn is_uuid_v4(id: &str) -> bool {
+pub(super) fn is_uuid_v4(id: &str) -> bool {
     let shape = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
         14 => byte == b'4',

@@ -3,138 +3,101 @@
 //! Each cites the section of draft-clawbizarre-scitt-vrf-00 it comes from and, where the draft leaves two
 //! readings, the number of ours: the table in [`vrf`](crate::vrf).
 
-use crate::violation::{Place, RuleName, Violation, cut};
-
-macro_rules! rules {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, reading $reading:literal, section $section:literal;)+) => {
-        /// A rule of a VRF statement.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum VrfRule {
-            $($(#[doc = $doc])+ #[doc = concat!("\n\n`", $name, "`; reading ", $reading, ", section ", $section, ".")] $variant,)+
-        }
-
-        impl VrfRule {
-            /// Every rule, in the order of the readings.
-            pub const ALL: &'static [VrfRule] = &[$(VrfRule::$variant,)+];
-
-            /// The rule's name, which never changes.
-            pub const fn name(self) -> &'static str {
-                match self { $(VrfRule::$variant => $name,)+ }
-            }
-
-            /// The number of our reading of the draft; 0 where the draft leaves no choice.
-            pub const fn reading(self) -> u8 {
-                match self { $(VrfRule::$variant => $reading,)+ }
-            }
-
-            /// The section of the draft.
-            pub const fn section(self) -> &'static str {
-                match self { $(VrfRule::$variant => $section,)+ }
-            }
-        }
-    };
-}
+use crate::rule::rules;
 
 rules! {
-    /// The payload's first byte must agree with the content type: a CBOR byte string for `application/vrf+cbor`,
-    /// bare JSON for `application/vrf+json`.
-    Form = "vrf-form", reading 1, section "5.1";
-    /// A CBOR map as payload is not admitted.
-    FormMap = "vrf-form-map", reading 1, section "5.1";
-    /// The byte string that holds the JSON is definite, has the shortest head, and nothing follows it.
-    ByteString = "vrf-byte-string", reading 1, section "5.3";
-    /// The receipt is one JSON object in UTF-8.
-    Json = "vrf-json", reading 2, section "5.3";
-    /// No object has two members of one name.
-    DuplicateMember = "vrf-duplicate-member", reading 2, section "5.3";
-    /// No string holds half a surrogate pair.
-    LoneSurrogate = "vrf-lone-surrogate", reading 2, section "5.3";
-    /// Every number is an integer within ±(2^53 − 1), written without `.`, exponent or `-0`.
-    Integer = "vrf-integer", reading 2, section "5.3";
-    /// Member names are within U+0020..U+D7FF, where every sort order agrees.
-    MemberName = "vrf-member-name", reading 2, section "5.3";
-    /// The JSON is its own canonical form (RFC 8785), byte for byte.
-    Canonical = "vrf-canonical", reading 2, section "5.3";
-    /// Labels -70001, -70002 and -70003 are present and text.
-    Labels = "vrf-labels", reading 3, section "5.2";
-    /// `iss` is the `did:key` of an Ed25519 key.
-    IssuerDidKey = "vrf-issuer-did-key", reading 4, section "5.4";
-    /// Label -70002 equals `iss`.
-    IssuerAgrees = "vrf-issuer-agrees", reading 4, section "5.2";
-    /// kid is `<did>#<did without "did:key:">`.
-    Kid = "vrf-kid", reading 4, section "5.4";
-    /// `sub`, the agent whose work was checked, is a DID or URN.
-    Subject = "vrf-subject", reading 5, section "6.3";
-    /// The payload's `subject`, if given, equals `sub`.
-    SubjectAgrees = "vrf-subject-agrees", reading 5, section "8.4";
-    /// alg is EdDSA (-8); Ed25519 (-19) only where the policy says so.
-    Algorithm = "vrf-algorithm", reading 6, section "5.1";
-    /// Label -70004 is null or `sha256:` with 64 lower-case hex digits that are not all zero.
-    PrevReceiptHash = "vrf-prev-receipt-hash", reading 7, section "5.2";
-    /// Position 0 names no predecessor; every later one names its own.
-    Genesis = "vrf-genesis", reading 8, section "5.2";
-    /// Label -70005 is an unsigned integer.
-    ChainPosition = "vrf-chain-position", reading 9, section "5.2";
-    /// A statement that names a predecessor, or null, says which position it has.
-    ChainLabels = "vrf-chain-labels", reading 10, section "5.2";
-    /// `receipt_id` is a UUID of version 4 in lower case.
-    ReceiptId = "vrf-receipt-id", reading 12, section "4.2.1";
-    /// Label -70003 equals `receipt_id`.
-    ReceiptIdAgrees = "vrf-receipt-id-agrees", reading 12, section "5.2";
-    /// An issuer uses a `receipt_id` once. The log keeps this one: the permit carries the guard.
-    ReceiptIdUnique = "vrf-receipt-id-unique", reading 12, section "4.2.1";
-    /// `metadata.structural` is present and a boolean.
-    Structural = "vrf-structural", reading 13, section "4.2.5";
-    /// A structural receipt has a tier from 0 to 3; another has none, or a negative one.
-    TierStructural = "vrf-tier-structural", reading 13, section "7";
-    /// Receipts that are not structural are admitted only where the policy says so.
-    NonStructural = "vrf-non-structural", reading 13, section "7";
-    /// The tier is at least what the policy asks.
-    MinimumTier = "vrf-minimum-tier", reading 13, section "6.2";
-    /// total, passed, failed and errors are present and not negative.
-    Counts = "vrf-counts", reading 14, section "4.2.3";
-    /// total is at least passed + failed + errors.
-    Totals = "vrf-totals", reading 14, section "6.2";
-    /// The details show no more of any status than the counters say.
-    Details = "vrf-details", reading 14, section "4.2.3";
-    /// A detail's status is pass, fail, error or skip.
-    DetailStatus = "vrf-detail-status", reading 14, section "4.2.3";
-    /// verdict is pass, fail, partial or error.
-    Verdict = "vrf-verdict", reading 15, section "4.2.1";
-    /// The counters bear the verdict out.
-    VerdictMeaning = "vrf-verdict-meaning", reading 15, section "4.2.1";
-    /// `hashes.output` is present.
-    OutputHash = "vrf-output-hash", reading 16, section "6.2";
-    /// A hash is `sha256:`, `sha384:` or `sha512:` with as many lower-case hex digits as that needs.
-    Hash = "vrf-hash", reading 16, section "4.2.4";
-    /// `verified_at` is `YYYY-MM-DDThh:mm:ss[.f]Z`, a time that exists.
-    VerifiedAt = "vrf-verified-at", reading 17, section "4.2.1";
-    /// `+00:00` instead of `Z` is admitted only where the policy says so.
-    UtcOffset = "vrf-utc-offset", reading 17, section "4.2.1";
-    /// `verified_at` is not more than five minutes after the log's own time.
-    VerifiedAtFuture = "vrf-verified-at-future", reading 17, section "4.2.1";
-    /// `task_type` and `sandbox` take unlisted values, of at most 64 characters.
-    OpenString = "vrf-open-string", reading 18, section "9.3";
-    /// A member that the draft's tables require is missing, or one they list has another type.
-    Member = "vrf-member", reading 0, section "4.2";
-    /// `vrf_version` is "1.0".
-    Version = "vrf-version", reading 20, section "4.2.1";
-    /// Label -70001 equals `vrf_version`.
-    VersionAgrees = "vrf-version-agrees", reading 20, section "5.2";
-}
-
-impl VrfRule {
-    /// The rule, broken in the payload.
-    pub(crate) fn in_payload(self, pointer: impl Into<String>, detail: impl Into<String>) -> Violation {
-        self.broken(Place::payload(cut(pointer.into())), detail)
-    }
-
-    /// The rule, broken in the protected header.
-    pub(crate) fn in_header(self, labels: &'static str, detail: impl Into<String>) -> Violation {
-        self.broken(Place::protected(labels), detail)
-    }
-
-    fn broken(self, place: Place, detail: impl Into<String>) -> Violation {
-        Violation { rule: RuleName::fixed(self.name()), place, detail: cut(detail.into()) }
+    /// A rule of a VRF statement.
+    VrfRule {
+        /// The payload's first byte must agree with the content type: a CBOR byte string for `application/vrf+cbor`,
+        /// bare JSON for `application/vrf+json`.
+        Form = "vrf-form", reading "1", section "5.1";
+        /// A CBOR map as payload is not admitted.
+        FormMap = "vrf-form-map", reading "1", section "5.1";
+        /// The byte string that holds the JSON is definite, has the shortest head, and nothing follows it.
+        ByteString = "vrf-byte-string", reading "1", section "5.3";
+        /// The receipt is one JSON object in UTF-8.
+        Json = "vrf-json", reading "2", section "5.3";
+        /// No object has two members of one name.
+        DuplicateMember = "vrf-duplicate-member", reading "2", section "5.3";
+        /// No string holds half a surrogate pair.
+        LoneSurrogate = "vrf-lone-surrogate", reading "2", section "5.3";
+        /// Every number is an integer within ±(2^53 − 1), written without `.`, exponent or `-0`.
+        Integer = "vrf-integer", reading "2", section "5.3";
+        /// Member names are within U+0020..U+D7FF, where every sort order agrees.
+        MemberName = "vrf-member-name", reading "2", section "5.3";
+        /// The JSON is its own canonical form (RFC 8785), byte for byte.
+        Canonical = "vrf-canonical", reading "2", section "5.3";
+        /// Labels -70001, -70002 and -70003 are present and text.
+        Labels = "vrf-labels", reading "3", section "5.2";
+        /// `iss` is the `did:key` of an Ed25519 key.
+        IssuerDidKey = "vrf-issuer-did-key", reading "4", section "5.4";
+        /// Label -70002 equals `iss`.
+        IssuerAgrees = "vrf-issuer-agrees", reading "4", section "5.2";
+        /// kid is `<did>#<did without "did:key:">`.
+        Kid = "vrf-kid", reading "4", section "5.4";
+        /// `sub`, the agent whose work was checked, is a DID or URN.
+        Subject = "vrf-subject", reading "5", section "6.3";
+        /// The payload's `subject`, if given, equals `sub`.
+        SubjectAgrees = "vrf-subject-agrees", reading "5", section "8.4";
+        /// alg is EdDSA (-8); Ed25519 (-19) only where the policy says so.
+        Algorithm = "vrf-algorithm", reading "6", section "5.1";
+        /// Label -70004 is null or `sha256:` with 64 lower-case hex digits that are not all zero.
+        PrevReceiptHash = "vrf-prev-receipt-hash", reading "7", section "5.2";
+        /// Position 0 names no predecessor; every later one names its own.
+        Genesis = "vrf-genesis", reading "8", section "5.2";
+        /// Label -70005 is an unsigned integer.
+        ChainPosition = "vrf-chain-position", reading "9", section "5.2";
+        /// A statement that names a predecessor, or null, says which position it has.
+        ChainLabels = "vrf-chain-labels", reading "10", section "5.2";
+        /// `receipt_id` is a UUID of version 4 in lower case.
+        ReceiptId = "vrf-receipt-id", reading "12", section "4.2.1";
+        /// Label -70003 equals `receipt_id`.
+        ReceiptIdAgrees = "vrf-receipt-id-agrees", reading "12", section "5.2";
+        /// An issuer uses a `receipt_id` once. The log keeps this one: the permit carries the guard.
+        ReceiptIdUnique = "vrf-receipt-id-unique", reading "12", section "4.2.1";
+        /// `metadata.structural` is present and a boolean.
+        Structural = "vrf-structural", reading "13", section "4.2.5";
+        /// A structural receipt has a tier from 0 to 3; another has none, or a negative one.
+        TierStructural = "vrf-tier-structural", reading "13", section "7";
+        /// Receipts that are not structural are admitted only where the policy says so.
+        NonStructural = "vrf-non-structural", reading "13", section "7";
+        /// The tier is at least what the policy asks.
+        MinimumTier = "vrf-minimum-tier", reading "13", section "6.2";
+        /// total, passed, failed and errors are present and not negative.
+        Counts = "vrf-counts", reading "14", section "4.2.3";
+        /// total is at least passed + failed + errors.
+        Totals = "vrf-totals", reading "14", section "6.2";
+        /// The details show no more of any status than the counters say.
+        Details = "vrf-details", reading "14", section "4.2.3";
+        /// A detail's status is pass, fail, error or skip.
+        DetailStatus = "vrf-detail-status", reading "14", section "4.2.3";
+        /// verdict is pass, fail, partial or error.
+        Verdict = "vrf-verdict", reading "15", section "4.2.1";
+        /// The counters bear the verdict out.
+        VerdictMeaning = "vrf-verdict-meaning", reading "15", section "4.2.1";
+        /// `hashes.output` is present.
+        OutputHash = "vrf-output-hash", reading "16", section "6.2";
+        /// A hash is `sha256:`, `sha384:` or `sha512:` with as many lower-case hex digits as that needs.
+        Hash = "vrf-hash", reading "16", section "4.2.4";
+        /// `verified_at` is `YYYY-MM-DDThh:mm:ss[.f]Z`, a time that exists.
+        VerifiedAt = "vrf-verified-at", reading "17", section "4.2.1";
+        /// `+00:00` instead of `Z` is admitted only where the policy says so.
+        UtcOffset = "vrf-utc-offset", reading "17", section "4.2.1";
+        /// `verified_at` is not more than five minutes after the log's own time.
+        VerifiedAtFuture = "vrf-verified-at-future", reading "17", section "4.2.1";
+        /// `task_type` and `sandbox` take unlisted values, of at most 64 characters.
+        OpenString = "vrf-open-string", reading "18", section "9.3";
+        /// A member that the draft's tables require is missing, or one they list has another type.
+        Member = "vrf-member", reading "-", section "4.2";
+        /// `vrf_version` is "1.0".
+        Version = "vrf-version", reading "20", section "4.2.1";
+        /// Label -70001 equals `vrf_version`.
+        VersionAgrees = "vrf-version-agrees", reading "20", section "5.2";
+        /// A receipt is registered by its hash (RFC 9995) only where the policy says so.
+        Redacted = "vrf-redacted", reading "21", section "8.2";
+        /// The hash of a receipt is SHA-256 (258: -16) of the byte string of `application/vrf+cbor` (259).
+        RedactedEnvelope = "vrf-redacted-envelope", reading "21", section "8.2";
+        /// What is disclosed is what was hashed.
+        Disclosure = "vrf-disclosure", reading "21", section "8.2";
     }
 }

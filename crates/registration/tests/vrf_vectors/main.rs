@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use merkle::LeafIndex;
 use registration::vrf::VrfRule;
-use registration::{Beside, Permit, Policy, PolicyInForce, Record, Violation};
+use registration::{Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Record, Violation};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 
@@ -86,7 +86,11 @@ fn register(vector: &Value) -> Result<Permit, Violation> {
         let authenticated =
             in_force.authenticate(&statement, Beside::default()).map_err(|error| error.violation())?;
         let record = Record::read(&authenticated)?;
-        in_force.decide(&authenticated, &record).into_permit().map_err(|refusal| refusal.violation)
+        match in_force.decide(&authenticated, &record, &Answers::none()).into_permit() {
+            Ok(permit) => Ok(permit),
+            Err(NotPermitted::Refused(refusal)) => Err(refusal.violation),
+            Err(NotPermitted::Undecided(undecided)) => panic!("{undecided}"),
+        }
     };
     let log: Vec<Permit> = vector["log"].as_array().unwrap().iter().map(|hex| decide(hex).unwrap()).collect();
     let permit = decide(&vector["statement"])?;

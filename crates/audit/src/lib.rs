@@ -1,0 +1,1 @@
+//! Every admission of a log decided again, from the log alone.

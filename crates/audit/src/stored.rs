@@ -1,0 +1,140 @@
+//! A database as a source.
+
+use async_trait::async_trait;
+use merkle::{EntryDigest, LeafHash, LeafIndex};
+use scitt::CoseKey;
+use scitt::receipt::SignedRoot;
+use store::{
+    Collateral, CommittedHead, Entry, Found, GuardKey, HeadSignature, LogKey, LogStore, SignatureKind,
+    StoreError, TileAddress,
+};
+
+use crate::source::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
+
+/// A log's database, read beside whoever writes it.
+pub struct Stored<'a> {
+    store: &'a dyn LogStore,
+}
+
+impl<'a> Stored<'a> {
+    /// The log in this store.
+    pub fn new(store: &'a dyn LogStore) -> Self {
+        Self { store }
+    }
+
+    /// One row after the other, where a page of them cannot be read.
+    async fn one_by_one(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+        let mut rows = Vec::with_capacity(count);
+        for index in (from.get()..).take(count).map(LeafIndex::new) {
+            let entry = damage(self.store.entry(index).await)?;
+            rows.push(match entry.and_then(|entry| entry.ok_or_else(|| "it is missing".to_owned())) {
+                Ok(entry) => kept(entry),
+                Err(why) => Row::Lost { index, why },
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The signatures of receipt keys over heads from the first to the last of these.
+    async fn signatures(&self, heads: &[CommittedHead]) -> Result<Vec<HeadSignature>, StoreError> {
+        let (Some(first), Some(last)) = (heads.first(), heads.last()) else { return Ok(Vec::new()) };
+        let mut after = first.size.get().checked_sub(1).map(merkle::TreeSize::new);
+        let mut signatures = Vec::new();
+        loop {
+            let page = self.store.signatures(after, heads.len()).await?;
+            let Some(newest) = page.last().map(|signature| signature.size) else { return Ok(signatures) };
+            signatures.extend(page.into_iter().filter(|it| it.kind == SignatureKind::Receipt));
+            if newest >= last.size {
+                return Ok(signatures);
+            }
+            after = Some(newest);
+        }
+    }
+}
+
+#[async_trait]
+impl Source for Stored<'_> {
+    async fn head(&self) -> Result<Head, SourceError> {
+        let head = self.store.head().await?;
+        Ok(Head {
+            size: head.size(),
+            root: head.root(),
+            batch: Some((head.batch, head.at)),
+            policy: Some(head.policy),
+        })
+    }
+
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+        match damage(self.store.entries(from, count).await)? {
+            Ok(entries) if entries.len() == count => Ok(entries.into_iter().map(kept).collect()),
+            _ => self.one_by_one(from, count).await,
+        }
+    }
+
+    async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
+        Ok(self.store.collateral(leaf).await?)
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError> {
+        let heads = self.store.heads(from, limit).await?;
+        let keys = self.store.keys().await?;
+        let signatures = self.signatures(&heads).await?;
+        let signed = |head: &CommittedHead| {
+            let own = signatures.iter().filter(|signature| signature.size == head.size);
+            own.map(|signature| signed_at(head, signature, &keys)).collect()
+        };
+        Ok(heads.iter().map(|head| SignedHead { head: *head, signed: signed(head) }).collect())
+    }
+
+    async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
+        let address = TileAddress { level: 0, number: tile };
+        let data = self.store.tiles(&[address]).await?.pop().flatten().unwrap_or_default();
+        Ok(data.as_chunks().0.iter().map(|hash| LeafHash::from_bytes(*hash)).collect())
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+        if let Ok(found) = damage(self.store.find(digests).await)? {
+            return Ok(found.into_iter().map(Ok).collect());
+        }
+        let mut answers = Vec::with_capacity(digests.len());
+        for digest in digests {
+            let answer = damage(self.store.find(&[*digest]).await)?;
+            answers.push(answer.map(|mut found| found.pop().flatten()));
+        }
+        Ok(answers)
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Option<Vec<Answer<LeafIndex>>>, SourceError> {
+        let answers = match damage(self.store.guards(keys).await)? {
+            Ok(holders) => holders.into_iter().map(Ok).collect(),
+            Err(why) => vec![Err(why); keys.len()],
+        };
+        Ok(Some(answers))
+    }
+}
+
+fn kept(entry: Entry) -> Row {
+    let Entry { index, digest, statement, policy, rule, facts } = entry;
+    Row::Kept(Box::new(Evidence { index, digest, statement, policy, rule, facts, at: None }))
+}
+
+/// The time that a signature over this head signs, if it is one.
+fn signed_at(head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -> Result<u64, String> {
+    let signed = SignedRoot::parse(signature.bytes.clone()).map_err(|error| error.to_string())?;
+    if signed.tree_size() != head.size {
+        return Err(format!("it signs size {}", signed.tree_size()));
+    }
+    let key = keys.iter().find(|key| key.kid == signature.kid).ok_or("its key is not on record")?;
+    let key = CoseKey::parse(&key.public).map_err(|error| error.to_string())?;
+    signed.verify(&head.root, &key.key).map_err(|error| error.to_string())?;
+    signed.committed_at().ok_or_else(|| "it signs no time".to_owned())
+}
+
+/// Damage in one place is an answer; anything else ends the audit.
+fn damage<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, SourceError> {
+    match outcome {
+        Ok(value) => Ok(Ok(value)),
+        Err(StoreError::Damaged(why)) => Ok(Err(why)),
+        Err(error) => Err(error.into()),
+    }
+}

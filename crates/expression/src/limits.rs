@@ -1,0 +1,36 @@
+//! How much a condition may cost. Each limit is what an operator's honest condition never meets.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// The longest text of a condition, in bytes.
+pub const TEXT_BYTES: usize = 4_096;
+
+/// The most statements in a condition, those inside comprehensions and `every` among them. The engine
+/// takes one level of the stack for each.
+pub const STATEMENTS: usize = 32;
+
+/// The most multiplications in a condition: each may double the digits of a number, and no step of
+/// the engine looks at the time.
+pub const MULTIPLICATIONS: usize = 8;
+
+/// The longest number written in a condition, in characters.
+pub const NUMBER_CHARACTERS: usize = 32;
+
+/// How long a condition may take. It is looked at between steps, so one step may add its own time.
+pub const EVALUATION_TIME: Duration = Duration::from_millis(100);
+
+/// How many steps pass between two looks at the time.
+pub(crate) const STEPS_BETWEEN_LOOKS_AT_TIME: NonZeroU32 = NonZeroU32::new(64).unwrap();
+
+/// How deep a document may be nested.
+pub const INPUT_DEPTH: usize = 100;
+
+/// The most values a document may hold.
+pub const INPUT_VALUES: usize = 250_000;
+
+/// The most bytes that the texts and names of a document may hold together.
+pub const INPUT_TEXT_BYTES: usize = 8 * 1_048_576;
+
+/// How much of the engine's reason is kept: it may quote the document.
+pub(crate) const REASON_CHARACTERS: usize = 160;

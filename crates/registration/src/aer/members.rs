@@ -1,0 +1,167 @@
+//! Reading a closed JSON object member by member, remembering where we are for the sake of errors.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::rule::AerRule;
+use crate::limits::{MAX_AER_TEXT, MAX_OPEN_STRING};
+use crate::violation::{Violation, pointer_step, quote};
+
+/// The largest whole number that every reader of JSON holds exactly.
+const LARGEST: u64 = (1 << 53) - 1;
+
+/// Where an object stands; formatted only when something is wrong with it.
+#[derive(Clone, Copy)]
+pub(super) enum At {
+    Member(&'static str),
+    Signature(usize),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Member(pointer) => f.write_str(pointer),
+            At::Signature(index) => write!(f, "/signatures/{index}"),
+        }
+    }
+}
+
+/// An object of the receipt.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
+    map: &'a Map<String, Value>,
+    at: At,
+}
+
+impl<'a> Members<'a> {
+    /// An object that may have these members and no others, none of them null.
+    pub fn open(value: &'a Value, at: At, known: &[&str]) -> Result<Self, Violation> {
+        let Value::Object(map) = value else {
+            return Err(AerRule::Member.in_payload(at.to_string(), "an object is needed here"));
+        };
+        let members = Members { map, at };
+        for (name, value) in map {
+            if !known.contains(&name.as_str()) {
+                return Err(members.broken(AerRule::UnknownMember, name, "a receipt has no such member"));
+            }
+            if value.is_null() {
+                return Err(members.broken(AerRule::Null, name, "null: a member without a value is left out"));
+            }
+        }
+        Ok(members)
+    }
+
+    /// A required object.
+    pub fn object(&self, name: &str, at: &'static str, known: &[&str]) -> Result<Members<'a>, Violation> {
+        Members::open(self.required(name)?, At::Member(at), known)
+    }
+
+    /// An object that may be left out.
+    pub fn optional_object(
+        &self,
+        name: &str,
+        at: &'static str,
+        known: &[&str],
+    ) -> Result<Option<Members<'a>>, Violation> {
+        self.map.get(name).map(|value| Members::open(value, At::Member(at), known)).transpose()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.map.contains_key(name)
+    }
+
+    pub fn required(&self, name: &str) -> Result<&'a Value, Violation> {
+        self.map.get(name).ok_or_else(|| self.broken(AerRule::Member, name, "this member is required"))
+    }
+
+    /// A required string of any length and content.
+    pub fn raw(&self, name: &str) -> Result<&'a str, Violation> {
+        let text = self.required(name)?.as_str();
+        text.ok_or_else(|| self.broken(AerRule::Member, name, "a string is needed here"))
+    }
+
+    /// A required name.
+    pub fn text(&self, name: &str) -> Result<String, Violation> {
+        let text = self.raw(name)?;
+        let why = match text {
+            "" => "must not be empty".to_owned(),
+            _ if text.chars().nth(MAX_AER_TEXT).is_some() => format!("longer than {MAX_AER_TEXT} characters"),
+            _ if text.chars().any(char::is_control) => "holds a control character".to_owned(),
+            _ => return Ok(text.to_owned()),
+        };
+        Err(self.broken(AerRule::Text, name, &why))
+    }
+
+    /// A name that may be left out.
+    pub fn optional_text(&self, name: &str) -> Result<Option<String>, Violation> {
+        self.has(name).then(|| self.text(name)).transpose()
+    }
+
+    /// A required code of ours.
+    pub fn token(&self, name: &str) -> Result<String, Violation> {
+        let token = self.raw(name)?;
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        match (1..=MAX_OPEN_STRING).contains(&token.len()) && token.bytes().all(plain) {
+            true => Ok(token.to_owned()),
+            false => Err(self.unfit(AerRule::Token, name, token, "1 to 64 of a-z, 0-9 and '_'")),
+        }
+    }
+
+    /// A code of ours that may be left out.
+    pub fn optional_token(&self, name: &str) -> Result<Option<String>, Violation> {
+        self.has(name).then(|| self.token(name)).transpose()
+    }
+
+    /// A required whole number.
+    pub fn count(&self, name: &str) -> Result<u64, Violation> {
+        let count = self.required(name)?.as_u64().filter(|count| *count <= LARGEST);
+        count.ok_or_else(|| self.broken(AerRule::Count, name, "a whole number of at least 0 is needed here"))
+    }
+
+    /// A whole number that may be left out.
+    pub fn optional_count(&self, name: &str) -> Result<Option<u64>, Violation> {
+        self.has(name).then(|| self.count(name)).transpose()
+    }
+
+    /// A required digest.
+    pub fn digest(&self, name: &str) -> Result<String, Violation> {
+        let digest = self.raw(name)?;
+        match digest.strip_prefix("sha256:").is_some_and(|digits| is_hex(digits, 64)) {
+            true => Ok(digest.to_owned()),
+            false => {
+                Err(self.unfit(AerRule::Digest, name, digest, "\"sha256:\" and 64 lower-case hex digits"))
+            }
+        }
+    }
+
+    /// A digest that may be left out.
+    pub fn optional_digest(&self, name: &str) -> Result<Option<String>, Violation> {
+        self.has(name).then(|| self.digest(name)).transpose()
+    }
+
+    /// `<prefix><16 lower-case hex digits>`.
+    pub fn id(&self, name: &str, prefix: &str, rule: AerRule) -> Result<String, Violation> {
+        let id = self.raw(name)?;
+        match id.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16)) {
+            true => Ok(id.to_owned()),
+            false => {
+                Err(self.unfit(rule, name, id, &format!("\"{prefix}\" and 16 lower-case hex digits")))
+            }
+        }
+    }
+
+    /// A rule broken by a member.
+    pub fn broken(&self, rule: AerRule, name: &str, detail: &str) -> Violation {
+        rule.in_payload(format!("{}/{}", self.at, pointer_step(name)), detail)
+    }
+
+    /// A rule broken by what a member says.
+    pub fn unfit(&self, rule: AerRule, name: &str, found: &str, needed: &str) -> Violation {
+        self.broken(rule, name, &format!("found {}, needed {needed}", quote(found)))
+    }
+}
+
+fn is_hex(digits: &str, count: usize) -> bool {
+    digits.len() == count && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

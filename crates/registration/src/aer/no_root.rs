@@ -1,0 +1,89 @@
+//! The receipt of a call that presented no usable root envelope.
+//!
+//! The draft has every member required and says nothing of a request with no envelope, or one that cannot be read. Such
+//! a request is denied and has its receipt, with placeholders where there is nothing to say. They stand
+//! together or not at all, so that no real session, agent or policy hides behind one.
+
+use super::receipt::{ChainSummary, Denial, Outcome, Receipt};
+use super::rule::AerRule;
+use crate::violation::Violation;
+
+/// The session of nobody.
+pub const NO_SESSION: &str = "none";
+/// The agent nobody could name.
+pub const UNKNOWN_AGENT: &str = "aha:unknown/unknown/unknown";
+/// The policy that bound nothing.
+pub const NO_POLICY: &str = "none";
+/// The digest of no policy.
+pub const NO_POLICY_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+/// The root that is not there.
+pub const NO_ROOT: &str = "env:0000000000000000";
+/// The digest of the empty chain, `[]`.
+pub const EMPTY_CHAIN: &str = "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
+
+/// Why such a call is denied, in the draft's words.
+const REASON: &str = "chain_integrity_violation";
+/// And in ours: the first says by itself that there is no root.
+const CODES: [&str; 2] = ["no_envelope", "malformed"];
+
+/// Takes the chain out of a receipt whose root is the placeholder; refuses one that has only some of the placeholders.
+pub(super) fn settle(mut receipt: Receipt) -> Result<Receipt, Violation> {
+    let Some(chain) = &receipt.chain else { return Ok(receipt) };
+    if chain.root == NO_ROOT {
+        complete(&receipt, chain)?;
+        receipt.chain = None;
+    } else {
+        absent(&receipt, chain)?;
+    }
+    Ok(receipt)
+}
+
+/// Everything that must be said when there is no root.
+fn complete(receipt: &Receipt, chain: &ChainSummary) -> Result<(), Violation> {
+    let denial = receipt.outcome.denial();
+    let code = denial.and_then(|denial| denial.detail.as_ref()).map(|detail| detail.code.as_str());
+    let kept = [
+        (denial.is_some(), "/enforcement_outcome", "deny"),
+        (denial.is_some_and(is_integrity), "/denial_reason", REASON),
+        (code.is_some_and(|code| CODES.contains(&code)), "/denial_detail/code", "no_envelope or malformed"),
+        (receipt.session.id == NO_SESSION, "/session/session_id", NO_SESSION),
+        (receipt.session.agent == UNKNOWN_AGENT, "/session/agent_id", UNKNOWN_AGENT),
+        (receipt.policy.id == NO_POLICY, "/policy/policy_id", NO_POLICY),
+        (receipt.policy.digest == NO_POLICY_DIGEST, "/policy/policy_digest", "zeros"),
+        (chain.depth == 0, "/chain_summary/chain_depth", "0"),
+        (chain.digest == EMPTY_CHAIN, "/chain_summary/chain_digest", "the digest of []"),
+    ];
+    match kept.into_iter().find(|(kept, ..)| !kept) {
+        None => Ok(()),
+        Some((_, place, needed)) => {
+            Err(AerRule::NoRoot.in_payload(place, format!("without a root, this is {needed}")))
+        }
+    }
+}
+
+fn is_integrity(denial: &Denial) -> bool {
+    denial.reason == REASON
+}
+
+/// Everything that must not be said when there is one.
+fn absent(receipt: &Receipt, chain: &ChainSummary) -> Result<(), Violation> {
+    let code = match &receipt.outcome {
+        Outcome::Deny(Denial { detail: Some(detail), .. }) => detail.code.as_str(),
+        _ => "",
+    };
+    let said = [
+        (code == CODES[0], "/denial_detail/code"),
+        (receipt.session.id == NO_SESSION, "/session/session_id"),
+        (receipt.session.agent == UNKNOWN_AGENT, "/session/agent_id"),
+        (receipt.policy.id == NO_POLICY, "/policy/policy_id"),
+        (receipt.policy.digest == NO_POLICY_DIGEST, "/policy/policy_digest"),
+        (chain.digest == EMPTY_CHAIN, "/chain_summary/chain_digest"),
+    ];
+    match said.into_iter().find(|(said, _)| *said) {
+        None => Ok(()),
+        Some((_, place)) => {
+            let detail = format!("a placeholder, which stands only where root_envelope_id is {NO_ROOT}");
+            Err(AerRule::NoRoot.in_payload(place, detail))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Receipts registered by their hash (section 8.2, RFC 9995; reading 21).
+//!
+//! The payload is the SHA-256 of what `application/vrf+cbor` would hold: the byte string, head included. The labels
+//! stay, so an issuer's chain goes on without a gap; what the receipt says, the verdict too, is unknown to the log.
+//! Whoever is shown the byte string checks it against the statement with [`VrfRedacted::disclose`].
+//!
+//! Not here: whether a policy admits such a statement, and encrypting what is not disclosed.
+
+use scitt::header::{ContentType, Header};
+use scitt::{HashEnvelope, SignedStatement};
+use sha2::{Digest, Sha256};
+
+use super::form::{self, Form};
+use super::headers::VrfHeaders;
+use super::receipt::Receipt;
+use super::rule::VrfRule;
+use super::{VRF_CBOR, VrfRecord, check_signature, unlike};
+use crate::violation::Violation;
+
+/// COSE's SHA-256 (RFC 9054).
+const SHA_256: i64 = -16;
+
+/// A VRF statement whose receipt is not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VrfRedacted {
+    /// What the protected header says.
+    pub headers: VrfHeaders,
+    /// SHA-256 of the receipt's byte string.
+    pub receipt: [u8; 32],
+}
+
+impl VrfRedacted {
+    /// Whether a statement is the hash of a VRF receipt, of whatever form.
+    pub(crate) fn is_meant(envelope: &HashEnvelope) -> bool {
+        let preimage = envelope.preimage_content_type.as_ref().and_then(ContentType::as_text);
+        preimage.and_then(Form::of_content_type).is_some()
+    }
+
+    /// Reads a statement's protected header and payload. The signature is somebody else's business.
+    pub fn read(header: &Header, payload: &[u8]) -> Result<VrfRedacted, Violation> {
+        check_envelope(header)?;
+        let receipt = payload.try_into().map_err(|_| {
+            VrfRule::RedactedEnvelope.in_payload("", format!("{} bytes are no SHA-256", payload.len()))
+        })?;
+        let headers = VrfHeaders::read(header)?;
+        headers.stand_alone()?;
+        Ok(VrfRedacted { headers, receipt })
+    }
+
+    /// Reads a statement on its own, with no policy: its rules and its signature, by the key that its `iss` is.
+    pub fn verify(statement: &SignedStatement, detached: Option<&[u8]>) -> Result<VrfRedacted, Violation> {
+        let payload = statement.payload().or(detached).unwrap_or_default();
+        let redacted = VrfRedacted::read(statement.header(), payload)?;
+        check_signature(statement, detached).map(|()| redacted)
+    }
+
+    /// Checks what is said to be the receipt: that it is what was hashed, then all that a log would have checked.
+    pub fn disclose(&self, byte_string: &[u8]) -> Result<VrfRecord, Violation> {
+        if Sha256::digest(byte_string)[..] != self.receipt {
+            return Err(
+                VrfRule::Disclosure.in_payload("", "this is not what the statement holds the SHA-256 of")
+            );
+        }
+        let json = form::canonical_json(Form::B.open(byte_string)?)?;
+        let receipt = Receipt::read(&json)?;
+        self.headers.agree_with(&receipt)?;
+        Ok(VrfRecord { form: Form::B, receipt, chain: self.headers.chain, document: json })
+    }
+
+    /// The hash as receipts write hashes: `sha256:` and 64 digits.
+    pub fn receipt_hash(&self) -> String {
+        format!("sha256:{}", data_encoding::HEXLOWER.encode(&self.receipt))
+    }
+}
+
+/// What stands in the header for a receipt of this hash.
+pub(super) fn envelope() -> HashEnvelope {
+    HashEnvelope { algorithm: SHA_256, preimage_content_type: Some(VRF_CBOR.into()), location: None }
+}
+
+fn check_envelope(header: &Header) -> Result<(), Violation> {
+    let refuse = |label, detail: String| Err(VrfRule::RedactedEnvelope.in_header(label, detail));
+    let Some(envelope) = header.hash_envelope() else {
+        return refuse("258", "the statement does not say that its payload is a hash".to_owned());
+    };
+    if envelope.algorithm != SHA_256 {
+        return refuse("258", format!("hash algorithm {} is not SHA-256 (-16)", envelope.algorithm));
+    }
+    let preimage = envelope.preimage_content_type.as_ref().and_then(ContentType::as_text).unwrap_or_default();
+    match Form::of_content_type(preimage) {
+        Some(Form::B) => Ok(()),
+        _ => refuse("259", unlike(preimage, VRF_CBOR)),
+    }
+}
