@@ -4,8 +4,9 @@
 //! replay a log. What needs the time or the rest of the log leaves here as a condition of the permit.
 
 use merkle::LeafIndex;
-use scitt::Algorithm;
+use scitt::{Algorithm, Header};
 
+use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
@@ -65,6 +66,11 @@ impl PolicyInForce {
         }
     }
 
+    /// Whether a payload that came beside an admitted statement is kept.
+    pub fn keeps_payload(&self, header: &Header) -> bool {
+        content_type(header).and_then(|name| self.policy.rule_for(name)).is_none_or(|rule| rule.keep_payload)
+    }
+
     /// A violation found before the policy was asked, as this policy's refusal.
     pub fn refuse(&self, violation: Violation) -> Refusal {
         Refusal { policy: self.leaf, policy_digest: self.policy.digest(), violation }
@@ -120,6 +126,10 @@ impl PolicyInForce {
             (Profile::Vrf(options), Record::Vrf(record)) => {
                 vrf::check(options, statement, record, log, permit)?
             }
+            (Profile::Aer(options), Record::Aer(record)) => {
+                aer::check(options, statement, record, log, permit)?
+            }
+            (Profile::Aer(options), Record::HashEnvelope) => aer::check_hash_envelope(options, statement)?,
             (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
             _ => {
                 return Err(broken(
@@ -158,6 +168,11 @@ impl PolicyInForce {
         let (ours, theirs) = (self.policy.contents(), successor.contents());
         if (&ours.iss, &ours.origin) != (&theirs.iss, &theirs.origin) {
             return Err(broken("policy-identity", Place::payload(""), "the policy is that of another log"));
+        }
+        if statement.statement().is_detached() {
+            // Whoever follows the log's policies must find them in the log.
+            let detail = "a policy holds its own payload";
+            return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
         }
         check_policy_subject(statement, successor)?;
         if theirs.revision != ours.revision + 1 {

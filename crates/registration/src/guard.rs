@@ -11,6 +11,7 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
+use crate::aer::AerRule;
 use crate::violation::{Place, RuleName};
 use crate::vrf::VrfRule;
 
@@ -78,7 +79,7 @@ impl Guard {
             GuardKind::VrfGenesis => RuleName::fixed("vrf-chain-second-genesis"),
             GuardKind::VrfSuccessor => RuleName::fixed("vrf-chain-fork"),
             GuardKind::VrfPlace => RuleName::fixed("vrf-chain-place"),
-            GuardKind::AerId => RuleName::fixed("aer-id-unique"),
+            GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
             GuardKind::AuditSequence => RuleName::fixed("vap-audit-sequence-unique"),
             GuardKind::Permanent => RuleName::fixed("permanent"),
             GuardKind::ErasureSequence => RuleName::fixed("erasure-sequence"),

@@ -14,6 +14,7 @@
 //!
 //! Not here: parsing and cryptography (`scitt`), quotas and tokens (the service), the order of entries (`sequencer`).
 
+pub mod aer;
 mod answers;
 mod authenticate;
 mod decide;

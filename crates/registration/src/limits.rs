@@ -22,7 +22,28 @@ pub const MAX_LOOKUPS: usize = 4096;
 pub const MAX_LOOKUP_VALUE: usize = 512;
 /// How far ahead of the log's time a statement's own times (`nbf`, `verified_at`) may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
+/// The largest execution receipt, in bytes: nothing in one grows.
+pub const MAX_AER_BYTES: usize = 64 << 10;
+/// Nesting of arrays and objects in an execution receipt; one that is well formed needs 3.
+pub const MAX_AER_DEPTH: usize = 8;
+/// Characters of a name in an execution receipt.
+pub const MAX_AER_TEXT: usize = 256;
+/// Signatures within an execution receipt.
+pub const MAX_AER_SIGNATURES: usize = 8;
 /// Bytes of a claimed value that an answer repeats.
 pub const MAX_QUOTE: usize = 64;
 /// Characters of a JSON pointer, or of another reader's words, that an answer repeats.
 pub const MAX_TOLD: usize = 256;
+/// Arrays and maps open at once while a conversation record is read: what JSON's readers can do. Its own rule counts
+/// [`JSON_DEPTH`] without the levels of `children`.
+pub const CONVERSATION_READER_DEPTH: usize = 127;
+/// Levels of `children` in a conversation record.
+pub const CONVERSATION_CHILDREN: usize = 32;
+/// Values in a conversation record; each costs some 70 bytes while it is read.
+pub const CONVERSATION_ITEMS: usize = 1 << 20;
+/// Warnings about a conversation record that are kept.
+pub const CONVERSATION_WARNINGS: usize = 16;
+/// Tools, or models, of a conversation record that its facts name.
+pub const CONVERSATION_NAMES: usize = 64;
+/// Characters of a text of a conversation record that its facts repeat.
+pub const CONVERSATION_TEXT: usize = 256;

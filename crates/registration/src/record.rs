@@ -4,6 +4,7 @@ use data_encoding::HEXLOWER;
 use scitt::header::{ContentType, HashEnvelope, Header};
 use sha2::{Digest, Sha256};
 
+use crate::aer::{AerRecord, is_aer};
 use crate::authenticate::Authenticated;
 use crate::facts::Facts;
 use crate::lookups::{Lookup, LookupKind, Lookups};
@@ -18,6 +19,8 @@ pub enum Record {
     Policy(Policy),
     /// A verification receipt.
     Vrf(Box<VrfRecord>),
+    /// An execution receipt.
+    Aer(Box<AerRecord>),
     /// The hash of something that is not here (RFC 9995).
     HashEnvelope,
     /// Bytes.
@@ -40,6 +43,9 @@ impl Record {
         };
         if is_policy(name) {
             return read_policy(payload);
+        }
+        if is_aer(name) {
+            return AerRecord::read(header, payload).map(|record| Record::Aer(Box::new(record)));
         }
         match Form::of_content_type(name) {
             Some(form) => VrfRecord::read(form, header, payload).map(|record| Record::Vrf(Box::new(record))),
@@ -66,6 +72,7 @@ impl Record {
         }
         match self {
             Record::Vrf(record) => record.lookups(&mut found),
+            Record::Aer(record) => record.lookups(&mut found),
             Record::Policy(_) | Record::HashEnvelope | Record::Opaque => {}
         }
         found.into_vec()
@@ -75,6 +82,7 @@ impl Record {
     pub fn document(&self) -> serde_json::Value {
         match self {
             Record::Vrf(record) => record.document(),
+            Record::Aer(record) => record.document(),
             Record::Policy(_) | Record::HashEnvelope | Record::Opaque => serde_json::Value::Null,
         }
     }
@@ -83,6 +91,7 @@ impl Record {
         match self {
             Record::Policy(policy) => facts.put("revision", policy.contents().revision.into()),
             Record::Vrf(record) => record.state(facts),
+            Record::Aer(record) => record.state(facts),
             Record::HashEnvelope => facts.put("hash_envelope", true.into()),
             Record::Opaque => {}
         }

@@ -17,9 +17,7 @@ pub(super) fn canonical_json(text: &[u8]) -> Result<Value, Violation> {
     let value = json::parse_strict(text, limits).map_err(|error| not_json(&error))?;
     match jose::jcs::canonical(&value) == text {
         true => Ok(value),
-        false => {
-            Err(AerRule::Canonical.in_payload("", "the JSON is not in its canonical form (RFC 8785)"))
-        }
+        false => Err(AerRule::Canonical.in_payload("", "the JSON is not in its canonical form (RFC 8785)")),
     }
 }
 

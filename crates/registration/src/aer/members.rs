@@ -46,7 +46,11 @@ impl<'a> Members<'a> {
                 return Err(members.broken(AerRule::UnknownMember, name, "a receipt has no such member"));
             }
             if value.is_null() {
-                return Err(members.broken(AerRule::Null, name, "null: a member without a value is left out"));
+                return Err(members.broken(
+                    AerRule::Null,
+                    name,
+                    "null: a member without a value is left out",
+                ));
             }
         }
         Ok(members)
@@ -145,9 +149,7 @@ impl<'a> Members<'a> {
         let id = self.raw(name)?;
         match id.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16)) {
             true => Ok(id.to_owned()),
-            false => {
-                Err(self.unfit(rule, name, id, &format!("\"{prefix}\" and 16 lower-case hex digits")))
-            }
+            false => Err(self.unfit(rule, name, id, &format!("\"{prefix}\" and 16 lower-case hex digits"))),
         }
     }
 

@@ -309,8 +309,7 @@ fn is_agent(name: &str) -> bool {
         !segment.is_empty()
             && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
-    name.strip_prefix("aha:")
-        .is_some_and(|rest| rest.split('/').count() == 3 && rest.split('/').all(segment))
+    name.strip_prefix("aha:").is_some_and(|rest| rest.split('/').count() == 3 && rest.split('/').all(segment))
 }
 
 impl Action {
@@ -324,9 +323,10 @@ impl Action {
         let capability = action.raw("capability")?;
         // At the first dot: a server's name has none, a tool's may.
         let named = capability.strip_prefix("mcp:").and_then(|pair| pair.split_once('.'));
-        let named = named.filter(|(server, tool)| !server.is_empty() && !tool.is_empty()).ok_or_else(|| {
-            action.unfit(AerRule::Capability, "capability", capability, "mcp:<server>.<tool>")
-        })?;
+        let named =
+            named.filter(|(server, tool)| !server.is_empty() && !tool.is_empty()).ok_or_else(|| {
+                action.unfit(AerRule::Capability, "capability", capability, "mcp:<server>.<tool>")
+            })?;
         if named != (&server, &tool) {
             let detail = "names another server or tool than mcp_server_id and mcp_tool_name do";
             return Err(action.broken(AerRule::CapabilityAgrees, "capability", detail));

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::essence;
 use super::section::{Notebook, Section, text};
+use crate::aer::{self, AerOptions};
 use crate::vrf::{self, VrfOptions};
 
 /// How much of a payload is understood, and what the policy chooses about it.
@@ -17,6 +18,8 @@ pub enum Profile {
     Opaque,
     /// A VRF receipt.
     Vrf(VrfOptions),
+    /// An execution receipt.
+    Aer(AerOptions),
 }
 
 /// A profile without its options.
@@ -24,16 +27,18 @@ pub enum Profile {
 enum Kind {
     Opaque,
     Vrf,
+    Aer,
 }
 
 impl Kind {
-    const ALL: [Kind; 2] = [Kind::Opaque, Kind::Vrf];
+    const ALL: [Kind; 3] = [Kind::Opaque, Kind::Vrf, Kind::Aer];
 
     /// What a policy calls it: the value of `profile`, and the table of its options.
     const fn name(self) -> &'static str {
         match self {
             Kind::Opaque => "opaque",
             Kind::Vrf => "vrf",
+            Kind::Aer => "aer",
         }
     }
 
@@ -42,6 +47,7 @@ impl Kind {
         match self {
             Kind::Opaque => &[],
             Kind::Vrf => &[vrf::VRF_CBOR, vrf::VRF_JSON],
+            Kind::Aer => &[aer::AER_JSON],
         }
     }
 
@@ -55,6 +61,7 @@ impl Kind {
         match self {
             Kind::Opaque => Profile::Opaque,
             Kind::Vrf => Profile::Vrf(VrfOptions::read(section)),
+            Kind::Aer => Profile::Aer(AerOptions::read(section)),
         }
     }
 }
@@ -64,6 +71,7 @@ impl Profile {
         match self {
             Profile::Opaque => Kind::Opaque,
             Profile::Vrf(_) => Kind::Vrf,
+            Profile::Aer(_) => Kind::Aer,
         }
     }
 
@@ -77,6 +85,7 @@ impl Profile {
         match self {
             Profile::Opaque => None,
             Profile::Vrf(options) => Some(options.document()),
+            Profile::Aer(options) => Some(options.document()),
         }
     }
 

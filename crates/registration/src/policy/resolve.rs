@@ -98,7 +98,7 @@ fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> Bound
     BoundKey { kid, key }
 }
 
-fn public_key(value: &Value) -> Result<CoseKey, String> {
+pub(crate) fn public_key(value: &Value) -> Result<CoseKey, String> {
     read_key(text(value)?).map_err(|error| format!("not a public key we can use: {error}"))
 }
 

@@ -148,6 +148,21 @@ impl<'a> Section<'a> {
             .collect()
     }
 
+    /// A list of tables.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(Section<'a>) -> Option<T>,
+    ) -> Vec<T> {
+        let notes = self.notes;
+        self.list(key, |value, at| read(Section::open(value, at, notes)?))
+    }
+
+    /// Where mistakes are told.
+    pub fn notes(&self) -> &'a Notebook {
+        self.notes
+    }
+
     /// A list of plain values.
     pub fn values<T>(&mut self, key: &'static str, read: impl Fn(&'a Value) -> Result<T, String>) -> Vec<T> {
         let notes = self.notes;

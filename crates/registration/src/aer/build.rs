@@ -1,0 +1,141 @@
+//! Making execution statements: from a receipt and a gateway's keys to a statement that a log of ours admits.
+
+use data_encoding::BASE64URL_NOPAD;
+use scitt::header::{ContentType, HashEnvelope};
+use scitt::{BuildError, Curve, SignError, SignedStatement, Signer, StatementBuilder};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::form::{canonical_json, signed_content};
+use super::receipt::Receipt;
+use super::signature::ALG;
+use super::{AER_JSON, AerRecord};
+use crate::violation::Violation;
+
+/// COSE's number of SHA-256.
+pub(super) const SHA_256: i64 = -16;
+
+/// Why no statement came out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildAerError {
+    /// The statement would break a rule, and no log would admit it.
+    #[error("this execution receipt breaks a rule: {0}")]
+    Violates(#[from] Violation),
+    /// The receipt is signed with Ed25519 and nothing else.
+    #[error("an execution receipt is signed with an Ed25519 key, not with one of {0}")]
+    Key(Curve),
+    /// The receipt was not signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// The statement was not signed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// What a statement is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Subject {
+    #[default]
+    Receipt,
+    Session,
+}
+
+/// A receipt on its way to becoming a statement.
+#[derive(Clone, Debug)]
+pub struct AerStatement {
+    receipt: Value,
+    iss: Option<String>,
+    kid: Option<Vec<u8>>,
+    subject: Subject,
+    hashed: bool,
+}
+
+impl AerStatement {
+    /// A statement of this receipt (JSON of section 6.1), about itself, by the did:key of whoever signs.
+    pub fn new(receipt: Value) -> Self {
+        AerStatement { receipt, iss: None, kid: None, subject: Subject::Receipt, hashed: false }
+    }
+
+    /// As this gateway, whose key the policy of a log lists.
+    pub fn iss(self, iss: impl Into<String>) -> Self {
+        AerStatement { iss: Some(iss.into()), ..self }
+    }
+
+    /// With a key of this name, instead of its thumbprint.
+    pub fn kid(self, kid: impl Into<Vec<u8>>) -> Self {
+        AerStatement { kid: Some(kid.into()), ..self }
+    }
+
+    /// About the session, so that all its receipts are found under one subject.
+    pub fn about_session(self) -> Self {
+        AerStatement { subject: Subject::Session, ..self }
+    }
+
+    /// By its hash: the receipt itself stays with the gateway, to be shown on audit.
+    pub fn hashed(self) -> Self {
+        AerStatement { hashed: true, ..self }
+    }
+
+    /// The canonical receipt. One without `signatures` gets one, by the gateway's key under the name of its `gateway_id`.
+    pub fn receipt(&self, gateway: &dyn Signer) -> Result<Vec<u8>, BuildAerError> {
+        let mut receipt = self.receipt.clone();
+        if let Value::Object(members) = &mut receipt
+            && !members.contains_key("signatures")
+        {
+            let signature = inner_signature(&self.receipt, gateway)?;
+            members.insert("signatures".to_owned(), json!([signature]));
+        }
+        Ok(jose::jcs::canonical(&receipt))
+    }
+
+    /// Signs receipt and statement with one key, then reads the result as a log would.
+    pub fn sign(&self, gateway: &dyn Signer) -> Result<SignedStatement, BuildAerError> {
+        self.sign_with(gateway, gateway)
+    }
+
+    /// Signs the receipt with the gateway's Ed25519 key and the statement with the issuer's.
+    pub fn sign_with(
+        &self,
+        gateway: &dyn Signer,
+        issuer: &dyn Signer,
+    ) -> Result<SignedStatement, BuildAerError> {
+        let payload = self.receipt(gateway)?;
+        let receipt = Receipt::read(&canonical_json(&payload)?)?;
+        let builder = self.builder(payload.clone(), &receipt, issuer);
+        let statement = builder.sign(issuer)?;
+        AerRecord::read(statement.header(), &payload)?;
+        Ok(statement)
+    }
+
+    fn builder(&self, payload: Vec<u8>, receipt: &Receipt, issuer: &dyn Signer) -> StatementBuilder {
+        let key = issuer.public_key();
+        let sub = match self.subject {
+            Subject::Receipt => &receipt.aer_id,
+            Subject::Session => &receipt.session.id,
+        };
+        let builder = match self.hashed {
+            true => StatementBuilder::new(Sha256::digest(&payload).to_vec()).hash_envelope(&HashEnvelope {
+                algorithm: SHA_256,
+                preimage_content_type: Some(ContentType::Text(AER_JSON.to_owned())),
+                location: None,
+            }),
+            false => StatementBuilder::new(payload).content_type(AER_JSON),
+        };
+        builder
+            .kid(self.kid.clone().unwrap_or_else(|| key.thumbprint().to_vec()))
+            .iss(&self.iss.clone().unwrap_or_else(|| key.did_key()))
+            .sub(sub)
+    }
+}
+
+/// A signature over a receipt as it stands in `signatures`.
+pub fn inner_signature(receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
+    let curve = gateway.public_key().curve();
+    if curve != Curve::Ed25519 {
+        return Err(BuildAerError::Key(curve));
+    }
+    let signer = receipt.pointer("/border_gateway/gateway_id").and_then(Value::as_str).unwrap_or_default();
+    let signature = gateway.sign(&signed_content(receipt))?;
+    Ok(json!({ "signer": signer, "alg": ALG, "sig": BASE64URL_NOPAD.encode(&signature) }))
+}

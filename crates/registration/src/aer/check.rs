@@ -1,0 +1,88 @@
+//! What a policy decides about execution receipts, and what only the log can keep.
+
+use std::borrow::Cow;
+
+use scitt::{Curve, PublicKey};
+
+use super::AerRecord;
+use super::options::{AerOptions, GatewayKey};
+use super::rule::AerRule;
+use super::signature::check_all;
+use crate::answers::Answers;
+use crate::authenticate::Authenticated;
+use crate::decision::{Bound, Permit, TimeWindow};
+use crate::guard::{Guard, GuardKind};
+use crate::limits::CLOCK_SKEW;
+use crate::violation::{Place, RuleName, Violation, quote};
+
+/// What a policy may choose about execution receipts, and what only the log can keep.
+pub(crate) fn check(
+    options: &AerOptions,
+    statement: &Authenticated<'_>,
+    record: &AerRecord,
+    _log: &Answers,
+    permit: &mut Permit,
+) -> Result<(), Violation> {
+    let receipt = &record.receipt;
+    let keys = keys_of(options, statement.iss(), &receipt.gateway.id)?;
+    let named = |signer: &str| {
+        keys.iter().filter(|key| key.signer == signer).map(|key| &key.key).collect::<Vec<&PublicKey>>()
+    };
+    check_all(&receipt.signatures, &record.signed, named)?;
+    if receipt.degraded.is_some() && !options.allow_degraded {
+        let detail = "the policy takes decisions made in normal operation only";
+        return Err(AerRule::Degraded.in_payload("/enforcement_mode", detail));
+    }
+    permit.bounds.push(Bound {
+        rule: RuleName::fixed(AerRule::ProducedAtFuture.name()),
+        place: Place::payload("/produced_at"),
+        window: TimeWindow::from(receipt.produced_at.saturating_sub(CLOCK_SKEW)),
+    });
+    permit.guards.push(id_guard(statement.iss(), &receipt.aer_id));
+    Ok(())
+}
+
+/// A receipt registered by its hash: nothing in it can be seen, but whose it is can.
+pub(crate) fn check_hash_envelope(
+    options: &AerOptions,
+    statement: &Authenticated<'_>,
+) -> Result<(), Violation> {
+    let iss = statement.iss();
+    let listed = options.gateways.iter().any(|gateway| gateway.iss == iss);
+    match listed || (options.did_key_gateways && did_key(iss).is_some()) {
+        true => Ok(()),
+        false => Err(unknown(iss)),
+    }
+}
+
+/// A gateway uses an `aer_id` once.
+fn id_guard(iss: &str, aer_id: &str) -> Guard {
+    Guard::new(GuardKind::AerId, &[iss.as_bytes(), aer_id.as_bytes()])
+}
+
+/// The keys of the instance `id` of the gateway `iss`.
+fn keys_of<'o>(options: &'o AerOptions, iss: &str, id: &str) -> Result<Cow<'o, [GatewayKey]>, Violation> {
+    let mut listed = options.gateways.iter().filter(|gateway| gateway.iss == iss).peekable();
+    let own = did_key(iss).filter(|_| options.did_key_gateways);
+    if listed.peek().is_none() && own.is_none() {
+        return Err(unknown(iss));
+    }
+    if let Some(gateway) = listed.find(|gateway| gateway.id == id) {
+        return Ok(Cow::Borrowed(&gateway.keys));
+    }
+    match own {
+        Some(key) if id == iss => Ok(Cow::Owned(vec![GatewayKey { signer: iss.to_owned(), key }])),
+        _ => {
+            let detail = format!("the policy lists no instance {} of the gateway {}", quote(id), quote(iss));
+            Err(AerRule::GatewayAgrees.in_payload("/border_gateway/gateway_id", detail))
+        }
+    }
+}
+
+fn did_key(iss: &str) -> Option<PublicKey> {
+    PublicKey::from_did_key(iss).ok().filter(|key| key.curve() == Curve::Ed25519)
+}
+
+fn unknown(iss: &str) -> Violation {
+    AerRule::Gateway.in_header("15/1", format!("the policy lists no gateway {}", quote(iss)))
+}

@@ -1,0 +1,229 @@
+//! AER, the Agent Execution Receipt of AgentROA: a gateway's signed word that it let a tool call through, or did not.
+//!
+//! The statement's payload is the receipt's canonical JSON, with the gateway's own Ed25519 signatures within
+//! (section 6.1). The draft gives no schema and an example that contradicts its text; these are our readings, by name, as
+//! [`AerRule`] cites them:
+//!
+//! | # | reading |
+//! |---|---|
+//! | R-1 | at least one signature, and all that are there verify, by keys that the policy lists for the gateway; `iss` is the gateway |
+//! | R-8 | a strict schema of our own, closed at every level; optional: `denial_detail`, `degraded_reason`, `revocation`; placeholders all together for a call without a usable root |
+//! | R-13 | server names hold no dot; a capability is split at its first |
+//! | R-17 | `denial_reason` exactly from the list; hop and dimension apart, in `denial_detail` |
+//! | R-19 | times are RFC 3339 in UTC with `Z`, at most five minutes ahead of the log |
+//! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures bare base64url, 64 bytes; Appendix B is no vector |
+//! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway |
+//! | R-25 | agents are `aha:org/unit/agent` |
+//! | R-28 | `enforcement_mode` always there; what has no value is left out, not null |
+//! | R-29 | degraded decisions say why, and are admitted by policy only |
+//! | R-32 | the payload is JCS and never changes once signed; a log's receipts are not in `signatures` |
+//! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt is registered by its hash and shown on audit |
+//! | R-35 | the session is the root's, the agent whoever asked; `sub` is the receipt or the session |
+//! | R-36 | `alg` is "EdDSA" as written, Ed25519 keys only, strictly verified |
+//! | R-37 | `plan_hash` is the gateway's word and told as such |
+//!
+//! a log proves that a receipt was registered, not that it is true. Not here: ROA envelopes and delegation chains, which
+//! the receipt only names by digest, and the gateway that makes receipts.
+
+mod build;
+mod check;
+mod form;
+mod members;
+mod no_root;
+mod options;
+mod receipt;
+mod rule;
+mod signature;
+
+use scitt::header::{ContentType, Header};
+use scitt::{PublicKey, SignedStatement};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub use build::{AerStatement, BuildAerError, inner_signature};
+pub(crate) use check::{check, check_hash_envelope};
+pub use no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
+pub use options::{AerOptions, GatewayEntry, GatewayKey};
+pub use receipt::{
+    Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Outcome, PolicyBinding, Receipt,
+    Revocation, SCHEMA_VERSION, Session,
+};
+pub use rule::AerRule;
+pub use signature::InnerSignature;
+
+use crate::facts::Facts;
+use crate::lookups::{LookupKind, Lookups};
+use crate::policy::essence;
+use crate::untrusted::Untrusted;
+use crate::violation::{Violation, quote};
+
+/// The content type of an execution receipt.
+pub const AER_JSON: &str = "application/aer+json";
+
+/// An execution statement that keeps every rule which no policy can switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AerRecord {
+    /// What the receipt says.
+    pub receipt: Receipt,
+    /// What its signatures are made over.
+    signed: Vec<u8>,
+    document: Value,
+}
+
+/// The keys to check a statement with where there is no policy.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyingKeys<'k> {
+    /// Any of these may have made a signature within the receipt, whatever it calls itself.
+    pub gateway: &'k [PublicKey],
+    /// Who signed the statement.
+    pub issuer: &'k PublicKey,
+}
+
+impl AerRecord {
+    /// Reads a statement's protected header and payload. Whose the signatures are is the policy's business.
+    pub fn read(header: &Header, payload: &[u8]) -> Result<AerRecord, Violation> {
+        let document = form::canonical_json(payload)?;
+        let receipt = Receipt::read(&document)?;
+        check_subject(header, &receipt)?;
+        Ok(AerRecord { receipt, signed: form::signed_content(&document), document })
+    }
+
+    /// Reads a statement on its own, with no policy: its rules, the signatures within the receipt, and its own. `beside` is
+    /// the receipt, where the statement does not hold it.
+    pub fn verify(
+        statement: &SignedStatement,
+        beside: Option<&[u8]>,
+        keys: VerifyingKeys<'_>,
+    ) -> Result<AerRecord, Violation> {
+        let receipt = receipt_of(statement, beside)?;
+        let record = AerRecord::read(statement.header(), receipt)?;
+        signature::check_all(&record.receipt.signatures, &record.signed, |_| keys.gateway.iter().collect())?;
+        let detached = beside.filter(|_| statement.is_detached());
+        match statement.verify_with(keys.issuer, detached) {
+            Ok(()) => Ok(record),
+            Err(error) => Err(Untrusted::from(error).violation()),
+        }
+    }
+
+    /// The receipt as a document that a policy's expressions can ask.
+    pub fn document(&self) -> Value {
+        self.document.clone()
+    }
+
+    /// What an entry says of it.
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        let receipt = &self.receipt;
+        for (name, text) in [
+            ("aer_id", receipt.aer_id.as_str()),
+            ("session", &receipt.session.id),
+            ("agent", &receipt.session.agent),
+            ("decision", receipt.outcome.as_str()),
+            ("enforcement_mode", receipt.mode()),
+            ("tool", &receipt.action.tool),
+            ("server", &receipt.action.server),
+            ("capability", &receipt.action.capability),
+            ("input_hash", &receipt.action.input_hash),
+            ("policy_id", &receipt.policy.id),
+            ("policy_digest", &receipt.policy.digest),
+            ("gateway", &receipt.gateway.id),
+        ] {
+            facts.text(name, text);
+        }
+        facts.put("produced_at", receipt.produced_at.into());
+        self.state_optional(facts);
+    }
+
+    fn state_optional(&self, facts: &mut Facts) {
+        let receipt = &self.receipt;
+        let denial = receipt.outcome.denial();
+        let detail = denial.and_then(|denial| denial.detail.as_ref());
+        for (name, text) in [
+            ("denial_reason", denial.map(|denial| denial.reason)),
+            ("denial_code", detail.map(|detail| detail.code.as_str())),
+            ("degraded_reason", receipt.degraded.as_deref()),
+            ("root_envelope", receipt.chain.as_ref().map(|chain| chain.root.as_str())),
+            ("plan_hash_asserted", receipt.plan_hash.as_deref()),
+        ] {
+            if let Some(text) = text {
+                facts.text(name, text);
+            }
+        }
+        if let Some(chain) = &receipt.chain {
+            facts.put("chain_depth", chain.depth.into());
+        }
+    }
+
+    /// Under which values it is found. The placeholders of a call without a root are nobody's.
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        let receipt = &self.receipt;
+        found.add(LookupKind::AerId, &receipt.aer_id);
+        found.add(LookupKind::Verdict, receipt.outcome.as_str());
+        found.add(LookupKind::Tool, &receipt.action.tool);
+        found.add(LookupKind::Digest, &receipt.action.input_hash);
+        if receipt.chain.is_some() {
+            found.add(LookupKind::Session, &receipt.session.id);
+            found.add(LookupKind::Agent, &receipt.session.agent);
+        }
+    }
+}
+
+/// Whether a content type, with or without parameters, is that of execution receipts.
+pub fn is_aer(content_type: &str) -> bool {
+    essence(content_type) == AER_JSON
+}
+
+/// `sub` is the receipt, or its session unless it has none.
+fn check_subject(header: &Header, receipt: &Receipt) -> Result<(), Violation> {
+    let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+    let session = receipt.chain.is_some() && sub == receipt.session.id;
+    match session || sub == receipt.aer_id {
+        true => Ok(()),
+        false => {
+            let detail = format!("{} is neither the receipt's aer_id nor its session", quote(sub));
+            Err(AerRule::Subject.in_header("15/2", detail))
+        }
+    }
+}
+
+/// The receipt in a statement, or the one beside it that the statement is the hash of.
+fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
+    let header = statement.header();
+    let named = match header.hash_envelope() {
+        Some(envelope) => envelope.preimage_content_type.as_ref(),
+        None => header.content_type(),
+    };
+    if !named.and_then(ContentType::as_text).is_some_and(is_aer) {
+        return Err(AerRule::Json.in_header("3", "the content type is not application/aer+json"));
+    }
+    let Some(envelope) = header.hash_envelope() else {
+        return statement.payload().or(beside).ok_or_else(|| {
+            AerRule::Json.in_payload("", "the receipt is not in the statement and did not come along")
+        });
+    };
+    let receipt = beside.ok_or_else(|| {
+        AerRule::Json.in_payload("", "the statement holds the receipt's hash; the receipt did not come along")
+    })?;
+    let digest = Sha256::digest(receipt);
+    match envelope.algorithm == build::SHA_256 && statement.payload() == Some(digest.as_slice()) {
+        true => Ok(receipt),
+        false => Err(AerRule::Json.in_payload("", "the statement is not the SHA-256 of this receipt")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_name_of_its_own() {
+        let names: std::collections::HashSet<_> = AerRule::ALL.iter().map(|rule| rule.name()).collect();
+        assert_eq!(names.len(), AerRule::ALL.len());
+        assert!(names.iter().all(|name| name.starts_with("aer-")));
+    }
+
+    #[test]
+    fn the_digest_of_no_chain_is_that_of_an_empty_array() {
+        let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(b"[]"));
+        assert_eq!(EMPTY_CHAIN, format!("sha256:{digest}"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What a policy may choose about execution receipts: whose they may be, and how they may have come about.
+
+use scitt::{Curve, PublicKey};
+use serde_json::{Value, json};
+
+use crate::policy::payload::list;
+use crate::policy::resolve::{public_key, unique};
+use crate::policy::section::{Section, name, switch};
+
+/// What a policy may choose about execution receipts. The default is the strict choice everywhere: it lists no gateway.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AerOptions {
+    /// The gateways whose receipts are admitted.
+    pub gateways: Vec<GatewayEntry>,
+    /// Whether an issuer that is a `did:key` may be a gateway of that name, with that key.
+    pub did_key_gateways: bool,
+    /// Whether receipts made in degraded operation are admitted.
+    pub allow_degraded: bool,
+}
+
+/// An instance of a gateway, and the keys that sign its receipts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayEntry {
+    /// `iss` of its statements.
+    pub iss: String,
+    /// `gateway_id` in its receipts.
+    pub id: String,
+    /// Its keys.
+    pub keys: Vec<GatewayKey>,
+}
+
+/// An Ed25519 key and the name that a receipt's `signatures` call it by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayKey {
+    /// `signer`.
+    pub signer: String,
+    /// The key.
+    pub key: PublicKey,
+}
+
+impl AerOptions {
+    /// Reads the policy's table `[type.aer]`.
+    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+        let gateways = section.tables("gateway", GatewayEntry::read);
+        let notes = section.notes();
+        unique(&section.path("gateway"), gateways.iter().map(|gateway| gateway.id.as_str()), "id", notes);
+        AerOptions {
+            gateways,
+            did_key_gateways: section.optional("did_key_gateways", switch).unwrap_or(false),
+            allow_degraded: section.optional("allow_degraded", switch).unwrap_or(false),
+        }
+    }
+
+    /// The table, with every setting written out.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "gateway": list(&self.gateways, GatewayEntry::document),
+            "did_key_gateways": self.did_key_gateways,
+            "allow_degraded": self.allow_degraded,
+        })
+    }
+}
+
+impl GatewayEntry {
+    fn read(mut section: Section<'_>) -> Option<GatewayEntry> {
+        let iss = section.required("iss", name);
+        let id = section.optional("id", name).or_else(|| iss.clone());
+        let signer = id.clone().unwrap_or_default();
+        let notes = section.notes();
+        let keys = section.list("keys", |value, at| match value {
+            Value::String(_) => {
+                let key = ed25519(value).map_err(|problem| notes.note(at, problem)).ok()?;
+                Some(GatewayKey { signer: signer.clone(), key })
+            }
+            _ => GatewayKey::read(Section::open(value, at, notes)?, &signer),
+        });
+        if section.is_empty_list("keys") {
+            section.note("keys", "a gateway needs a key");
+        }
+        unique(&section.path("keys"), keys.iter().map(|key| key.signer.as_str()), "signer", notes);
+        section.close();
+        Some(GatewayEntry { iss: iss?, id: id?, keys })
+    }
+
+    fn document(&self) -> Value {
+        let key = |key: &GatewayKey| json!({ "key": key.key.did_key(), "signer": key.signer });
+        json!({ "iss": self.iss, "id": self.id, "keys": list(&self.keys, key) })
+    }
+}
+
+impl GatewayKey {
+    fn read(mut section: Section<'_>, gateway: &str) -> Option<GatewayKey> {
+        let key = section.required("key", ed25519);
+        let signer = section.optional("signer", name);
+        section.close();
+        Some(GatewayKey { signer: signer.unwrap_or_else(|| gateway.to_owned()), key: key? })
+    }
+}
+
+fn ed25519(value: &Value) -> Result<PublicKey, String> {
+    let key = public_key(value)?.key;
+    match key.curve() {
+        Curve::Ed25519 => Ok(key),
+        other => Err(format!("receipts are signed with Ed25519 keys, this one is of {other}")),
+    }
+}
