@@ -5,6 +5,7 @@
 
 use merkle::LeafIndex;
 use scitt::{Algorithm, Header};
+use serde_json::Map;
 
 use crate::aer;
 use crate::answers::{Answers, Questions};
@@ -17,7 +18,7 @@ use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, spell};
 use crate::record::{Record, content_type};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation, quote};
-use crate::vrf;
+use crate::{vap, vrf};
 
 /// A policy and the leaf that holds it: what decisions name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +54,18 @@ impl PolicyInForce {
 
     /// What the decision has to know of the log.
     pub fn questions(&self, statement: &Authenticated<'_>, record: &Record) -> Questions {
-        let _ = (statement, record);
-        Questions::default()
+        let mut asked = Questions::default();
+        match (self.type_rule(statement).map(|rule| &rule.profile), record) {
+            (Ok(Profile::Vrf(options)), Record::Vrf(record)) => {
+                vrf::questions(options, statement, record.chain, &mut asked)
+            }
+            (Ok(Profile::Vrf(options)), Record::VrfRedacted(record)) => {
+                vrf::questions(options, statement, record.headers.chain, &mut asked)
+            }
+            (_, Record::VapAudit(record)) => vap::audit_questions(record, &mut asked),
+            _ => {}
+        }
+        asked
     }
 
     /// Decides whether an authenticated statement may be registered. `log` answers this decision's
@@ -88,6 +99,7 @@ impl PolicyInForce {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
+        permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
         match permit.valid().is_empty() {
             false => Ok(permit),
             true => Err(broken(
@@ -107,7 +119,8 @@ impl PolicyInForce {
             bounds: vec![statement.bound()],
             guards: Vec::new(),
             relied_absent: Vec::new(),
-            facts: facts(statement, record),
+            facts: facts(statement, record, Map::new()),
+            learned: Map::new(),
             successor: None,
         }
     }
@@ -126,10 +139,20 @@ impl PolicyInForce {
             (Profile::Vrf(options), Record::Vrf(record)) => {
                 vrf::check(options, statement, record, log, permit)?
             }
+            (Profile::Vrf(options), Record::VrfRedacted(record)) => {
+                vrf::check_redacted(options, statement, record, log, permit)?
+            }
             (Profile::Aer(options), Record::Aer(record)) => {
                 aer::check(options, statement, record, log, permit)?
             }
             (Profile::Aer(options), Record::HashEnvelope) => aer::check_hash_envelope(options, statement)?,
+            (Profile::VapVerdict(options), Record::VapVerdict(record)) => {
+                vap::check_verdict(options, record)?
+            }
+            (Profile::VapAudit(options), Record::VapAudit(record)) => {
+                vap::check_audit(options, statement, record, log, permit)?
+            }
+            (Profile::JwkSet, Record::JwkSet(_)) => {}
             (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
             _ => {
                 return Err(broken(
@@ -296,7 +319,9 @@ fn check_shape(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Vio
         let detail = "the policy wants the payload of this content type attached";
         return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
     }
-    if statement.header().hash_envelope().is_some() && !rule.hash_envelope {
+    // A VRF receipt has rules of its own for being registered by its hash.
+    let of_its_own = matches!(rule.profile, Profile::Vrf(_));
+    if statement.header().hash_envelope().is_some() && !rule.hash_envelope && !of_its_own {
         let detail = "the policy does not take this content type by its hash";
         return Err(broken("hash-envelope-not-admitted", Place::protected("258"), detail));
     }

@@ -12,6 +12,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::aer::AerRule;
+use crate::vap::AuditRule;
 use crate::violation::{Place, RuleName};
 use crate::vrf::VrfRule;
 
@@ -40,6 +41,9 @@ pub enum GuardKind {
     ErasureSequence = 9,
     /// The outcome of a gateway's decision.
     Outcome = 10,
+    /// A decision of a gateway's stream: gateway, stream, own digest. Not a claim that two could make, but what its
+    /// outcome asks for.
+    AuditDecision = 11,
 }
 
 /// One claim that no other entry of the log may make.
@@ -76,27 +80,29 @@ impl Guard {
         match self.kind {
             GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
             GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
-            GuardKind::VrfGenesis => RuleName::fixed("vrf-chain-second-genesis"),
-            GuardKind::VrfSuccessor => RuleName::fixed("vrf-chain-fork"),
-            GuardKind::VrfPlace => RuleName::fixed("vrf-chain-place"),
+            GuardKind::VrfGenesis => RuleName::fixed(VrfRule::ChainSecondGenesis.name()),
+            GuardKind::VrfSuccessor => RuleName::fixed(VrfRule::ChainFork.name()),
+            GuardKind::VrfPlace => RuleName::fixed(VrfRule::ChainMismatch.name()),
             GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
-            GuardKind::AuditSequence => RuleName::fixed("vap-audit-sequence-unique"),
+            GuardKind::AuditSequence => RuleName::fixed(AuditRule::SequenceUnique.name()),
             GuardKind::Permanent => RuleName::fixed("permanent"),
             GuardKind::ErasureSequence => RuleName::fixed("erasure-sequence"),
-            GuardKind::Outcome => RuleName::fixed("vap-audit-outcome-unique"),
+            GuardKind::Outcome => RuleName::fixed(AuditRule::OutcomeUnique.name()),
+            GuardKind::AuditDecision => RuleName::fixed("vap-audit-decision-place"),
         }
     }
 
     /// Where the claim stands in the statement.
     pub fn place(&self) -> Place {
         match self.kind {
-            GuardKind::VrfReceiptId => Place::payload("/receipt_id"),
+            // Where it stands whether the receipt is redacted or not.
+            GuardKind::VrfReceiptId => Place::protected("-70003"),
             GuardKind::PolicyRevision => Place::payload("/revision"),
             GuardKind::VrfGenesis | GuardKind::VrfPlace => Place::protected("-70005"),
             GuardKind::VrfSuccessor => Place::protected("-70004"),
             GuardKind::AerId => Place::payload("/aer_id"),
             GuardKind::AuditSequence => Place::payload("/seq"),
-            GuardKind::Permanent => Place::Statement,
+            GuardKind::Permanent | GuardKind::AuditDecision => Place::Statement,
             GuardKind::ErasureSequence => Place::payload("/sequence"),
             GuardKind::Outcome => Place::payload("/backLink"),
         }

@@ -21,12 +21,14 @@ mod decide;
 mod decision;
 mod facts;
 mod guard;
+pub mod jwk_set;
 pub mod limits;
 mod lookups;
 pub mod policy;
 mod record;
 mod rule;
 mod untrusted;
+pub mod vap;
 mod violation;
 pub mod vrf;
 

@@ -30,6 +30,10 @@ pub const MAX_AER_DEPTH: usize = 8;
 pub const MAX_AER_TEXT: usize = 256;
 /// Signatures within an execution receipt.
 pub const MAX_AER_SIGNATURES: usize = 8;
+/// Meters of a VAP audit record.
+pub const MAX_METERS: usize = 64;
+/// Keys in a published set.
+pub const MAX_JWK_SET_KEYS: usize = 100;
 /// Bytes of a claimed value that an answer repeats.
 pub const MAX_QUOTE: usize = 64;
 /// Characters of a JSON pointer, or of another reader's words, that an answer repeats.

@@ -7,10 +7,12 @@ use sha2::{Digest, Sha256};
 use crate::aer::{AerRecord, is_aer};
 use crate::authenticate::Authenticated;
 use crate::facts::Facts;
+use crate::jwk_set::{JWK_SET, JwkSetRecord};
 use crate::lookups::{Lookup, LookupKind, Lookups};
-use crate::policy::{Policy, is_policy, spell};
+use crate::policy::{Policy, essence, is_policy, spell};
+use crate::vap::{AuditRecord, VAP_AUDIT, VAP_VERDICT, VerdictRecord};
 use crate::violation::{Place, RuleName, Violation};
-use crate::vrf::{Form, VrfRecord};
+use crate::vrf::{Form, VrfRecord, VrfRedacted};
 
 /// A statement's content. The content type decides which; no policy can make a VRF receipt opaque.
 #[derive(Clone, Debug)]
@@ -19,8 +21,16 @@ pub enum Record {
     Policy(Policy),
     /// A verification receipt.
     Vrf(Box<VrfRecord>),
+    /// A verification receipt that is registered by its hash.
+    VrfRedacted(Box<VrfRedacted>),
     /// An execution receipt.
     Aer(Box<AerRecord>),
+    /// A wire Verdict of VAP.
+    VapVerdict(Box<VerdictRecord>),
+    /// A VAP gateway's audit record.
+    VapAudit(Box<AuditRecord>),
+    /// A set of public keys.
+    JwkSet(Box<JwkSetRecord>),
     /// The hash of something that is not here (RFC 9995).
     HashEnvelope,
     /// Bytes.
@@ -36,6 +46,10 @@ impl Record {
     /// Reads a payload whose issuer is not established: to find it again, never to decide by it.
     pub fn of(header: &Header, payload: &[u8]) -> Result<Record, Violation> {
         if let Some(envelope) = header.hash_envelope() {
+            if VrfRedacted::is_meant(envelope) {
+                let redacted = VrfRedacted::read(header, payload)?;
+                return Ok(Record::VrfRedacted(Box::new(redacted)));
+            }
             return check_hash_algorithm(envelope).map(|()| Record::HashEnvelope);
         }
         let Some(name) = header.content_type().and_then(ContentType::as_text) else {
@@ -46,6 +60,14 @@ impl Record {
         }
         if is_aer(name) {
             return AerRecord::read(header, payload).map(|record| Record::Aer(Box::new(record)));
+        }
+        match essence(name).as_str() {
+            VAP_VERDICT => {
+                return VerdictRecord::read(payload).map(|record| Record::VapVerdict(Box::new(record)));
+            }
+            VAP_AUDIT => return AuditRecord::read(payload).map(|record| Record::VapAudit(Box::new(record))),
+            JWK_SET => return JwkSetRecord::read(payload).map(|record| Record::JwkSet(Box::new(record))),
+            _ => {}
         }
         match Form::of_content_type(name) {
             Some(form) => VrfRecord::read(form, header, payload).map(|record| Record::Vrf(Box::new(record))),
@@ -72,6 +94,10 @@ impl Record {
         }
         match self {
             Record::Vrf(record) => record.lookups(&mut found),
+            Record::VrfRedacted(record) => record.lookups(&mut found),
+            Record::VapVerdict(record) => record.lookups(&mut found),
+            Record::VapAudit(record) => record.lookups(&mut found),
+            Record::JwkSet(record) => record.lookups(&mut found),
             Record::Aer(record) => record.lookups(&mut found),
             Record::Policy(_) | Record::HashEnvelope | Record::Opaque => {}
         }
@@ -82,6 +108,10 @@ impl Record {
     pub fn document(&self) -> serde_json::Value {
         match self {
             Record::Vrf(record) => record.document(),
+            Record::VrfRedacted(record) => record.document(),
+            Record::VapVerdict(record) => record.document(),
+            Record::VapAudit(record) => record.document(),
+            Record::JwkSet(record) => record.document(),
             Record::Aer(record) => record.document(),
             Record::Policy(_) | Record::HashEnvelope | Record::Opaque => serde_json::Value::Null,
         }
@@ -91,6 +121,10 @@ impl Record {
         match self {
             Record::Policy(policy) => facts.put("revision", policy.contents().revision.into()),
             Record::Vrf(record) => record.state(facts),
+            Record::VrfRedacted(record) => record.state(facts),
+            Record::VapVerdict(record) => record.state(facts),
+            Record::VapAudit(record) => record.state(facts),
+            Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),
             Record::HashEnvelope => facts.put("hash_envelope", true.into()),
             Record::Opaque => {}

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::essence;
 use super::section::{Notebook, Section, text};
 use crate::aer::{self, AerOptions};
+use crate::jwk_set;
+use crate::vap::{self, AuditOptions, VerdictOptions};
 use crate::vrf::{self, VrfOptions};
 
 /// How much of a payload is understood, and what the policy chooses about it.
@@ -18,6 +20,12 @@ pub enum Profile {
     Opaque,
     /// A VRF receipt.
     Vrf(VrfOptions),
+    /// A wire Verdict of VAP.
+    VapVerdict(VerdictOptions),
+    /// A VAP gateway's audit record.
+    VapAudit(AuditOptions),
+    /// A set of public keys.
+    JwkSet,
     /// An execution receipt.
     Aer(AerOptions),
 }
@@ -27,17 +35,24 @@ pub enum Profile {
 enum Kind {
     Opaque,
     Vrf,
+    VapVerdict,
+    VapAudit,
+    JwkSet,
     Aer,
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::Opaque, Kind::Vrf, Kind::Aer];
+    const ALL: [Kind; 6] =
+        [Kind::Opaque, Kind::Vrf, Kind::Aer, Kind::VapVerdict, Kind::VapAudit, Kind::JwkSet];
 
     /// What a policy calls it: the value of `profile`, and the table of its options.
     const fn name(self) -> &'static str {
         match self {
             Kind::Opaque => "opaque",
             Kind::Vrf => "vrf",
+            Kind::VapVerdict => "vap_verdict",
+            Kind::VapAudit => "vap_audit",
+            Kind::JwkSet => "jwk_set",
             Kind::Aer => "aer",
         }
     }
@@ -47,6 +62,9 @@ impl Kind {
         match self {
             Kind::Opaque => &[],
             Kind::Vrf => &[vrf::VRF_CBOR, vrf::VRF_JSON],
+            Kind::VapVerdict => &[vap::VAP_VERDICT],
+            Kind::VapAudit => &[vap::VAP_AUDIT],
+            Kind::JwkSet => &[jwk_set::JWK_SET],
             Kind::Aer => &[aer::AER_JSON],
         }
     }
@@ -61,6 +79,9 @@ impl Kind {
         match self {
             Kind::Opaque => Profile::Opaque,
             Kind::Vrf => Profile::Vrf(VrfOptions::read(section)),
+            Kind::VapVerdict => Profile::VapVerdict(VerdictOptions::read(section)),
+            Kind::VapAudit => Profile::VapAudit(AuditOptions::read(section)),
+            Kind::JwkSet => Profile::JwkSet,
             Kind::Aer => Profile::Aer(AerOptions::read(section)),
         }
     }
@@ -71,6 +92,9 @@ impl Profile {
         match self {
             Profile::Opaque => Kind::Opaque,
             Profile::Vrf(_) => Kind::Vrf,
+            Profile::VapVerdict(_) => Kind::VapVerdict,
+            Profile::VapAudit(_) => Kind::VapAudit,
+            Profile::JwkSet => Kind::JwkSet,
             Profile::Aer(_) => Kind::Aer,
         }
     }
@@ -83,8 +107,10 @@ impl Profile {
     /// The table of its options with every setting written out; `None` where there are none to choose.
     pub(super) fn options(&self) -> Option<Value> {
         match self {
-            Profile::Opaque => None,
+            Profile::Opaque | Profile::JwkSet => None,
             Profile::Vrf(options) => Some(options.document()),
+            Profile::VapVerdict(options) => Some(options.document()),
+            Profile::VapAudit(options) => Some(options.document()),
             Profile::Aer(options) => Some(options.document()),
         }
     }

@@ -22,6 +22,19 @@ impl PublicKey {
         Self::from_coordinates(curve, jwk.x(), jwk.y())
     }
 
+    /// The key as a JWK with nothing that is not required.
+    pub fn to_jwk(&self) -> PublicJwk {
+        let ed25519 = <[u8; 32]>::try_from(self.x()).unwrap_or_default();
+        self.y()
+            .and_then(|y| PublicJwk::ec(self.curve(), self.x(), y))
+            .unwrap_or_else(|| PublicJwk::ed25519(ed25519))
+    }
+
+    /// The name a JWS calls this key by when nobody gave it another: the RFC 7638 thumbprint in base64url.
+    pub fn jwk_thumbprint(&self) -> String {
+        data_encoding::BASE64URL_NOPAD.encode(&self.to_jwk().thumbprint())
+    }
+
     /// Reads the text of a JWK.
     ///
     /// # Errors

@@ -1,0 +1,305 @@
+//! A wire Verdict as a typed value (section 8 and its schema).
+
+use jose::json::Checked;
+use jose::jws::{Jws, JwsError};
+use jose::{jcs, number};
+use serde_json::Value;
+
+use super::members::{JsonRules, METHODS, Members, Rule, TRIGGERS, is_score, strict};
+use super::verdict_rule::VerdictRule;
+use crate::facts::Facts;
+use crate::lookups::{LookupKind, Lookups};
+use crate::violation::{Violation, quote};
+
+/// Characters of a `session_id`.
+const MAX_SESSION_ID: usize = 256;
+/// Characters of a `reason`.
+const MAX_REASON: usize = 2000;
+/// What a Verdict's JWS header may hold besides the common members (reading V-25).
+const VERDICT_HEADER: [&str; 1] = ["req"];
+
+/// A Verdict that keeps every rule which no policy can switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerdictRecord {
+    /// The session it belongs to.
+    pub session_id: String,
+    /// The kind of message it answers.
+    pub in_response_to: Option<String>,
+    /// What was decided.
+    pub verdict: Served,
+    /// The commitment that the verifier enforces from here on.
+    pub accepted_commitment_digest: Option<String>,
+    /// Its signature; nothing is proven before the policy's keys say so.
+    pub signature: Option<Jws>,
+    document: Value,
+}
+
+/// What a verifier decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Executed, or accepted.
+    Served,
+    /// More has to be known.
+    Clarify,
+    /// Accepted with less.
+    Downgraded,
+    /// Refused.
+    Denied,
+}
+
+impl Served {
+    /// All of them.
+    pub const ALL: [Served; 4] = [Served::Served, Served::Clarify, Served::Downgraded, Served::Denied];
+
+    /// The word of the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Served::Served => "served",
+            Served::Clarify => "clarify",
+            Served::Downgraded => "downgraded",
+            Served::Denied => "denied",
+        }
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Served> {
+        Served::ALL.into_iter().find(|served| served.as_str() == word)
+    }
+}
+
+const JSON: JsonRules = JsonRules {
+    json: |at, detail| VerdictRule::Json.in_payload(at, detail),
+    duplicate_member: |at, detail| VerdictRule::DuplicateMember.in_payload(at, detail),
+    lone_surrogate: |at, detail| VerdictRule::LoneSurrogate.in_payload(at, detail),
+};
+const MEMBER: Rule = |at, detail| VerdictRule::Member.in_payload(at, detail);
+
+impl VerdictRecord {
+    /// Reads a payload. Its signature is checked for form only: whose key it must be is the policy's to say.
+    pub fn read(payload: &[u8]) -> Result<VerdictRecord, Violation> {
+        let (text, document) = strict(payload, &JSON)?;
+        let top = Members::of(&document, "", MEMBER)?;
+        word(&top, "vap", VerdictRule::Version, &["0.1"])?;
+        word(&top, "type", VerdictRule::Type, &["verdict"])?;
+        let session_id = session_id(&top)?;
+        let in_response_to = in_response_to(&top)?;
+        let verdict = verdict(&top)?;
+        check_verification(&top.object("verification")?)?;
+        check_parts(&top, verdict)?;
+        let accepted_commitment_digest = digest(&top)?;
+        let signature = signature(&top, text, &document)?;
+        Ok(VerdictRecord {
+            session_id,
+            in_response_to,
+            verdict,
+            accepted_commitment_digest,
+            signature,
+            document,
+        })
+    }
+
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        facts.text("session_id", &self.session_id);
+        facts.text("verdict", self.verdict.as_str());
+        facts.put("signed", self.signature.is_some().into());
+        if let Some(message) = &self.in_response_to {
+            facts.text("in_response_to", message);
+        }
+        if let Some(signature) = &self.signature {
+            facts.text("verifier_kid", signature.kid());
+        }
+    }
+
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        found.add(LookupKind::Session, &self.session_id);
+        found.add(LookupKind::Verdict, self.verdict.as_str());
+    }
+
+    /// What a policy's expressions see.
+    pub fn document(&self) -> Value {
+        self.document.clone()
+    }
+}
+
+fn word(top: &Members<'_>, name: &str, rule: VerdictRule, known: &[&str]) -> Result<String, Violation> {
+    let word = top.text(name)?;
+    match known.contains(&word) {
+        true => Ok(word.to_owned()),
+        false => {
+            let detail = format!("found {}, needed {}", quote(word), known.join(" or "));
+            Err(rule.in_payload(top.pointer(name), detail))
+        }
+    }
+}
+
+fn session_id(top: &Members<'_>) -> Result<String, Violation> {
+    let id = top.text("session_id")?;
+    match id.chars().count() {
+        1..=MAX_SESSION_ID => Ok(id.to_owned()),
+        _ => Err(length(top, "session_id", "1 to 256 characters are needed here")),
+    }
+}
+
+fn length(members: &Members<'_>, name: &str, needed: &str) -> Violation {
+    VerdictRule::Length.in_payload(members.pointer(name), needed)
+}
+
+fn in_response_to(top: &Members<'_>) -> Result<Option<String>, Violation> {
+    let known = ["scope_commitment", "intent_call", "scope_amendment"];
+    top.get("in_response_to")
+        .map(|_| word(top, "in_response_to", VerdictRule::InResponseTo, &known))
+        .transpose()
+}
+
+fn verdict(top: &Members<'_>) -> Result<Served, Violation> {
+    let word = top.text("verdict")?;
+    Served::from_word(word).ok_or_else(|| {
+        let detail = format!("found {}, needed served, clarify, downgraded or denied", quote(word));
+        VerdictRule::Verdict.in_payload("/verdict", detail)
+    })
+}
+
+fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
+    verification.texts("checks")?;
+    word(verification, "method", VerdictRule::Method, &METHODS)?;
+    verification.optional_bool("semantic_invoked")?;
+    if verification.get("semantic_trigger").is_some() {
+        word(verification, "semantic_trigger", VerdictRule::SemanticTrigger, &TRIGGERS)?;
+    }
+    for name in ["risk_score", "confidence"] {
+        if verification.optional_number(name)?.is_some_and(|score| !is_score(score)) {
+            let detail = "a number from 0 to 1 is needed here";
+            return Err(VerdictRule::Score.in_payload(verification.pointer(name), detail));
+        }
+    }
+    match verification.optional_text("reason")? {
+        Some(reason) if reason.chars().nth(MAX_REASON).is_some() => {
+            Err(length(verification, "reason", "at most 2000 characters are needed here"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The members that go with one verdict or another.
+fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
+    top.optional_object("result")?;
+    if let Some(clarification) = top.optional_object("clarification")? {
+        if clarification.text("question")?.is_empty() {
+            return Err(length(&clarification, "question", "at least one character is needed here"));
+        }
+        clarification.optional_object("schema")?;
+    } else if verdict == Served::Clarify {
+        let detail = "a verdict \"clarify\" says what has to be clarified";
+        return Err(VerdictRule::Clarification.in_payload("/clarification", detail));
+    }
+    if let Some(downgrade) = top.optional_object("downgrade")? {
+        downgrade.optional_object("applied_scope")?;
+        downgrade.optional_text("note")?;
+    }
+    top.optional_text("audit_ref")?;
+    match top.optional_text("expires_at")? {
+        Some(time) if !is_rfc3339(time) => {
+            let detail = format!("found {}, needed a time of RFC 3339 with its offset", quote(time));
+            Err(VerdictRule::ExpiresAt.in_payload("/expires_at", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `date-time` of RFC 3339: the shape by hand, the calendar by jiff.
+fn is_rfc3339(text: &str) -> bool {
+    let shaped = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+                b'0' => byte.is_ascii_digit(),
+                other => byte == other,
+            })
+    };
+    let Some((seconds, rest)) = text.split_at_checked(19) else { return false };
+    let digits =
+        rest.strip_prefix('.').map_or(0, |rest| 1 + rest.bytes().take_while(u8::is_ascii_digit).count());
+    let (fraction, offset) = rest.split_at(digits);
+    shaped(seconds, "0000-00-00T00:00:00")
+        && fraction.len() != 1
+        && fraction.len() <= 10
+        && (offset == "Z" || shaped(offset, "+00:00") || shaped(offset, "-00:00"))
+        && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+/// The schema's pattern: `^[a-z0-9]+:[A-Fa-f0-9]+$`.
+fn digest(top: &Members<'_>) -> Result<Option<String>, Violation> {
+    let Some(digest) = top.optional_text("accepted_commitment_digest")? else { return Ok(None) };
+    let sound = digest.split_once(':').is_some_and(|(algorithm, hex)| {
+        !algorithm.is_empty()
+            && algorithm.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            && !hex.is_empty()
+            && hex.bytes().all(|b| b.is_ascii_hexdigit())
+    });
+    match sound {
+        true => Ok(Some(digest.to_owned())),
+        false => {
+            let detail = format!("found {}, needed an algorithm, \":\" and hex digits", quote(digest));
+            Err(VerdictRule::Digest.in_payload("/accepted_commitment_digest", detail))
+        }
+    }
+}
+
+/// The signature over the message without it.
+fn signature(top: &Members<'_>, text: Checked<'_>, document: &Value) -> Result<Option<Jws>, Violation> {
+    let Some(signature) = top.optional_text("signature")? else { return Ok(None) };
+    if let Some(offset) = number::first_inexact(text) {
+        let detail = format!("the number at byte {offset} has another value in canonical JSON");
+        return Err(VerdictRule::NotCanonical.in_payload("", detail));
+    }
+    let mut message = document.clone();
+    if let Value::Object(members) = &mut message {
+        members.remove("signature");
+    }
+    Jws::open(signature, &jcs::canonical(&message), &VERDICT_HEADER)
+        .map(Some)
+        .map_err(|error| form_rule(&error).in_payload("/signature", error.to_string()))
+}
+
+fn form_rule(error: &JwsError) -> VerdictRule {
+    match error {
+        JwsError::NotCompact | JwsError::Base64(_) => VerdictRule::SignatureForm,
+        JwsError::Algorithm(_) => VerdictRule::SignatureAlgorithm,
+        JwsError::PayloadDiffers => VerdictRule::SignaturePayload,
+        JwsError::Json(_)
+        | JwsError::NotAnObject
+        | JwsError::Forbidden(_)
+        | JwsError::Unknown(_)
+        | JwsError::Member(..) => VerdictRule::SignatureHeader,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_with_an_offset_are_times() {
+        for good in [
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00.5Z",
+            "2026-01-01T00:00:00.123456789+02:00",
+            "2024-02-29T23:59:59-08:00",
+        ] {
+            assert!(is_rfc3339(good), "{good}");
+        }
+        for bad in [
+            "",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00+0200",
+            "2026-01-01T00:00:00Z[UTC]",
+            "2026-02-29T00:00:00Z",
+            "2026-01-01T25:00:00Z",
+            "2026-01-01T00:00:00+02",
+            "2026-01-01T00:00é00Z",
+        ] {
+            assert!(!is_rfc3339(bad), "{bad}");
+        }
+    }
+}

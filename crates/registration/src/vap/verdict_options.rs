@@ -1,0 +1,99 @@
+//! What a policy may choose about wire Verdicts, and whose keys sign them.
+
+use scitt::SignatureError;
+use serde_json::{Value, json};
+
+use super::verdict::VerdictRecord;
+use super::verdict_rule::VerdictRule;
+use crate::policy::BoundKey;
+use crate::policy::payload::bound_key as write_key;
+use crate::policy::resolve::{bound_key, unique};
+use crate::policy::section::{Notebook, Section, name, switch};
+use crate::violation::{Violation, quote};
+
+/// What a policy may choose about wire Verdicts. The default lists no verifier, so that no signed Verdict is admitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerdictOptions {
+    /// Whether a Verdict without a signature is refused.
+    pub require_signature: bool,
+    /// Whose signatures are believed.
+    pub verifiers: Vec<Verifier>,
+}
+
+/// A verifier and the keys that sign its Verdicts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verifier {
+    /// What the operator calls it.
+    pub id: String,
+    /// Its keys; a signature names one by its kid, or by its RFC 7638 thumbprint.
+    pub keys: Vec<BoundKey>,
+}
+
+impl Default for VerdictOptions {
+    fn default() -> Self {
+        VerdictOptions { require_signature: true, verifiers: Vec::new() }
+    }
+}
+
+impl VerdictOptions {
+    /// Reads the policy's table `[type.vap_verdict]`.
+    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+        let notes = section.notes();
+        let at = section.path("verifier");
+        let verifiers = section.list("verifier", |value, at| verifier(value, at, notes));
+        unique(&at, verifiers.iter().map(|verifier| verifier.id.clone()), "id", notes);
+        VerdictOptions {
+            require_signature: section.optional("require_signature", switch).unwrap_or(true),
+            verifiers,
+        }
+    }
+
+    /// The table, with every setting written out.
+    pub(crate) fn document(&self) -> Value {
+        let verifier = |verifier: &Verifier| json!({ "id": verifier.id, "keys": verifier.keys.iter().map(write_key).collect::<Vec<_>>() });
+        json!({
+            "require_signature": self.require_signature,
+            "verifier": self.verifiers.iter().map(verifier).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn verifier(value: &Value, at: &str, notes: &Notebook) -> Option<Verifier> {
+    let mut section = Section::open(value, at, notes)?;
+    let id = section.required("id", name);
+    let keys = section.list("keys", |value, at| bound_key(value, at, notes));
+    if section.is_empty_list("keys") {
+        section.note("keys", "a verifier needs a key");
+    }
+    section.close();
+    Some(Verifier { id: id?, keys })
+}
+
+/// The signature, under a key that the policy lists.
+pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<(), Violation> {
+    let Some(signature) = &record.signature else {
+        return match options.require_signature {
+            false => Ok(()),
+            true => {
+                let detail = "the policy takes signed verdicts only";
+                Err(VerdictRule::SignatureRequired.in_payload("/signature", detail))
+            }
+        };
+    };
+    let kid = signature.kid();
+    let named = |bound: &&BoundKey| bound.kid == kid.as_bytes() || bound.key.jwk_thumbprint() == kid;
+    let mut told: Option<SignatureError> = None;
+    for bound in options.verifiers.iter().flat_map(|verifier| &verifier.keys).filter(named) {
+        match bound.key.verify_jws(signature) {
+            Ok(()) => return Ok(()),
+            Err(error) => told = Some(error),
+        }
+    }
+    Err(match told {
+        Some(error) => VerdictRule::Signature.in_payload("/signature", error.to_string()),
+        None => {
+            let detail = format!("the policy lists no verifier with the key {}", quote(kid));
+            VerdictRule::SignatureKey.in_payload("/signature", detail)
+        }
+    })
+}
