@@ -2,7 +2,8 @@
 //!
 //! * [`key`]: names of keys, and verifier keys ("vkeys"): signed-note v1.0.0;
 //! * [`note`]: text with signature lines: signed-note v1.0.0;
-//! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0.
+//! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0;
+//! * [`proof`]: a leaf's inclusion proof with its checkpoint: tlog-proof.
 //!
 //! With these, public witnesses and monitors work with our logs unmodified. The key that signs
 //! checkpoints is never the one that signs receipts (RFC 9943 gives a key one purpose), and it
@@ -15,6 +16,7 @@
 pub mod checkpoint;
 pub mod key;
 pub mod note;
+pub mod proof;
 
 /// The longest note that is read. Sixteen post-quantum signatures fit in.
 pub const MAX_NOTE_BYTES: usize = 256 << 10;
