@@ -16,6 +16,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("jose", &[]),
     ("tlog", &["merkle"]),
     ("scitt", &["jose", "merkle"]),
+    ("audit", &["merkle", "registration", "scitt", "store"]),
     ("registration", &["jose", "merkle", "scitt"]),
     ("verifier", &["jose", "merkle", "scitt"]),
     ("store", &["merkle"]),
@@ -23,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("store-sqlite", &["merkle", "store"]),
     ("sequencer", &["merkle", "store"]),
     ("client", &["merkle", "scitt", "verifier"]),
-    ("testkit", &["merkle", "registration", "scitt"]),
+    ("testkit", &["jose", "merkle", "registration", "scitt"]),
     (
         "transparency",
         &[
@@ -42,6 +43,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "tabellion",
         &[
+            "audit",
             "client",
             "jose",
             "merkle",

@@ -21,10 +21,10 @@ impl Workers for Alone {
 }
 
 /// One result for each item, in order.
-pub(crate) fn map<I: Sync, T: Send>(
+pub(crate) fn map<'i, I: Sync, T: Send>(
     workers: &dyn Workers,
-    items: &[I],
-    work: impl Fn(&I) -> T + Sync,
+    items: &'i [I],
+    work: impl Fn(&'i I) -> T + Sync,
 ) -> Vec<T> {
     let slots: Vec<Mutex<Option<T>>> = items.iter().map(|_| Mutex::new(None)).collect();
     workers.each(items.len(), &|at| {

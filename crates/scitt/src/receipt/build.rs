@@ -77,6 +77,12 @@ impl SignedRoot {
         self.tree_size
     }
 
+    /// The `iat` that is signed: when the batch was committed, in Unix seconds.
+    pub fn committed_at(&self) -> Option<u64> {
+        let iat = self.header().ok()?.claims()?.iat()?;
+        u64::try_from(iat).ok()
+    }
+
     /// How it is stored: a COSE_Sign1 with an empty unprotected header and a detached payload.
     pub fn to_bytes(&self) -> Vec<u8> {
         frame::write(&self.protected, &EMPTY_MAP, None, &self.signature)
@@ -105,10 +111,8 @@ impl SignedRoot {
     /// # Errors
     /// When the signature proves nothing.
     pub fn verify(&self, root: &RootHash, key: &PublicKey) -> Result<(), SignatureError> {
-        let whole = 0..self.protected.len();
-        let header =
-            Header::read(&self.protected, whole, &[Label::Int(labels::VDS), labels::TREE_SIZE.into()]);
-        let algorithm = header.map_err(|_| SignatureError::NoAlgorithm)?.signature_algorithm()?;
+        let header = self.header().map_err(|_| SignatureError::NoAlgorithm)?;
+        let algorithm = header.signature_algorithm()?;
         let signed = frame::sig_structure(&self.protected, false, root.as_bytes());
         key.verify(algorithm, &signed, &self.signature)
     }
@@ -122,6 +126,11 @@ impl SignedRoot {
     /// `older` 0 or the tree's own size.
     pub fn consistency_receipt(&self, older: TreeSize, path: &[Hash]) -> Vec<u8> {
         self.receipt(CONSISTENCY, &proof::encode(older.get(), self.tree_size.get(), path))
+    }
+
+    fn header(&self) -> Result<Header, Malformed> {
+        let whole = 0..self.protected.len();
+        Header::read(&self.protected, whole, &[Label::Int(labels::VDS), labels::TREE_SIZE.into()])
     }
 
     fn receipt(&self, proof_type: i64, proof: &[u8]) -> Vec<u8> {

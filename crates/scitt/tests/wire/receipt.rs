@@ -112,6 +112,7 @@ fn all_receipts_under_one_root_share_one_signature() {
     let stored = SignedRoot::parse(signed.to_bytes()).unwrap();
     assert_eq!(stored, signed);
     assert_eq!(stored.tree_size(), TreeSize::new(5));
+    assert_eq!(stored.committed_at(), Some(log.header().iat));
     stored.verify(&log.root(), log.public()).unwrap();
     assert_eq!(stored.verify(&Log::of(4).root(), log.public()), Err(SignatureError::Invalid));
     for index in 0..5 {

@@ -1,0 +1,273 @@
+//! One entry decided again: opened, authenticated, decided, compared with its row.
+//!
+//! Everything here is a pure function of what the source gave; what it has to be asked in between (`page`) is said
+//! by one step and given to the next.
+
+use merkle::{EntryDigest, LeafIndex};
+use registration::policy::statement::genesis;
+use registration::{
+    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard,
+    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+};
+use scitt::{SignedStatement, X5Chain};
+use store::Collateral;
+
+use crate::erasure;
+use crate::finding::{Finding, Rule, quote};
+use crate::source::{Evidence, Row};
+
+/// A row, as far as its bytes can be read.
+pub(crate) enum Opened<'r> {
+    /// No row.
+    Lost,
+    /// No statement.
+    Gone(&'r Evidence),
+    /// Bytes that are not the statement that was admitted.
+    Broken(&'r Evidence, Finding),
+    /// The statement.
+    Whole(Box<Whole<'r>>),
+}
+
+/// A statement whose bytes are those that the row names.
+pub(crate) struct Whole<'r> {
+    pub(crate) evidence: &'r Evidence,
+    pub(crate) statement: SignedStatement,
+    /// The digest of the other encoding of its signature.
+    pub(crate) twin: Option<EntryDigest>,
+    /// Whether it is a policy, by its content type.
+    pub(crate) is_policy: bool,
+}
+
+/// Reads a row's bytes.
+pub(crate) fn open(row: &Row) -> Opened<'_> {
+    let Row::Kept(evidence) = row else { return Opened::Lost };
+    let Some(bytes) = &evidence.statement else { return Opened::Gone(evidence) };
+    let found = EntryDigest::of(bytes);
+    if found != evidence.digest {
+        let detail = format!("the statement hashes to {found}");
+        return Opened::Broken(evidence, of(evidence, Rule::StatementDigest, detail));
+    }
+    match SignedStatement::parse(bytes.clone()) {
+        Ok(statement) if statement.bytes() == bytes => {
+            let twin = statement.twin();
+            let is_policy = is_policy(&statement);
+            Opened::Whole(Box::new(Whole { evidence, statement, twin, is_policy }))
+        }
+        Ok(_) => {
+            Opened::Broken(evidence, of(evidence, Rule::Malformed, "its unprotected header is not empty"))
+        }
+        Err(why) => Opened::Broken(evidence, of(evidence, Rule::Malformed, why.to_string())),
+    }
+}
+
+impl<'r> Opened<'r> {
+    pub(crate) fn evidence(&self) -> Option<&'r Evidence> {
+        match self {
+            Opened::Lost => None,
+            Opened::Gone(evidence) | Opened::Broken(evidence, _) => Some(evidence),
+            Opened::Whole(whole) => Some(whole.evidence),
+        }
+    }
+
+    pub(crate) fn whole(&self) -> Option<&Whole<'r>> {
+        match self {
+            Opened::Whole(whole) => Some(whole),
+            _ => None,
+        }
+    }
+
+    /// Whether the policy may be another one after this leaf.
+    pub(crate) fn may_be_policy(&self) -> bool {
+        self.whole().is_some_and(|whole| whole.is_policy)
+    }
+}
+
+/// What came beside a statement, read.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    chain: Option<X5Chain>,
+    payload: Option<bytes::Bytes>,
+}
+
+impl Kept {
+    pub(crate) fn read(collateral: Vec<Collateral>) -> Result<Self, String> {
+        let mut kept = Self::default();
+        for Collateral { kind, bytes } in collateral {
+            match kind {
+                COLLATERAL_X5CHAIN => {
+                    let chain =
+                        X5Chain::decode(&bytes).map_err(|why| format!("the certificate chain: {why}"))?;
+                    kept.chain = Some(chain);
+                }
+                COLLATERAL_PAYLOAD => kept.payload = Some(bytes),
+                _ => {}
+            }
+        }
+        Ok(kept)
+    }
+}
+
+impl Whole<'_> {
+    /// Whether anything beside the statement is needed to decide it again.
+    pub(crate) fn needs_collateral(&self) -> bool {
+        let header = self.statement.header();
+        self.statement.is_detached() || (header.x5t().is_some() && header.x5chain().is_none())
+    }
+
+    /// Whether its payload came beside it and is gone.
+    pub(crate) fn lacks_payload(&self, kept: &Kept) -> bool {
+        self.statement.is_detached() && kept.payload.is_none()
+    }
+
+    /// Authenticates and reads it again, up to what has to be asked.
+    pub(crate) fn prepare<'a>(
+        &'a self,
+        kept: &'a Kept,
+        in_force: &PolicyInForce,
+    ) -> Result<Prepared<'a>, Violation> {
+        let beside = Beside { payload: kept.payload.as_deref(), x5chain: kept.chain.as_ref() };
+        let authenticated =
+            in_force.authenticate(&self.statement, beside).map_err(|untrusted| untrusted.violation())?;
+        let record = Record::read(&authenticated)?;
+        let questions = in_force.questions(&authenticated, &record);
+        Ok(Prepared { authenticated, record, questions })
+    }
+
+    pub(crate) fn finding(&self, rule: Rule, detail: impl Into<String>) -> Finding {
+        of(self.evidence, rule, detail)
+    }
+
+    /// The finding that this entry should not have been admitted.
+    pub(crate) fn refused(&self, violation: &Violation) -> Finding {
+        self.finding(Rule::Refused, violation.to_string())
+    }
+
+    /// What the row and the time say against the permit.
+    fn compare(&self, permit: &Permit, at: Option<u64>) -> Vec<Finding> {
+        let row = self.evidence;
+        let mut findings = Vec::new();
+        if row.policy != permit.policy() {
+            let detail =
+                format!("the row names the policy at leaf {}, in force was {}", row.policy, permit.policy());
+            findings.push(self.finding(Rule::PolicyNotInForce, detail));
+        }
+        if row.rule != permit.rule().as_str() {
+            let detail =
+                format!("the row says {}, {} admits it", quote(&row.rule), quote(permit.rule().as_str()));
+            findings.push(self.finding(Rule::RuleDiffers, detail));
+        }
+        if row.facts != permit.facts() {
+            findings.push(self.finding(Rule::FactsDiffer, facts_differ(&row.facts, permit.facts())));
+        }
+        if let Some(refusal) = at.and_then(|at| permit.refusal_at(at)) {
+            findings.push(self.finding(Rule::Time, refusal.violation.to_string()));
+        }
+        findings
+    }
+}
+
+/// An entry of which all is known but what the log has to answer.
+pub(crate) struct Prepared<'a> {
+    authenticated: Authenticated<'a>,
+    record: Record,
+    pub(crate) questions: Questions,
+}
+
+/// What came of an entry.
+pub(crate) enum Redecided {
+    /// It is admitted again.
+    Admitted(Box<Admitted>),
+    /// Something else.
+    Refused(Finding),
+    /// A rule came to no answer, twice.
+    Undecided,
+}
+
+/// An entry that is admitted again.
+pub(crate) struct Admitted {
+    /// What differs all the same.
+    pub(crate) findings: Vec<Finding>,
+    /// The claims that it must hold.
+    pub(crate) guards: Vec<Guard>,
+    /// The entries that it says are erased.
+    pub(crate) erases: Vec<EntryDigest>,
+}
+
+impl Prepared<'_> {
+    /// Decides it again; what comes to no answer is asked once more.
+    pub(crate) fn decide(
+        &self,
+        whole: &Whole<'_>,
+        in_force: &PolicyInForce,
+        answers: &Answers,
+        at: Option<u64>,
+    ) -> Redecided {
+        let decide = || in_force.decide(&self.authenticated, &self.record, answers);
+        let decision = match decide() {
+            Decision::Undecided(_) => decide(),
+            decision => decision,
+        };
+        match decision {
+            Decision::Undecided(_) => Redecided::Undecided,
+            Decision::Refuse(refusal) => Redecided::Refused(whole.refused(&refusal.violation)),
+            Decision::Admit(permit) => Redecided::Admitted(Box::new(Admitted {
+                findings: whole.compare(&permit, at),
+                guards: permit.guards().to_vec(),
+                erases: erasure::listed(&self.record),
+            })),
+        }
+    }
+}
+
+/// Leaf 0, which is decided by the policy that it carries.
+pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
+    match genesis(&whole.statement) {
+        Err(violation) => Redecided::Refused(whole.refused(&violation)),
+        Ok((_, permit)) => Redecided::Admitted(Box::new(Admitted {
+            findings: whole.compare(&permit, at),
+            guards: permit.guards().to_vec(),
+            erases: Vec::new(),
+        })),
+    }
+}
+
+/// The policy that a statement carries, whatever else is wrong with it.
+pub(crate) fn carried(statement: &SignedStatement) -> Option<Policy> {
+    Policy::from_payload(statement.payload()?).ok()
+}
+
+fn is_policy(statement: &SignedStatement) -> bool {
+    let named = statement.header().content_type().and_then(|name| name.as_text());
+    let essence = named.and_then(|name| name.split(';').next()).unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(POLICY_CONTENT_TYPE)
+}
+
+pub(crate) fn of(evidence: &Evidence, rule: Rule, detail: impl Into<String>) -> Finding {
+    Finding::of_entry(rule, evidence.index, evidence.digest, detail)
+}
+
+/// The first member in which two sets of facts differ.
+fn facts_differ(row: &str, read: &str) -> String {
+    let object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text);
+    let (Ok(row), Ok(read)) = (object(row), object(read)) else {
+        return format!("the row's are no object: {}", quote(row));
+    };
+    let names = row.keys().chain(read.keys());
+    let other = names.into_iter().find(|name| row.get(*name) != read.get(*name));
+    let Some(name) = other else { return "they are written otherwise".to_owned() };
+    let told = |value: Option<&serde_json::Value>| match value {
+        Some(value) => quote(&value.to_string()),
+        None => "nothing".to_owned(),
+    };
+    format!(
+        "of {}: the row says {}, the statement {}",
+        quote(name),
+        told(row.get(name)),
+        told(read.get(name))
+    )
+}
+
+/// Whether an answer counts for this leaf: the audit knows what stands below it, and nothing else.
+pub(crate) fn below(found: LeafIndex, leaf: LeafIndex) -> bool {
+    found < leaf
+}

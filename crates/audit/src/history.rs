@@ -1,0 +1,119 @@
+//! The history of heads beside the walk: which batch a leaf came with, and whether its root is that of the leaves.
+
+use std::collections::VecDeque;
+
+use merkle::{CompactRange, LeafIndex, TreeSize};
+
+use crate::finding::{Finding, Rule};
+use crate::ledger::Ledger;
+use crate::limits::HEADS;
+use crate::source::{Head, SignedHead, Source, SourceError};
+use crate::state::{History, Passed};
+
+/// The heads that the walk has not passed yet, as far as they are read.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    ahead: VecDeque<SignedHead>,
+    /// The first batch that is not read.
+    next: u64,
+}
+
+impl Heads {
+    pub(crate) fn from(history: &History) -> Self {
+        Self { ahead: VecDeque::new(), next: history.next }
+    }
+
+    /// Reads on until the heads cover a tree of this size.
+    pub(crate) async fn cover(&mut self, source: &dyn Source, size: TreeSize) -> Result<(), SourceError> {
+        while self.ahead.back().is_none_or(|last| last.head.size < size) {
+            let page = source.heads(self.next, HEADS).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            self.next = last.head.batch + 1;
+            self.ahead.extend(page);
+        }
+        Ok(())
+    }
+
+    /// When the batch of a leaf was committed, if the history says.
+    pub(crate) fn at(&self, leaf: LeafIndex) -> Option<u64> {
+        self.ahead.iter().find(|ahead| ahead.head.size.holds(leaf)).map(|ahead| ahead.head.at)
+    }
+
+    /// To be called at every size: compares the heads of this size, and lays them aside.
+    pub(crate) fn pass(&mut self, tree: &CompactRange, history: &mut History, ledger: &mut Ledger) {
+        while let Some(ahead) = self.ahead.pop_front_if(|ahead| ahead.head.size <= tree.size()) {
+            check_order(&ahead, history, ledger);
+            if ahead.head.size == tree.size() {
+                check_root(&ahead, tree, history, ledger);
+                check_signed(&ahead, ledger);
+            }
+            let (batch, size, at) = (ahead.head.batch, ahead.head.size.get(), ahead.head.at);
+            history.next = batch + 1;
+            history.last = Some(Passed { batch, size, at });
+        }
+    }
+}
+
+fn check_order(ahead: &SignedHead, history: &History, ledger: &mut Ledger) {
+    let head = &ahead.head;
+    if head.batch != history.next {
+        let detail = format!("batches {} to {} are missing from the history", history.next, head.batch - 1);
+        ledger.add(Finding::of_batch(Rule::History, history.next, detail));
+    }
+    let backwards = |last: &Passed| head.size.get() <= last.size || head.at < last.at;
+    if history.last.as_ref().is_some_and(backwards) {
+        ledger.add(Finding::of_batch(
+            Rule::History,
+            head.batch,
+            "size or time is behind the batch before it",
+        ));
+    }
+}
+
+fn check_root(ahead: &SignedHead, tree: &CompactRange, history: &mut History, ledger: &mut Ledger) {
+    let (stored, computed) = (ahead.head.root, tree.root());
+    ledger.counts.heads += 1;
+    // A leaf that is wrong makes every later root wrong: one finding, until a root is right again.
+    if stored != computed && history.agrees {
+        let detail =
+            format!("the root of size {} is stored as {stored}, the leaves give {computed}", tree.size());
+        ledger.add(Finding::of_batch(Rule::Root, ahead.head.batch, detail));
+    }
+    history.agrees = stored == computed;
+}
+
+/// The times that were signed against the one that is stored.
+fn check_signed(ahead: &SignedHead, ledger: &mut Ledger) {
+    let head = &ahead.head;
+    for signed in &ahead.signed {
+        let detail = match signed {
+            Ok(at) if *at == head.at => {
+                ledger.counts.signatures += 1;
+                continue;
+            }
+            Ok(at) => format!("the time is stored as {}, and {at} was signed", head.at),
+            Err(why) => format!("a signature over it: {why}"),
+        };
+        ledger.add(Finding::of_batch(Rule::HeadSigned, head.batch, detail));
+    }
+}
+
+/// The head that was audited, against the end of the history and the tree.
+pub(crate) fn check_end(head: &Head, tree: &CompactRange, history: &History, ledger: &mut Ledger) {
+    if history.agrees && tree.root() != head.root {
+        let detail = format!(
+            "the root of size {} is {} in the head, the leaves give {}",
+            tree.size(),
+            head.root,
+            tree.root()
+        );
+        ledger.add(Finding::of_log(Rule::Root, detail));
+    }
+    let Some((batch, at)) = head.batch.filter(|(batch, _)| *batch > 0) else { return };
+    let expected = Passed { batch, size: head.size.get(), at };
+    if history.last != Some(expected) {
+        let detail =
+            format!("the history does not end in the head: batch {batch}, size {}, time {at}", head.size);
+        ledger.add(Finding::of_batch(Rule::History, batch, detail));
+    }
+}

@@ -1,0 +1,183 @@
+//! What an audit has counted and found so far.
+//!
+//! A statement that is gone is explained by an erasure statement, which stands later in the log than the entry that it
+//! erases. So what is gone waits here until the entry turns up that explains it; what waits at the end is a finding.
+
+use std::collections::BTreeMap;
+
+use merkle::{EntryDigest, LeafIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, Rule};
+use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
+
+/// How many of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Leaves walked.
+    pub entries: u64,
+    /// Entries decided again, with the same answer in everything.
+    pub same: u64,
+    /// Entries of which something differs.
+    pub differ: u64,
+    /// Entries whose statement is gone.
+    pub erased: u64,
+    /// Entries whose detached payload is gone.
+    pub dropped: u64,
+    /// Entries whose policy cannot be read.
+    pub without_policy: u64,
+    /// Entries for which a rule came to no answer within its bounds.
+    pub undecided: u64,
+    /// Heads whose root was computed again.
+    pub heads: u64,
+    /// Signatures over heads that were verified.
+    pub signatures: u64,
+}
+
+/// Why some entries cannot be decided again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The entry that explains it.
+    pub entry: String,
+    /// What it is.
+    pub kind: Explains,
+    /// How many entries it explains.
+    pub entries: u64,
+}
+
+/// What explains that bytes are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Explains {
+    /// A statement that lists the entry as erased.
+    Erasure,
+    /// The policy that was in force: it keeps no payloads of the type.
+    Policy,
+}
+
+/// Bytes that are gone, and nothing has explained it yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    leaf: u64,
+    /// Whether it is the payload only.
+    payload: bool,
+}
+
+/// The books.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    pub(crate) counts: Counts,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) omitted: u64,
+    /// By the leaf of the entry that explains.
+    pub(crate) explained: BTreeMap<u64, Explanation>,
+    /// Explained by entries that are not listed.
+    pub(crate) explained_otherwise: u64,
+    /// By entry ID.
+    pub(crate) waiting: BTreeMap<String, Waiting>,
+    /// Gone, and not waited for.
+    pub(crate) unmatched: u64,
+}
+
+impl Ledger {
+    pub(crate) fn add(&mut self, finding: Finding) {
+        match self.findings.len() {
+            MAX_FINDINGS => self.omitted += 1,
+            _ => self.findings.push(finding),
+        }
+    }
+
+    /// An entry's statement is gone.
+    pub(crate) fn erased(&mut self, entry: EntryDigest, leaf: LeafIndex) {
+        self.counts.erased += 1;
+        self.wait(entry, Waiting { leaf: leaf.get(), payload: false });
+    }
+
+    /// An entry's payload is gone, and its policy keeps such payloads.
+    pub(crate) fn payload_gone(&mut self, entry: EntryDigest, leaf: LeafIndex) {
+        self.counts.dropped += 1;
+        self.wait(entry, Waiting { leaf: leaf.get(), payload: true });
+    }
+
+    /// An entry's payload was not kept, as its policy has it.
+    pub(crate) fn dropped(&mut self, policy: LeafIndex, policy_entry: &str) {
+        self.counts.dropped += 1;
+        self.explain(policy, policy_entry, Explains::Policy);
+    }
+
+    /// An admitted statement says that these entries are erased.
+    pub(crate) fn erasure(&mut self, leaf: LeafIndex, entry: EntryDigest, erased: &[EntryDigest]) {
+        for digest in erased {
+            if self.waiting.remove(&digest.to_string()).is_some() {
+                self.explain(leaf, &entry.to_string(), Explains::Erasure);
+            }
+        }
+    }
+
+    /// What was never explained becomes a finding.
+    pub(crate) fn close(&mut self) {
+        let mut waiting: Vec<(String, Waiting)> = std::mem::take(&mut self.waiting).into_iter().collect();
+        waiting.sort_by_key(|(_, gone)| gone.leaf);
+        for (entry, gone) in waiting {
+            let (rule, detail) = match gone.payload {
+                false => {
+                    (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
+                }
+                true => (
+                    Rule::PayloadUnexplained,
+                    "the payload is gone, its policy keeps it, and no entry says that it was erased",
+                ),
+            };
+            let finding = Finding::of_leaf(rule, LeafIndex::new(gone.leaf), detail);
+            self.add(Finding { entry: Some(entry), ..finding });
+        }
+    }
+
+    fn wait(&mut self, entry: EntryDigest, gone: Waiting) {
+        match self.waiting.len() < MAX_WAITING {
+            true => drop(self.waiting.insert(entry.to_string(), gone)),
+            false => self.unmatched += 1,
+        }
+    }
+
+    fn explain(&mut self, leaf: LeafIndex, entry: &str, kind: Explains) {
+        let full = self.explained.len() >= MAX_EXPLANATIONS;
+        match self.explained.get_mut(&leaf.get()) {
+            Some(known) => known.entries += 1,
+            None if full => self.explained_otherwise += 1,
+            None => {
+                let entry = entry.to_owned();
+                self.explained.insert(leaf.get(), Explanation { entry, kind, entries: 1 });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(n: u64) -> EntryDigest {
+        EntryDigest::of(&n.to_be_bytes())
+    }
+
+    #[test]
+    fn what_an_erasure_lists_is_explained_by_it_and_the_rest_is_found() {
+        let mut ledger = Ledger::default();
+        (1..=3).for_each(|n| ledger.erased(digest(n), LeafIndex::new(n)));
+        ledger.erasure(LeafIndex::new(9), digest(9), &[digest(1), digest(3), digest(77)]);
+        ledger.close();
+        assert_eq!(ledger.explained[&9].entries, 2);
+        assert_eq!(ledger.findings.len(), 1);
+        assert_eq!((ledger.findings[0].rule, ledger.findings[0].leaf), (Rule::ErasedUnexplained, Some(2)));
+    }
+
+    #[test]
+    fn more_findings_than_are_listed_are_counted() {
+        let mut ledger = Ledger::default();
+        (0..MAX_FINDINGS as u64 + 5).for_each(|n| ledger.erased(digest(n), LeafIndex::new(n)));
+        ledger.close();
+        assert_eq!((ledger.findings.len(), ledger.omitted), (MAX_FINDINGS, 5));
+        assert!(ledger.findings.is_sorted_by_key(|finding| finding.leaf));
+    }
+}

@@ -1,0 +1,246 @@
+//! A page of the log: which policy was in force for which of its leaves, and what came of each.
+
+use merkle::{EntryDigest, LeafIndex};
+use registration::PolicyInForce;
+
+use crate::desk::{Case, Desk, Outcome};
+use crate::entry::{self, Admitted, Opened, Redecided, Whole};
+use crate::finding::{Finding, Rule, quote};
+use crate::history::Heads;
+use crate::in_force::{InForce, is_readable};
+use crate::source::{Evidence, SourceError};
+
+/// What came of one leaf.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    pub(crate) status: Status,
+    pub(crate) findings: Vec<Finding>,
+    /// The entries that it says are erased.
+    pub(crate) erases: Vec<EntryDigest>,
+}
+
+/// How far a leaf could be decided again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It was.
+    Decided,
+    /// Its row is lost or broken: the finding says so.
+    Unread,
+    /// A rule came to no answer.
+    Undecided,
+    /// The policy that was in force cannot be read.
+    WithoutPolicy,
+    /// Its statement is gone.
+    Erased,
+    /// Its payload is gone, and its policy keeps it.
+    PayloadGone,
+    /// Its payload was not kept, as this policy has it.
+    PayloadDropped { policy: LeafIndex, entry: EntryDigest },
+}
+
+/// The leaves of a page.
+pub(crate) struct Page<'r> {
+    first: u64,
+    opened: &'r [Opened<'r>],
+    at: Vec<Option<u64>>,
+    leaves: Vec<Leaf>,
+}
+
+impl<'r> Page<'r> {
+    pub(crate) fn new(first: u64, opened: &'r [Opened<'r>], heads: &Heads) -> Self {
+        let at = (first..).zip(opened).map(|(leaf, opened)| {
+            let told = opened.evidence().and_then(|evidence| evidence.at);
+            told.or_else(|| heads.at(LeafIndex::new(leaf)))
+        });
+        Self { first, at: at.collect(), leaves: opened.iter().map(unread).collect(), opened }
+    }
+
+    pub(crate) fn into_leaves(self) -> Vec<Leaf> {
+        self.leaves
+    }
+
+    /// Whether the entries' IDs lead to them.
+    pub(crate) async fn look_up(&mut self, desk: &Desk<'_>) -> Result<(), SourceError> {
+        for finding in desk.check_look_ups(self.opened).await? {
+            let place = finding.leaf.unwrap_or(self.first) - self.first;
+            self.leaves[place as usize].findings.push(finding);
+        }
+        Ok(())
+    }
+
+    /// Decides every leaf under the policy in force for it, and answers with the one that is in force afterwards.
+    pub(crate) async fn decide(&mut self, desk: &Desk<'_>, from: InForce) -> Result<InForce, SourceError> {
+        let (mut in_force, mut place) = (from, 0);
+        while place < self.opened.len() {
+            let end = self.end_of_segment(place);
+            in_force = match in_force {
+                InForce::None => {
+                    let end = place + 1;
+                    let next = self.first_leaf(desk).await?;
+                    place = end;
+                    next
+                }
+                InForce::Lost(leaf) => {
+                    let next = self.without_policy(place..end).unwrap_or(InForce::Lost(leaf));
+                    place = end;
+                    next
+                }
+                InForce::Policy(policy, entry) => {
+                    let (end, lost) = self.until_lost(desk, place..end, &policy).await?;
+                    let next = self.under(desk, place..end, &policy, entry).await?;
+                    place = end;
+                    match (lost, next) {
+                        (Some(lost), _) => self.lose(lost, place),
+                        (None, Some(next)) => next,
+                        (None, None) => InForce::Policy(policy, entry),
+                    }
+                }
+            };
+        }
+        Ok(in_force)
+    }
+
+    /// The place after the next statement that may be a policy: until there the policy stays.
+    fn end_of_segment(&self, from: usize) -> usize {
+        let policy = self.opened[from..].iter().position(Opened::may_be_policy);
+        policy.map_or(self.opened.len(), |place| from + place + 1)
+    }
+
+    /// Leaf 0 carries the policy by which it is decided.
+    async fn first_leaf(&mut self, desk: &Desk<'_>) -> Result<InForce, SourceError> {
+        let opened = self.opened;
+        let Some(whole) = opened[0].whole() else { return Ok(self.lose(LeafIndex::new(0), 0)) };
+        let decided = entry::first(whole, self.at[0]);
+        self.settle(desk, vec![(0, whole, Outcome::Decided(decided))], None).await?;
+        match entry::carried(&whole.statement) {
+            Some(policy) => Ok(InForce::of(whole, policy)),
+            None => Ok(self.lose(LeafIndex::new(0), 0)),
+        }
+    }
+
+    /// Entries whose policy cannot be read; a later policy is believed all the same.
+    fn without_policy(&mut self, places: std::ops::Range<usize>) -> Option<InForce> {
+        let opened = self.opened;
+        for place in places.clone() {
+            if opened[place].whole().is_some() {
+                self.leaves[place].status = Status::WithoutPolicy;
+            }
+        }
+        successor(&opened[places.end - 1])
+    }
+
+    /// Entries under a policy that can be read.
+    async fn under(
+        &mut self,
+        desk: &Desk<'_>,
+        places: std::ops::Range<usize>,
+        policy: &PolicyInForce,
+        entry: EntryDigest,
+    ) -> Result<Option<InForce>, SourceError> {
+        let opened = self.opened;
+        let whole: Vec<(usize, &Whole<'_>)> =
+            places.clone().filter_map(|place| Some((place, opened[place].whole()?))).collect();
+        let cases: Vec<Case<'_>> =
+            whole.iter().map(|(place, whole)| Case { whole, at: self.at[*place] }).collect();
+        let outcomes = desk.decide(&cases, policy).await?;
+        let outcomes = whole.into_iter().zip(outcomes).map(|((place, whole), it)| (place, whole, it));
+        self.settle(desk, outcomes.collect(), Some((policy, entry))).await?;
+        for place in places.clone() {
+            if let Opened::Gone(evidence) = &opened[place] {
+                self.leaves[place].findings.extend(row_of_gone(evidence, policy));
+            }
+        }
+        Ok(opened.get(places.end.wrapping_sub(1)).filter(|_| !places.is_empty()).and_then(successor))
+    }
+
+    /// Writes down what came of these entries, once it is known whether they hold their claims.
+    async fn settle(
+        &mut self,
+        desk: &Desk<'_>,
+        outcomes: Vec<(usize, &Whole<'_>, Outcome)>,
+        policy: Option<(&PolicyInForce, EntryDigest)>,
+    ) -> Result<(), SourceError> {
+        let mut admitted: Vec<(usize, &Whole<'_>, Box<Admitted>)> = Vec::new();
+        for (place, whole, outcome) in outcomes {
+            let leaf = &mut self.leaves[place];
+            leaf.status = Status::Decided;
+            match (outcome, policy) {
+                (Outcome::Decided(Redecided::Admitted(it)), _) => admitted.push((place, whole, it)),
+                (Outcome::Decided(Redecided::Refused(finding)), _) => leaf.findings.push(finding),
+                (Outcome::Decided(Redecided::Undecided), _) => leaf.status = Status::Undecided,
+                (Outcome::WithoutPayload(true), Some((policy, entry))) => {
+                    leaf.status = Status::PayloadDropped { policy: policy.leaf(), entry };
+                    leaf.findings.extend(row_of_gone(whole.evidence, policy));
+                }
+                (Outcome::WithoutPayload(_), _) => {
+                    leaf.status = Status::PayloadGone;
+                    leaf.findings.extend(policy.and_then(|(policy, _)| row_of_gone(whole.evidence, policy)));
+                }
+            }
+        }
+        let mut claims: Vec<(&Whole<'_>, &mut Admitted)> =
+            admitted.iter_mut().map(|(_, whole, admitted)| (*whole, &mut **admitted)).collect();
+        desk.check_guards(&mut claims).await?;
+        for (place, _, admitted) in admitted {
+            let Admitted { findings, erases, .. } = *admitted;
+            self.leaves[place].findings.extend(findings);
+            self.leaves[place].erases = erases;
+        }
+        Ok(())
+    }
+
+    /// Where the segment ends early: at a row that names a newer policy, which stood there and cannot be read.
+    async fn until_lost(
+        &self,
+        desk: &Desk<'_>,
+        places: std::ops::Range<usize>,
+        policy: &PolicyInForce,
+    ) -> Result<(usize, Option<LeafIndex>), SourceError> {
+        for place in places.clone() {
+            let Some(evidence) = self.opened[place].evidence() else { continue };
+            let newer = evidence.policy > policy.leaf() && evidence.policy < evidence.index;
+            if newer && !is_readable(desk.source, evidence.policy).await? {
+                return Ok((place, Some(evidence.policy)));
+            }
+        }
+        Ok((places.end, None))
+    }
+
+    fn lose(&mut self, leaf: LeafIndex, place: usize) -> InForce {
+        let detail = "the policy that stood here cannot be read: what it admitted cannot be decided again";
+        let place = place.min(self.leaves.len() - 1);
+        self.leaves[place].findings.push(Finding::of_leaf(Rule::PolicyLost, leaf, detail));
+        InForce::Lost(leaf)
+    }
+}
+
+fn unread(opened: &Opened<'_>) -> Leaf {
+    let status = match opened {
+        Opened::Gone(_) => Status::Erased,
+        _ => Status::Unread,
+    };
+    let findings = match opened {
+        Opened::Broken(_, finding) => vec![finding.clone()],
+        _ => Vec::new(),
+    };
+    Leaf { status, findings, erases: Vec::new() }
+}
+
+/// The policy that a statement puts in force, whether or not it should have been admitted: what followed was decided
+/// by it.
+fn successor(opened: &Opened<'_>) -> Option<InForce> {
+    let whole = opened.whole().filter(|whole| whole.is_policy)?;
+    Some(InForce::of(whole, entry::carried(&whole.statement)?))
+}
+
+/// What the row of an entry whose bytes are gone says against the policy that was in force.
+fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Option<Finding> {
+    if evidence.policy != policy.leaf() {
+        let detail =
+            format!("the row names the policy at leaf {}, in force was {}", evidence.policy, policy.leaf());
+        return Some(entry::of(evidence, Rule::PolicyNotInForce, detail));
+    }
+    let known = policy.policy().contents().types.iter().any(|rule| rule.name == evidence.rule);
+    let detail = || format!("the policy has no rule {}", quote(&evidence.rule));
+    (!known).then(|| entry::of(evidence, Rule::RuleDiffers, detail()))
+}
