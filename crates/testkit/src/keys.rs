@@ -11,6 +11,9 @@ pub const VERIFIER: [u8; 32] = [
 /// The secret of the log's operator.
 pub const OPERATOR: [u8; 32] = [0x0f; 32];
 
+/// The secret of the gateway that makes execution receipts.
+pub const GATEWAY_KEY: [u8; 32] = [0x6a; 32];
+
 /// The Ed25519 key with this secret.
 pub fn ed25519(seed: [u8; 32]) -> SigningKey {
     SigningKey::from_ed25519_seed(&seed).expect("32 bytes are a key")
@@ -19,6 +22,11 @@ pub fn ed25519(seed: [u8; 32]) -> SigningKey {
 /// Who verifies agents' work: `did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw`.
 pub fn verifier() -> SigningKey {
     ed25519(VERIFIER)
+}
+
+/// Who lets agents' tool calls through, or does not.
+pub fn gateway() -> SigningKey {
+    ed25519(GATEWAY_KEY)
 }
 
 /// Who signs the log's policies.

@@ -3,12 +3,20 @@
 //! Everything is the same on every run, except signatures of ES256, whose nonce is random. The secrets are public:
 //! nothing here may ever be trusted outside a test. A dev-dependency only.
 
+mod executions;
 mod keys;
 mod policy;
 mod statements;
+mod vap;
 
-pub use keys::{OPERATOR, VERIFIER, ed25519, es256, es384, operator, verifier};
+pub use executions::{aer, aer_json, aer_statement, denied_aer_json, rootless_aer_json};
+pub use keys::{GATEWAY_KEY, OPERATOR, VERIFIER, ed25519, es256, es384, gateway, operator, verifier};
 pub use policy::{
-    ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, policy, policy_in_force, policy_statement, policy_toml,
+    GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, policy, policy_in_force, policy_statement,
+    policy_toml,
 };
 pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_json, vrf};
+pub use vap::{
+    COMMITMENT, SESSION, audit_json, audit_record, decision_json, jwk_set, jwk_set_json, outcome_json, signed_verdict_json,
+    verdict, verdict_json,
+};

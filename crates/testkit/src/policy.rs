@@ -5,7 +5,8 @@ use registration::policy::statement;
 use registration::{Policy, PolicyInForce};
 use scitt::{SignedStatement, Signer};
 
-use crate::keys::{es256, es384, operator};
+use crate::keys::{es256, es384, gateway, operator};
+use crate::vap::types;
 
 /// The log's `iss`.
 pub const LOG_ISS: &str = "https://log.example";
@@ -18,9 +19,15 @@ pub const ISSUER_384: &str = "https://issuer-384.example";
 /// The kid of both.
 pub const KID: &str = "key-1";
 
-/// The policy as an operator would type it: both issuers, any did:key and did:jwk; VRF; JSON and text as bytes.
+/// A gateway bound to [`gateway`], under [`KID`].
+pub const GATEWAY: &str = "https://gateway.example";
+/// Its one instance, whose receipts that key signs too.
+pub const GATEWAY_ID: &str = "gateway:test-1";
+
+/// The policy as an operator would type it: both issuers, the gateway, any did:key and did:jwk; VRF; execution receipts;
+/// JSON and text as bytes.
 pub fn policy_toml() -> String {
-    let (operator, es256, es384) = (operator(), es256(), es384());
+    let (operator, es256, es384, gateway) = (operator(), es256(), es384(), gateway());
     let did = |key: &dyn Signer| key.public_key().did_key();
     format!(
         r#"
@@ -39,6 +46,10 @@ keys = [{{ key = "{}", kid = "{KID}" }}]
 iss = "{ISSUER_384}"
 keys = [{{ key = "{}", kid = "{KID}" }}]
 
+[[issuer]]
+iss = "{GATEWAY}"
+keys = [{{ key = "{}", kid = "{KID}" }}]
+
 [did]
 key = "open"
 jwk = "open"
@@ -52,6 +63,15 @@ content_type = "application/vrf+json"
 issuers = ["did:key:*"]
 
 [[type]]
+content_type = "application/aer+json"
+hash_envelope = true
+
+[[type.aer.gateway]]
+iss = "{GATEWAY}"
+id = "{GATEWAY_ID}"
+keys = ["{}"]
+
+[[type]]
 content_type = "application/json"
 detached = true
 hash_envelope = true
@@ -62,8 +82,10 @@ max_size = 4096
 "#,
         did(&operator),
         did(&es256),
-        did(&es384)
-    )
+        did(&es384),
+        did(&gateway),
+        did(&gateway)
+    ) + &types()
 }
 
 /// The same, resolved.

@@ -48,13 +48,13 @@ pub struct AerStatement {
     iss: Option<String>,
     kid: Option<Vec<u8>>,
     subject: Subject,
-    hashed: bool,
+    redacted: bool,
 }
 
 impl AerStatement {
     /// A statement of this receipt (JSON of section 6.1), about itself, by the did:key of whoever signs.
     pub fn new(receipt: Value) -> Self {
-        AerStatement { receipt, iss: None, kid: None, subject: Subject::Receipt, hashed: false }
+        AerStatement { receipt, iss: None, kid: None, subject: Subject::Receipt, redacted: false }
     }
 
     /// As this gateway, whose key the policy of a log lists.
@@ -73,8 +73,8 @@ impl AerStatement {
     }
 
     /// By its hash: the receipt itself stays with the gateway, to be shown on audit.
-    pub fn hashed(self) -> Self {
-        AerStatement { hashed: true, ..self }
+    pub fn redacted(self) -> Self {
+        AerStatement { redacted: true, ..self }
     }
 
     /// The canonical receipt. One without `signatures` gets one, by the gateway's key under the name of its `gateway_id`.
@@ -114,7 +114,7 @@ impl AerStatement {
             Subject::Receipt => &receipt.aer_id,
             Subject::Session => &receipt.session.id,
         };
-        let builder = match self.hashed {
+        let builder = match self.redacted {
             true => StatementBuilder::new(Sha256::digest(&payload).to_vec()).hash_envelope(&HashEnvelope {
                 algorithm: SHA_256,
                 preimage_content_type: Some(ContentType::Text(AER_JSON.to_owned())),
