@@ -11,14 +11,14 @@ use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
-use crate::facts::facts;
+use crate::facts::{Facts, facts, facts_with};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
 use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, spell};
 use crate::record::{Record, content_type};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation, quote};
-use crate::{vap, vrf};
+use crate::{conversation, vap, vrf};
 
 /// A policy and the leaf that holds it: what decisions name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,9 @@ impl PolicyInForce {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
-        permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
+        if !permit.learned.is_empty() {
+            permit.facts = facts_with(statement, record, std::mem::take(&mut permit.learned));
+        }
         match permit.valid().is_empty() {
             false => Ok(permit),
             true => Err(broken(
@@ -119,7 +121,7 @@ impl PolicyInForce {
             bounds: vec![statement.bound()],
             guards: Vec::new(),
             relied_absent: Vec::new(),
-            facts: facts(statement, record, Map::new()),
+            facts: facts(statement, record),
             learned: Map::new(),
             successor: None,
         }
@@ -145,6 +147,17 @@ impl PolicyInForce {
             (Profile::Aer(options), Record::Aer(record)) => {
                 aer::check(options, statement, record, log, permit)?
             }
+            (Profile::Conversation(options), Record::Conversation(record)) => {
+                conversation::check(options, statement, record)?
+            }
+            (Profile::Conversation(options), Record::Opaque) => {
+                let record = conversation::read_json(statement)?;
+                conversation::check(options, statement, &record)?;
+                let mut found = Facts::default();
+                record.state(&mut found);
+                permit.learned.extend(found.0);
+            }
+            (Profile::Conversation(_), Record::HashEnvelope) => conversation::check_hash_envelope(statement)?,
             (Profile::Aer(options), Record::HashEnvelope) => aer::check_hash_envelope(options, statement)?,
             (Profile::VapVerdict(options), Record::VapVerdict(record)) => {
                 vap::check_verdict(options, record)?

@@ -4,6 +4,7 @@
 //! and out of nowhere else, so an entry that needs one to be made was decided.
 
 use merkle::{EntryDigest, LeafIndex};
+use serde_json::{Map, Value};
 
 use crate::guard::Guard;
 use crate::policy::{Policy, PolicyDigest};
@@ -119,6 +120,8 @@ pub struct Permit {
     pub(crate) guards: Vec<Guard>,
     pub(crate) relied_absent: Vec<EntryDigest>,
     pub(crate) facts: String,
+    /// What deciding found out; it goes into the facts.
+    pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
 }
 
@@ -178,9 +181,14 @@ impl Permit {
         }))
     }
 
+    /// Which of this permit's guards has this key.
+    pub fn guard(&self, key: &[u8]) -> Option<&Guard> {
+        self.guards.iter().find(|own| own.as_bytes() == key)
+    }
+
     /// The refusal that this permit turns into when the log holds one of its guards already.
     pub fn refusal_for_guard(&self, guard: &[u8], held_by: LeafIndex) -> Refusal {
-        let (rule, place) = match self.guards.iter().find(|own| own.as_bytes() == guard) {
+        let (rule, place) = match self.guard(guard) {
             Some(own) => (own.rule(), own.place()),
             None => (RuleName::fixed("guard"), Place::Statement),
         };

@@ -7,9 +7,18 @@ use crate::limits::MAX_IDENTIFIER;
 use crate::policy::spell;
 use crate::record::{Record, content_type};
 
-/// The facts as canonical JSON. Bounded, and free of U+0000, which not every database keeps.
+/// The facts as canonical JSON: what the statement states. Bounded, and free of U+0000, which not every database keeps.
 pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record) -> String {
-    let mut facts = Facts(Map::new());
+    facts_with(statement, record, Map::new())
+}
+
+/// The same, and what deciding found out.
+pub(crate) fn facts_with(
+    statement: &Authenticated<'_>,
+    record: &Record,
+    learned: Map<String, Value>,
+) -> String {
+    let mut facts = Facts(learned);
     facts.text("iss", statement.iss());
     facts.text("sub", statement.sub());
     facts.text("alg", statement.algorithm().name());
@@ -25,7 +34,8 @@ pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record) -> String {
 }
 
 /// Facts being gathered.
-pub(crate) struct Facts(Map<String, Value>);
+#[derive(Default)]
+pub(crate) struct Facts(pub Map<String, Value>);
 
 impl Facts {
     pub fn put(&mut self, name: &str, value: Value) {

@@ -53,6 +53,14 @@ pub struct Guard {
     key: [u8; 33],
 }
 
+impl GuardKind {
+    /// Whether a second claim is a proof against the issuer: both statements are signed, and at most one of them can belong
+    /// to its chain.
+    pub fn is_of_a_chain(self) -> bool {
+        matches!(self, GuardKind::VrfGenesis | GuardKind::VrfSuccessor)
+    }
+}
+
 impl Guard {
     pub(crate) fn new(kind: GuardKind, parts: &[&[u8]]) -> Guard {
         let mut hash = Sha256::new();

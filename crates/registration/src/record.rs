@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::aer::{AerRecord, is_aer};
 use crate::authenticate::Authenticated;
+use crate::conversation::{self, AGENT_CONVERSATION, ConversationRecord};
 use crate::facts::Facts;
 use crate::jwk_set::{JWK_SET, JwkSetRecord};
 use crate::lookups::{Lookup, LookupKind, Lookups};
@@ -31,6 +32,8 @@ pub enum Record {
     VapAudit(Box<AuditRecord>),
     /// A set of public keys.
     JwkSet(Box<JwkSetRecord>),
+    /// A record of an agent's conversation.
+    Conversation(Box<ConversationRecord>),
     /// The hash of something that is not here (RFC 9995).
     HashEnvelope,
     /// Bytes.
@@ -66,6 +69,10 @@ impl Record {
                 return VerdictRecord::read(payload).map(|record| Record::VapVerdict(Box::new(record)));
             }
             VAP_AUDIT => return AuditRecord::read(payload).map(|record| Record::VapAudit(Box::new(record))),
+            AGENT_CONVERSATION => {
+                let record = ConversationRecord::read(header, payload)?;
+                return Ok(Record::Conversation(Box::new(record)));
+            }
             JWK_SET => return JwkSetRecord::read(payload).map(|record| Record::JwkSet(Box::new(record))),
             _ => {}
         }
@@ -73,6 +80,13 @@ impl Record {
             Some(form) => VrfRecord::read(form, header, payload).map(|record| Record::Vrf(Box::new(record))),
             None => Ok(Record::Opaque),
         }
+    }
+
+    /// Plain JSON that a policy may have admitted as a conversation record.
+    fn record_in_json(&self, header: &Header, payload: Option<&[u8]>) -> Option<ConversationRecord> {
+        let name = header.content_type().and_then(ContentType::as_text)?;
+        let plain = matches!(self, Record::Opaque) && essence(name) == conversation::JSON;
+        plain.then(|| ConversationRecord::read(header, payload?).ok()).flatten()
     }
 
     /// Under which values the statement is found.
@@ -99,7 +113,13 @@ impl Record {
             Record::VapAudit(record) => record.lookups(&mut found),
             Record::JwkSet(record) => record.lookups(&mut found),
             Record::Aer(record) => record.lookups(&mut found),
-            Record::Policy(_) | Record::HashEnvelope | Record::Opaque => {}
+            Record::Conversation(record) => record.lookups(payload, &mut found),
+            Record::Opaque => {
+                if let Some(record) = self.record_in_json(header, payload) {
+                    record.lookups(payload, &mut found);
+                }
+            }
+            Record::Policy(_) | Record::HashEnvelope => {}
         }
         found.into_vec()
     }
@@ -113,6 +133,7 @@ impl Record {
             Record::VapAudit(record) => record.document(),
             Record::JwkSet(record) => record.document(),
             Record::Aer(record) => record.document(),
+            Record::Conversation(record) => record.document(),
             Record::Policy(_) | Record::HashEnvelope | Record::Opaque => serde_json::Value::Null,
         }
     }
@@ -126,6 +147,7 @@ impl Record {
             Record::VapAudit(record) => record.state(facts),
             Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),
+            Record::Conversation(record) => record.state(facts),
             Record::HashEnvelope => facts.put("hash_envelope", true.into()),
             Record::Opaque => {}
         }

@@ -5,7 +5,8 @@
 use merkle::LeafIndex;
 use registration::policy::statement::{self, PolicyConflict, Step};
 use registration::{
-    Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Record, TimeWindow, Violation,
+    Answers, Beside, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record,
+    TimeWindow, Violation,
 };
 use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -190,7 +191,7 @@ fn a_hash_stands_for_what_it_is_of_where_the_policy_says_so() {
     let permit = decide(&envelope(-16, 32, Some("application/json")), &policy()).unwrap();
     assert_eq!(permit.rule().as_str(), "application/json");
     assert_eq!(refused(&envelope(-16, 32, Some("text/plain")), &policy()), "hash-envelope-not-admitted");
-    assert_eq!(refused(&envelope(-16, 32, Some("application/vrf+cbor")), &policy()), "issuer-not-admitted");
+    assert_eq!(refused(&envelope(-16, 32, Some("application/vrf+cbor")), &policy()), "vrf-algorithm");
     assert_eq!(refused(&envelope(-16, 32, None), &policy()), "content-type-missing");
     assert_eq!(refused(&envelope(-14, 20, Some("application/json")), &policy()), "hash-envelope-algorithm");
     let policy_type = Some("application/vnd.tabellion.policy+json");
@@ -198,21 +199,138 @@ fn a_hash_stands_for_what_it_is_of_where_the_policy_says_so() {
 }
 
 #[test]
-fn a_redacted_vrf_receipt_is_refused() {
-    let did = verifier().public_key().did_key();
-    let envelope = HashEnvelope {
-        algorithm: -16,
-        preimage_content_type: Some("application/vrf+cbor".into()),
-        location: None,
+fn a_redacted_vrf_receipt_is_admitted_only_where_the_policy_says_so() {
+    let redacted = testkit::receipt(0).redacted().sign(&verifier()).unwrap();
+    assert_eq!(refused(&redacted, &policy()), "vrf-redacted");
+    let permit = decide(&redacted, &with_vrf("allow_redacted = true")).unwrap();
+    assert!(permit.facts().contains(r#""redacted":true"#), "{}", permit.facts());
+    assert!(!permit.facts().contains("verdict"), "the log does not know it: {}", permit.facts());
+    let mistaken = policy_toml().replacen("issuers = [\"did:key:*\"]", "hash_envelope = true", 1);
+    let told = Policy::from_toml(&mistaken).unwrap_err().to_string();
+    assert!(told.contains("vrf.allow_redacted"), "{told}");
+}
+
+/// The test policy with VRF options.
+fn with_vrf(options: &str) -> Policy {
+    let issuers = "issuers = [\"did:key:*\"]";
+    policy_with(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n"))
+}
+
+/// What a log answers that holds these statements, admitted by this policy in this order from leaf 20 on.
+fn log_of(policy: &Policy, statements: &[&SignedStatement]) -> impl Fn(&Questions) -> Answers + use<> {
+    let permits: Vec<Permit> =
+        statements.iter().map(|statement| decide(statement, policy).unwrap()).collect();
+    move |asked: &Questions| {
+        let mut answers = Answers::none();
+        for (leaf, permit) in (20..).map(LeafIndex::new).zip(&permits) {
+            if asked.digests.contains(&permit.statement()) {
+                answers.put_entry(permit.statement(), leaf);
+            }
+            for guard in asked.guards.iter().filter(|guard| permit.guards().contains(guard)) {
+                answers.put_guard(guard.clone(), leaf);
+            }
+        }
+        answers
+    }
+}
+
+fn decide_after(
+    statement: &SignedStatement,
+    policy: &Policy,
+    log: impl Fn(&Questions) -> Answers,
+) -> Result<Permit, Violation> {
+    let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
+    let authenticated = in_force.authenticate(statement, Beside::default()).unwrap();
+    let record = Record::read(&authenticated)?;
+    let answers = log(&in_force.questions(&authenticated, &record));
+    in_force.decide(&authenticated, &record, &answers).into_permit().map_err(violation)
+}
+
+fn kinds(permit: &Permit) -> Vec<GuardKind> {
+    permit.guards().iter().map(Guard::kind).collect()
+}
+
+#[test]
+fn a_chained_receipt_claims_its_place_before_its_id() {
+    use GuardKind::{VrfGenesis, VrfPlace, VrfReceiptId, VrfSuccessor};
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    assert_eq!(kinds(&decide(&first, &policy()).unwrap()), [VrfGenesis, VrfPlace, VrfReceiptId]);
+    assert_eq!(kinds(&decide(&second, &policy()).unwrap()), [VrfSuccessor, VrfPlace, VrfReceiptId]);
+    assert_eq!(kinds(&decide(&testkit::vrf(2), &policy()).unwrap()), [VrfReceiptId]);
+    let off = with_vrf("chain = \"off\"");
+    for statement in [&first, &second] {
+        assert_eq!(
+            kinds(&decide(statement, &off).unwrap()),
+            [VrfPlace, VrfReceiptId],
+            "a later policy may ask"
+        );
+    }
+}
+
+#[test]
+fn a_known_predecessor_is_compared_and_an_unknown_one_is_waited_for() {
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    let third = testkit::receipt(2).after(first.digest(), 2).sign(&verifier()).unwrap();
+    let log = log_of(&policy(), &[&first]);
+
+    let known = decide_after(&second, &policy(), &log).unwrap();
+    assert!(known.facts().contains(r#""chain_verified":true"#), "{}", known.facts());
+    assert!(known.relied_absent().is_empty());
+
+    let unknown = decide(&second, &policy()).unwrap();
+    assert!(unknown.facts().contains(r#""chain_verified":false"#), "{}", unknown.facts());
+    assert_eq!(unknown.relied_absent(), [first.digest()], "if it turns up, decide again");
+
+    let skipping = decide_after(&third, &policy(), &log).unwrap_err();
+    assert_eq!(skipping.rule.as_str(), "vrf-chain-mismatch");
+    assert_eq!(skipping.place.to_string(), "protected/-70004");
+    assert!(decide(&third, &policy()).is_ok(), "nobody can say yet");
+}
+
+#[test]
+fn a_strict_policy_wants_every_predecessor_first() {
+    let strict = with_vrf("chain = \"strict\"");
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    assert_eq!(refused(&second, &strict), "vrf-chain-unknown-predecessor");
+    assert_eq!(refused(&testkit::vrf(3), &strict), "vrf-chain-required");
+    let permit = decide_after(&second, &strict, log_of(&strict, &[&first])).unwrap();
+    assert!(permit.relied_absent().is_empty(), "a strict permit relies on no absence");
+}
+
+#[test]
+fn a_policy_that_keeps_no_chains_asks_nothing_of_the_log() {
+    let off = with_vrf("chain = \"off\"");
+    let second = testkit::receipt(1).after(testkit::vrf(9).digest(), 1).sign(&verifier()).unwrap();
+    let asked = |questions: &Questions| {
+        assert!(questions.is_empty(), "{questions:?}");
+        Answers::none()
     };
-    let builder =
-        StatementBuilder::new(vec![7; 32]).kid("k").iss(&did).sub("did:web:a").hash_envelope(&envelope);
-    assert_eq!(refused(&builder.sign(&verifier()).unwrap(), &policy()), "hash-envelope-not-admitted");
+    let permit = decide_after(&second, &off, asked).unwrap();
+    assert!(permit.relied_absent().is_empty() && !permit.facts().contains("chain_verified"));
+}
+
+#[test]
+fn chain_options_are_checked_when_the_policy_is_read() {
+    let told = |options: &str| {
+        let issuers = "issuers = [\"did:key:*\"]";
+        let text = policy_toml().replacen(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n"), 1);
+        Policy::from_toml(&text).unwrap_err().to_string()
+    };
+    assert!(told("chain = \"loose\"").contains("type[0].vrf.chain: one of \"off\", \"linked\", \"strict\""));
+    assert!(told("redacted_issuers = [\"*\"]").contains("without `allow_redacted = true` nobody may"));
+    let spelled = String::from_utf8(policy().payload().to_vec()).unwrap();
+    assert!(spelled.contains(r#""chain":"linked""#), "the default is written out: {spelled}");
 }
 
 #[test]
 fn two_receipts_of_one_id_share_a_guard_and_others_do_not() {
-    let guards = |statement: &SignedStatement| decide(statement, &policy()).unwrap().guards().to_vec();
+    let guards = |statement: &SignedStatement| {
+        let permit = decide(statement, &policy()).unwrap();
+        permit.guards().iter().find(|guard| guard.kind() == GuardKind::VrfReceiptId).cloned()
+    };
     assert_eq!(guards(&testkit::vrf(1)), guards(&testkit::receipt(1).sign(&verifier()).unwrap()));
     assert_ne!(guards(&testkit::vrf(1)), guards(&testkit::vrf(2)));
     let other = testkit::receipt(1).sign(&testkit::ed25519([7; 32])).unwrap();

@@ -211,8 +211,10 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let retention = section.optional("retention", retention);
     let profile = Profile::read(&mut section, content_type.as_ref(), notes);
     if hash_envelope && matches!(profile, Profile::Vrf(_)) {
-        section
-            .note("hash_envelope", "a VRF receipt registered by its hash is not understood by this release");
+        section.note(
+            "hash_envelope",
+            "a VRF receipt is registered by its hash where `vrf.allow_redacted` says so",
+        );
     }
     section.close();
     let content_type = content_type?;

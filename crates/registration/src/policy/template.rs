@@ -87,7 +87,9 @@ fn types(issuers: &str) -> String {
          min_tier = 0\n\
          allow_non_structural = false\n\
          allow_ed25519_algorithm = false\n\
-         allow_numeric_offset = false\n\n\
+         allow_numeric_offset = false\n\
+         chain = \"linked\"          # \"off\", \"linked\": no forks, \"strict\": no gaps either\n\
+         allow_redacted = false      # by their hash alone: the log knows neither verdict nor tier\n\n\
          [[type]]\n\
          content_type = \"application/json\"\n\
          issuers = {issuers}\n\

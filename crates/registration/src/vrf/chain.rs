@@ -65,23 +65,29 @@ pub(crate) struct Member<'a> {
 
 impl Member<'_> {
     /// What has to be known of the log before [`check`](Self::check).
-    pub fn questions(&self, mode: ChainMode) -> Questions {
-        match self.chain {
-            Chain::Link { position, previous } if mode != ChainMode::Off => Questions {
-                digests: vec![previous],
-                guards: vec![self.place(position - 1, previous)],
-            },
-            _ => Questions::default(),
+    pub fn ask(&self, mode: ChainMode, asked: &mut Questions) {
+        if let Chain::Link { position, previous } = self.chain
+            && mode != ChainMode::Off
+        {
+            asked.digests.push(previous);
+            asked.guards.push(self.place(position - 1, previous));
         }
     }
 
     /// The chain rule; the permit gets what the log must keep unique. Whether the predecessor was verified, if there is one
     /// and it was asked for.
-    pub fn check(&self, mode: ChainMode, log: &Answers, permit: &mut Permit) -> Result<Option<bool>, Violation> {
+    pub fn check(
+        &self,
+        mode: ChainMode,
+        log: &Answers,
+        permit: &mut Permit,
+    ) -> Result<Option<bool>, Violation> {
         let mut verified = None;
         let position = match self.chain {
             Chain::Unchained if mode == ChainMode::Strict => {
-                return Err(VrfRule::ChainRequired.in_header("-70005", "the policy takes chained receipts only"));
+                return Err(
+                    VrfRule::ChainRequired.in_header("-70005", "the policy takes chained receipts only")
+                );
             }
             Chain::Unchained => return Ok(None),
             Chain::Genesis => {
@@ -121,7 +127,8 @@ impl Member<'_> {
                 Err(VrfRule::ChainMismatch.in_header("-70004", detail))
             }
             (None, _) if mode == ChainMode::Strict => {
-                Err(VrfRule::ChainUnknownPredecessor.in_header("-70004", "the log does not hold this receipt"))
+                Err(VrfRule::ChainUnknownPredecessor
+                    .in_header("-70004", "the log does not hold this receipt"))
             }
             (None, _) => {
                 permit.relied_absent.push(previous);

@@ -8,6 +8,7 @@ use scitt::{Algorithm, Curve, PublicKey};
 use super::receipt::{Receipt, is_hash, is_uuid_v4};
 use super::rule::VrfRule;
 use super::{is_did_or_urn, kid_of, unlike};
+use crate::facts::Facts;
 use crate::violation::{Violation, quote};
 
 /// The private labels (section 5.2), with the paths by which errors call them.
@@ -139,6 +140,19 @@ enum Previous {
 }
 
 impl Chain {
+    /// What an entry says of it.
+    pub(super) fn state(&self, facts: &mut Facts) {
+        let position = match self {
+            Chain::Unchained => return,
+            Chain::Genesis => 0,
+            Chain::Link { position, previous } => {
+                facts.text("previous", &previous.to_string());
+                *position
+            }
+        };
+        facts.put("chain_position", position.into());
+    }
+
     fn read(header: &Header) -> Result<Chain, Violation> {
         match (Previous::read(header)?, chain_position(header)?) {
             (Previous::Absent, None) => Ok(Chain::Unchained),

@@ -15,6 +15,7 @@
 //! | 8 | null, or no label, at position 0, and nowhere else |
 //! | 9 | positions count by one from 0 |
 //! | 10 | both chain labels absent: a receipt outside any chain |
+//! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor or first receipt is refused, and its bytes are the proof |
 //! | 12 | receipt_id is a lower-case UUID v4, equal to -70003, used once per issuer |
 //! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, by policy only |
 //! | 14 | total ≥ passed + failed + errors; details within the counters |
@@ -26,10 +27,11 @@
 //! | 20 | vrf_version is "1.0", in header and payload |
 //! | 21 | a receipt may be registered by its hash, by policy only: the header's rules hold, the payload's wait for its disclosure |
 //!
-//! Not here: what the log must hold for a receipt to stand in its chain (readings 10 and 11 across statements) is asked
-//! and answered when the policy decides.
+//! Not here: keeping refused forks as reports (the service), encrypting what is not disclosed (22), counting
+//! receipts by agent (23).
 
 mod build;
+mod chain;
 mod form;
 mod headers;
 mod members;
@@ -43,10 +45,11 @@ use scitt::header::Header;
 use scitt::{PublicKey, SignedStatement};
 
 pub use build::{BuildVrfError, VrfStatement};
+pub use chain::ChainMode;
 pub use form::Form;
 pub use headers::{Chain, VrfHeaders};
 pub use options::VrfOptions;
-pub(crate) use options::check;
+pub(crate) use options::{check, check_redacted, questions};
 pub use receipt::{Receipt, Results, Verdict};
 pub use redacted::VrfRedacted;
 pub use rule::VrfRule;
@@ -99,15 +102,7 @@ impl VrfRecord {
                 facts.text(name, text);
             }
         }
-        let position = match self.chain {
-            Chain::Unchained => return,
-            Chain::Genesis => 0,
-            Chain::Link { position, previous } => {
-                facts.text("previous", &previous.to_string());
-                position
-            }
-        };
-        facts.put("chain_position", position.into());
+        self.chain.state(facts);
     }
 
     /// Under which values it is found.

@@ -3,12 +3,16 @@
 use scitt::Algorithm;
 use serde_json::{Value, json};
 
-use super::{VrfRecord, VrfRule};
-use crate::answers::Answers;
+use super::chain::Member;
+use super::{Chain, ChainMode, VrfRecord, VrfRedacted, VrfRule};
+use crate::answers::{Answers, Questions};
 use crate::authenticate::Authenticated;
 use crate::decision::{Bound, Permit, TimeWindow};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
+use crate::policy::Pattern;
+use crate::policy::payload::patterns;
+use crate::policy::resolve::pattern;
 use crate::policy::section::{Section, switch};
 use crate::violation::{Place, RuleName, Violation};
 
@@ -23,17 +27,30 @@ pub struct VrfOptions {
     pub allow_ed25519_algorithm: bool,
     /// Whether `verified_at` may end in `+00:00` (reading 17).
     pub allow_numeric_offset: bool,
+    /// What is asked of chains (reading 11).
+    pub chain: ChainMode,
+    /// Whether a receipt may be registered by its hash (reading 21): with a verdict and a tier that the log does not know.
+    pub allow_redacted: bool,
+    /// Who may; empty for every issuer that the type admits.
+    pub redacted_issuers: Vec<Pattern>,
 }
 
 impl VrfOptions {
     /// Reads the policy's table `[type.vrf]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
-        VrfOptions {
+        let options = VrfOptions {
             min_tier: section.optional("min_tier", tier).unwrap_or(0),
             allow_non_structural: section.optional("allow_non_structural", switch).unwrap_or(false),
             allow_ed25519_algorithm: section.optional("allow_ed25519_algorithm", switch).unwrap_or(false),
             allow_numeric_offset: section.optional("allow_numeric_offset", switch).unwrap_or(false),
+            chain: section.optional("chain", ChainMode::read).unwrap_or_default(),
+            allow_redacted: section.optional("allow_redacted", switch).unwrap_or(false),
+            redacted_issuers: section.values("redacted_issuers", pattern),
+        };
+        if !options.allow_redacted && !options.redacted_issuers.is_empty() {
+            section.note("redacted_issuers", "without `allow_redacted = true` nobody may");
         }
+        options
     }
 
     /// The table, with every setting written out.
@@ -43,12 +60,25 @@ impl VrfOptions {
             "allow_non_structural": self.allow_non_structural,
             "allow_ed25519_algorithm": self.allow_ed25519_algorithm,
             "allow_numeric_offset": self.allow_numeric_offset,
+            "chain": self.chain.name(),
+            "allow_redacted": self.allow_redacted,
+            "redacted_issuers": patterns(&self.redacted_issuers),
         })
     }
 }
 
 fn tier(value: &Value) -> Result<i64, String> {
     value.as_i64().filter(|tier| (0..=3).contains(tier)).ok_or_else(|| "a tier is 0, 1, 2 or 3".to_owned())
+}
+
+/// What the decision has to know of the log.
+pub(crate) fn questions(
+    options: &VrfOptions,
+    statement: &Authenticated<'_>,
+    chain: Chain,
+    asked: &mut Questions,
+) {
+    member(statement, chain).ask(options.chain, asked);
 }
 
 /// What a policy may choose about VRF receipts, and what only the log can keep.
@@ -59,11 +89,8 @@ pub(crate) fn check(
     log: &Answers,
     permit: &mut Permit,
 ) -> Result<(), Violation> {
-    let _ = log;
     let receipt = &record.receipt;
-    if statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
-        return Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19"));
-    }
+    check_algorithm(options, statement)?;
     if receipt.verified_at.numeric_offset && !options.allow_numeric_offset {
         return Err(
             VrfRule::UtcOffset.in_payload("/verified_at", "the policy takes UTC as Z only, not as +00:00")
@@ -86,9 +113,53 @@ pub(crate) fn check(
         place: Place::payload("/verified_at"),
         window: TimeWindow::from(receipt.verified_at.unix_seconds.saturating_sub(CLOCK_SKEW)),
     });
-    permit.guards.push(Guard::new(
-        GuardKind::VrfReceiptId,
-        &[statement.iss().as_bytes(), receipt.receipt_id.as_bytes()],
-    ));
+    claim(options, statement, record.chain, &receipt.receipt_id, log, permit)
+}
+
+/// The same for a receipt that the log does not see.
+pub(crate) fn check_redacted(
+    options: &VrfOptions,
+    statement: &Authenticated<'_>,
+    redacted: &VrfRedacted,
+    log: &Answers,
+    permit: &mut Permit,
+) -> Result<(), Violation> {
+    check_algorithm(options, statement)?;
+    let issuers = &options.redacted_issuers;
+    let listed = issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(statement.iss()));
+    if !(options.allow_redacted && listed) {
+        let detail = "the policy does not take this issuer's receipts by their hash";
+        return Err(VrfRule::Redacted.in_header("258", detail));
+    }
+    let headers = &redacted.headers;
+    claim(options, statement, headers.chain, &headers.receipt_id, log, permit)
+}
+
+fn check_algorithm(options: &VrfOptions, statement: &Authenticated<'_>) -> Result<(), Violation> {
+    match statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
+        false => Ok(()),
+        true => Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19")),
+    }
+}
+
+/// What the log has to keep unique. The chain comes first: who breaks two rules is told, and reported, by that one.
+fn claim(
+    options: &VrfOptions,
+    statement: &Authenticated<'_>,
+    chain: Chain,
+    receipt_id: &str,
+    log: &Answers,
+    permit: &mut Permit,
+) -> Result<(), Violation> {
+    let verified = member(statement, chain).check(options.chain, log, permit)?;
+    if let Some(verified) = verified {
+        permit.learned.insert("chain_verified".to_owned(), verified.into());
+    }
+    let parts = [statement.iss().as_bytes(), receipt_id.as_bytes()];
+    permit.guards.push(Guard::new(GuardKind::VrfReceiptId, &parts));
     Ok(())
+}
+
+fn member<'a>(statement: &'a Authenticated<'_>, chain: Chain) -> Member<'a> {
+    Member { iss: statement.iss(), sub: statement.sub(), digest: statement.digest(), chain }
 }

@@ -8,6 +8,7 @@
 
 use scitt::header::{ContentType, Header};
 use scitt::{HashEnvelope, SignedStatement};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::form::{self, Form};
@@ -15,6 +16,8 @@ use super::headers::VrfHeaders;
 use super::receipt::Receipt;
 use super::rule::VrfRule;
 use super::{VRF_CBOR, VrfRecord, check_signature, unlike};
+use crate::facts::Facts;
+use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
 /// COSE's SHA-256 (RFC 9054).
@@ -65,6 +68,24 @@ impl VrfRedacted {
         let receipt = Receipt::read(&json)?;
         self.headers.agree_with(&receipt)?;
         Ok(VrfRecord { form: Form::B, receipt, chain: self.headers.chain, document: json })
+    }
+
+    /// What an entry says of it.
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        facts.put("redacted", true.into());
+        facts.text("receipt_id", &self.headers.receipt_id);
+        facts.text("receipt_hash", &self.receipt_hash());
+        self.headers.chain.state(facts);
+    }
+
+    /// Under which values it is found; its hash is found as the payload's.
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        found.add(LookupKind::ReceiptId, &self.headers.receipt_id);
+    }
+
+    /// What a policy's expressions can ask: what the header says, and that there is no more.
+    pub fn document(&self) -> serde_json::Value {
+        json!({ "redacted": true, "receipt_id": self.headers.receipt_id, "vrf_version": self.headers.version })
     }
 
     /// The hash as receipts write hashes: `sha256:` and 64 digits.

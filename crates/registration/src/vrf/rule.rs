@@ -93,7 +93,17 @@ rules! {
         Version = "vrf-version", reading "20", section "4.2.1";
         /// Label -70001 equals `vrf_version`.
         VersionAgrees = "vrf-version-agrees", reading "20", section "5.2";
-        /// A receipt is registered by its hash (RFC 9995) only where the policy says so.
+        /// The predecessor is this issuer's receipt for this agent, one position before.
+    ChainMismatch = "vrf-chain-mismatch", reading "10", section "5.2";
+    /// A receipt has one successor. The log keeps this one: the permit carries the guard.
+    ChainFork = "vrf-chain-fork", reading "11", section "5.2";
+    /// A chain has one first receipt. The log keeps this one: the permit carries the guard.
+    ChainSecondGenesis = "vrf-chain-second-genesis", reading "11", section "5.2";
+    /// Where the policy says "strict", the predecessor is in the log.
+    ChainUnknownPredecessor = "vrf-chain-unknown-predecessor", reading "11", section "5.2";
+    /// Where the policy says "strict", a receipt belongs to a chain.
+    ChainRequired = "vrf-chain-required", reading "11", section "5.2";
+    /// A receipt is registered by its hash (RFC 9995) only where the policy says so.
         Redacted = "vrf-redacted", reading "21", section "8.2";
         /// The hash of a receipt is SHA-256 (258: -16) of the byte string of `application/vrf+cbor` (259).
         RedactedEnvelope = "vrf-redacted-envelope", reading "21", section "8.2";

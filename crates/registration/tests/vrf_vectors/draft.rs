@@ -12,6 +12,8 @@ use testkit::{AGENT, receipt_json, verifier};
 pub struct Draft {
     payload: Vec<u8>,
     content_type: &'static str,
+    /// Labels 258 and 259 instead of the content type.
+    hash_of: Option<(i64, &'static str)>,
     iss: String,
     kid: String,
     sub: String,
@@ -44,6 +46,7 @@ impl Draft {
         let draft = Draft {
             payload: payload.into(),
             content_type: VRF_CBOR,
+            hash_of: None,
             kid: kid_of(&did),
             sub: AGENT.to_owned(),
             labels: BTreeMap::from([(-70004, Cbor::Null), (-70005, Cbor::Unsigned(0))]),
@@ -52,6 +55,27 @@ impl Draft {
         };
         let id = receipt["receipt_id"].as_str().unwrap_or_default();
         draft.label(-70001, "1.0").label(-70002, &did).label(-70003, id)
+    }
+
+    /// Exactly this as the hash of a receipt of this type.
+    pub fn hash_of(self, algorithm: i64, content_type: &'static str, hash: impl Into<Vec<u8>>) -> Draft {
+        Draft { payload: hash.into(), hash_of: Some((algorithm, content_type)), ..self }
+    }
+
+    /// The SHA-256 of its payload instead of it.
+    pub fn redacted(self) -> Draft {
+        let hash = *merkle::EntryDigest::of(&self.payload).as_bytes();
+        self.hash_of(-16, VRF_CBOR, hash)
+    }
+
+    pub fn payload(&self) -> Vec<u8> {
+        self.payload.clone()
+    }
+
+    /// The next receipt of the chain, after one with this statement.
+    pub fn after(self, previous: &[u8], position: u64) -> Draft {
+        let previous = scitt::SignedStatement::parse(previous.to_vec()).unwrap().digest();
+        self.at(position).label(-70004, &format!("sha256:{previous}"))
     }
 
     pub fn content_type(self, content_type: &'static str) -> Draft {
@@ -96,11 +120,16 @@ impl Draft {
     }
 
     pub fn sign(self) -> Vec<u8> {
-        let builder = StatementBuilder::new(self.payload)
-            .content_type(self.content_type)
-            .kid(self.kid)
-            .iss(&self.iss)
-            .sub(&self.sub);
+        let builder = StatementBuilder::new(self.payload);
+        let builder = match self.hash_of {
+            None => builder.content_type(self.content_type),
+            Some((algorithm, preimage)) => builder.hash_envelope(&scitt::HashEnvelope {
+                algorithm,
+                preimage_content_type: Some(preimage.into()),
+                location: None,
+            }),
+        };
+        let builder = builder.kid(self.kid).iss(&self.iss).sub(&self.sub);
         let builder =
             self.labels.into_iter().fold(builder, |builder, (label, value)| builder.label(label, value));
         builder.encode(&self.signer).unwrap()

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use merkle::LeafIndex;
-use registration::vrf::VrfRule;
-use registration::{Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Record, Violation};
+use registration::vrf::{VrfRedacted, VrfRule};
+use registration::{
+    Answers, Beside, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 
@@ -34,6 +36,8 @@ pub struct Case {
     log: Vec<Vec<u8>>,
     /// The log's time.
     at: u64,
+    /// What is shown of a redacted receipt.
+    disclosed: Option<Vec<u8>>,
 }
 
 impl Case {
@@ -42,7 +46,7 @@ impl Case {
     }
 
     fn to_json(&self) -> Value {
-        json!({
+        let mut vector = json!({
             "rule": self.rule.name(),
             "reading": self.rule.reading(),
             "section": self.rule.section(),
@@ -52,7 +56,11 @@ impl Case {
             "at": self.at,
             "log": self.log.iter().map(|statement| HEXLOWER.encode(statement)).collect::<Vec<_>>(),
             "statement": HEXLOWER.encode(&self.statement),
-        })
+        });
+        if let Some(disclosed) = &self.disclosed {
+            vector["disclosed"] = json!(HEXLOWER.encode(disclosed));
+        }
+        vector
     }
 }
 
@@ -77,32 +85,71 @@ fn files() -> BTreeMap<PathBuf, Value> {
     files
 }
 
-/// Registers as a log would, whose time and contents the vector gives.
+/// A log of permits: leaf 0 is its policy.
+struct Log {
+    in_force: PolicyInForce,
+    permits: Vec<Permit>,
+}
+
+impl Log {
+    fn leaves(&self) -> impl Iterator<Item = (LeafIndex, &Permit)> {
+        (1..).map(LeafIndex::new).zip(&self.permits)
+    }
+
+    fn answer(&self, asked: &Questions) -> Answers {
+        let mut answers = Answers::none();
+        for (leaf, permit) in self.leaves() {
+            if asked.digests.contains(&permit.statement()) {
+                answers.put_entry(permit.statement(), leaf);
+            }
+            for guard in asked.guards.iter().filter(|guard| permit.guards().contains(guard)) {
+                answers.put_guard(guard.clone(), leaf);
+            }
+        }
+        answers
+    }
+
+    /// Decides, and compares with what the log holds, as a sequencer would.
+    fn register(&self, statement: &SignedStatement, at: u64) -> Result<Permit, Violation> {
+        let authenticated =
+            self.in_force.authenticate(statement, Beside::default()).map_err(|error| error.violation())?;
+        let record = Record::read(&authenticated)?;
+        let log = self.answer(&self.in_force.questions(&authenticated, &record));
+        let permit = match self.in_force.decide(&authenticated, &record, &log).into_permit() {
+            Ok(permit) => permit,
+            Err(NotPermitted::Refused(refusal)) => return Err(refusal.violation),
+            Err(NotPermitted::Undecided(undecided)) => panic!("{undecided}"),
+        };
+        if let Some(refusal) = permit.refusal_at(at) {
+            return Err(refusal.violation);
+        }
+        for guard in permit.guards() {
+            if let Some((leaf, _)) = self.leaves().find(|(_, earlier)| earlier.guards().contains(guard)) {
+                return Err(permit.refusal_for_guard(guard.as_bytes(), leaf).violation);
+            }
+        }
+        Ok(permit)
+    }
+}
+
+fn statement(hex: &Value) -> SignedStatement {
+    SignedStatement::parse(HEXLOWER.decode(hex.as_str().unwrap().as_bytes()).unwrap()).unwrap()
+}
+
+/// Registers as a log would, whose time and contents the vector gives; then checks what is disclosed.
 fn register(vector: &Value) -> Result<Permit, Violation> {
     let in_force = PolicyInForce::new(policy(&vector["options"]), LeafIndex::new(0));
-    let decide = |hex: &Value| {
-        let bytes = HEXLOWER.decode(hex.as_str().unwrap().as_bytes()).unwrap();
-        let statement = SignedStatement::parse(bytes).unwrap();
-        let authenticated =
-            in_force.authenticate(&statement, Beside::default()).map_err(|error| error.violation())?;
-        let record = Record::read(&authenticated)?;
-        match in_force.decide(&authenticated, &record, &Answers::none()).into_permit() {
-            Ok(permit) => Ok(permit),
-            Err(NotPermitted::Refused(refusal)) => Err(refusal.violation),
-            Err(NotPermitted::Undecided(undecided)) => panic!("{undecided}"),
-        }
-    };
-    let log: Vec<Permit> = vector["log"].as_array().unwrap().iter().map(|hex| decide(hex).unwrap()).collect();
-    let permit = decide(&vector["statement"])?;
-    if let Some(refusal) = permit.refusal_at(vector["at"].as_u64().unwrap()) {
-        return Err(refusal.violation);
+    let mut log = Log { in_force, permits: Vec::new() };
+    let at = vector["at"].as_u64().unwrap();
+    for earlier in vector["log"].as_array().unwrap() {
+        let permit = log.register(&statement(earlier), at).expect("what the log holds was admitted");
+        log.permits.push(permit);
     }
-    for (leaf, earlier) in log.iter().enumerate() {
-        if let Some(guard) = permit.guards().iter().find(|guard| earlier.guards().contains(guard)) {
-            return Err(permit
-                .refusal_for_guard(guard.as_bytes(), LeafIndex::new(1 + leaf as u64))
-                .violation);
-        }
+    let statement = statement(&vector["statement"]);
+    let permit = log.register(&statement, at)?;
+    if let Some(disclosed) = vector.get("disclosed") {
+        let shown = HEXLOWER.decode(disclosed.as_str().unwrap().as_bytes()).unwrap();
+        VrfRedacted::verify(&statement, None)?.disclose(&shown)?;
     }
     Ok(permit)
 }

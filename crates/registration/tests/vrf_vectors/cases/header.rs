@@ -8,6 +8,7 @@ use testkit::{ed25519, es384, verifier};
 
 use super::{breaks, keeps, plain, set};
 use crate::Case;
+use crate::draft::Draft;
 
 pub fn header() -> Vec<Case> {
     use VrfRule::{Algorithm as AlgorithmRule, IssuerAgrees, IssuerDidKey, Kid, Labels};
@@ -137,7 +138,8 @@ pub fn chain() -> Vec<Case> {
 pub fn identity() -> Vec<Case> {
     use VrfRule::{ReceiptId, ReceiptIdAgrees, ReceiptIdUnique, Subject, SubjectAgrees};
     let id = |id: &str| set("receipt_id", json!(id));
-    let again = || set("tier", json!(1));
+    let unchained = |draft: Draft| draft.without(-70004).without(-70005);
+    let again = || unchained(set("tier", json!(1)));
     vec![
         keeps(
             Subject,
@@ -200,6 +202,14 @@ pub fn identity() -> Vec<Case> {
             "the issuer says something else under the same receipt_id",
             again(),
         )
-        .after(plain()),
+        .after(unchained(plain())),
+        breaks(
+            ReceiptIdUnique,
+            "used-again-redacted",
+            "the same receipt_id in a statement that hides the rest",
+            again().redacted(),
+        )
+        .under(json!({ "allow_redacted": true }))
+        .after(unchained(plain())),
     ]
 }

@@ -1,8 +1,10 @@
 //! How each vector is made: rule by rule, first what keeps it, then what breaks it.
 
+mod chain;
 mod header;
 mod payload;
 mod receipt;
+mod redacted;
 
 use registration::vrf::VrfRule;
 use serde_json::{Value, json};
@@ -17,7 +19,8 @@ pub fn all() -> Vec<Case> {
     let header = [header::header(), header::chain(), header::identity()];
     let receipt =
         [receipt::tiers(), receipt::counters(), receipt::verdicts(), receipt::formats(), receipt::versions()];
-    [payload.concat(), header.concat(), receipt.concat()].concat()
+    let log = [chain::chain(), chain::strict(), redacted::redacted(), redacted::disclosed()];
+    [payload.concat(), header.concat(), receipt.concat(), log.concat()].concat()
 }
 
 fn keeps(rule: VrfRule, name: &'static str, why: &'static str, draft: Draft) -> Case {
@@ -30,6 +33,7 @@ fn keeps(rule: VrfRule, name: &'static str, why: &'static str, draft: Draft) -> 
         options: json!({}),
         log: Vec::new(),
         at: NOW,
+        disclosed: None,
     }
 }
 
@@ -43,7 +47,15 @@ impl Case {
     }
 
     fn after(self, draft: Draft) -> Case {
-        Case { log: vec![draft.sign()], ..self }
+        self.in_log([draft.sign()])
+    }
+
+    fn in_log(self, log: impl Into<Vec<Vec<u8>>>) -> Case {
+        Case { log: log.into(), ..self }
+    }
+
+    fn disclosed(self, shown: Vec<u8>) -> Case {
+        Case { disclosed: Some(shown), ..self }
     }
 
     fn at(self, at: u64) -> Case {
@@ -71,6 +83,11 @@ fn remove_from(object: &'static str, name: &'static str) -> Draft {
 
 fn plain() -> Draft {
     Draft::of(&receipt_json(0))
+}
+
+/// The `n`th receipt, which the caller puts in its place.
+fn numbered(n: u64) -> Draft {
+    Draft::of(&receipt_json(n))
 }
 
 fn canonical() -> Vec<u8> {
