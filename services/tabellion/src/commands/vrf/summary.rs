@@ -1,0 +1,135 @@
+//! What a VRF statement says, once its rules and signature hold.
+
+use std::io::{self, Write};
+
+use registration::vrf::{Chain, Receipt, VrfRecord, VrfRedacted};
+use scitt::SignedStatement;
+use serde::Serialize;
+
+use super::broken;
+use crate::console::{Exit, Failure, Report, safe};
+
+#[derive(Serialize)]
+pub struct Summary {
+    entry: String,
+    issuer: String,
+    agent: String,
+    receipt_id: String,
+    /// The receipt's hash, where the statement holds nothing else of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redacted: Option<String>,
+    /// What the receipt says; nothing where it is not disclosed.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    chain: String,
+    verified: bool,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    verdict: &'static str,
+    tier: Option<i64>,
+    passed: u64,
+    total: u64,
+    output: String,
+}
+
+impl Summary {
+    pub fn of(
+        statement: &SignedStatement,
+        payload: Option<&[u8]>,
+        disclosed: Option<&[u8]>,
+    ) -> Result<Self, Failure> {
+        if statement.header().hash_envelope().is_some() {
+            return Self::of_redacted(statement, payload, disclosed);
+        }
+        if disclosed.is_some() {
+            return Err(Failure::new(
+                Exit::Usage,
+                "not-redacted",
+                "the statement holds its receipt: there is nothing to disclose",
+            ));
+        }
+        let record = VrfRecord::verify(statement, payload).map_err(|violation| broken(&violation))?;
+        let (receipt_id, outcome) = (record.receipt.receipt_id.clone(), Outcome::of(&record.receipt));
+        Ok(Self { outcome: Some(outcome), ..Self::header(statement, receipt_id, &record.chain) })
+    }
+
+    fn of_redacted(
+        statement: &SignedStatement,
+        payload: Option<&[u8]>,
+        disclosed: Option<&[u8]>,
+    ) -> Result<Self, Failure> {
+        let redacted = VrfRedacted::verify(statement, payload).map_err(|violation| broken(&violation))?;
+        let disclosed = disclosed.map(|shown| redacted.disclose(shown)).transpose();
+        let disclosed = disclosed.map_err(|violation| broken(&violation))?;
+        Ok(Self {
+            redacted: Some(redacted.receipt_hash()),
+            outcome: disclosed.map(|record| Outcome::of(&record.receipt)),
+            ..Self::header(statement, redacted.headers.receipt_id.clone(), &redacted.headers.chain)
+        })
+    }
+
+    fn header(statement: &SignedStatement, receipt_id: String, chain: &Chain) -> Self {
+        let claims = statement.header().claims();
+        Self {
+            entry: statement.digest().to_string(),
+            issuer: claims.and_then(|claims| claims.iss()).unwrap_or_default().to_owned(),
+            agent: claims.and_then(|claims| claims.sub()).unwrap_or_default().to_owned(),
+            receipt_id,
+            redacted: None,
+            outcome: None,
+            chain: told(chain),
+            verified: true,
+        }
+    }
+}
+
+impl Outcome {
+    fn of(receipt: &Receipt) -> Self {
+        Self {
+            verdict: receipt.verdict.as_str(),
+            tier: receipt.tier,
+            passed: receipt.results.passed,
+            total: receipt.results.total,
+            output: receipt.output.clone(),
+        }
+    }
+
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let tier = self.tier.map_or_else(|| "none".into(), |tier| tier.to_string());
+        writeln!(
+            out,
+            "      verdict               {} ({} of {}), tier {tier}",
+            self.verdict, self.passed, self.total
+        )?;
+        writeln!(out, "      work                  {}", safe(&self.output))
+    }
+}
+
+fn told(chain: &Chain) -> String {
+    match chain {
+        Chain::Unchained => "outside any chain".into(),
+        Chain::Genesis => "first of its chain".into(),
+        Chain::Link { position, previous } => format!("number {position}, after {previous} (not looked up)"),
+    }
+}
+
+impl Report for Summary {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "ok    format and signature  {}", safe(&self.issuer))?;
+        if let (Some(hash), Some(_)) = (&self.redacted, &self.outcome) {
+            writeln!(out, "ok    disclosed receipt     {hash}")?;
+        }
+        writeln!(out, "      agent                 {}", safe(&self.agent))?;
+        match (&self.outcome, &self.redacted) {
+            (Some(outcome), _) => outcome.human(out)?,
+            (None, Some(hash)) => writeln!(out, "      verdict               not disclosed: {hash}")?,
+            (None, None) => {}
+        }
+        writeln!(out, "      receipt               {}", safe(&self.receipt_id))?;
+        writeln!(out, "      chain                 {}", self.chain)?;
+        writeln!(out, "      entry                 {}", self.entry)?;
+        writeln!(out, "the verifier said so; whether a log has it, `tabellion verify` tells")
+    }
+}
