@@ -17,6 +17,7 @@
 pub mod aer;
 mod answers;
 mod authenticate;
+pub mod conversation;
 mod decide;
 mod decision;
 mod facts;

@@ -68,6 +68,11 @@ pub(crate) fn in_header(rule: &'static str, labels: &'static str, detail: String
     broken(rule, Place::protected(labels), detail)
 }
 
+/// A rule broken by what stands unprotected: `place` begins with the label.
+pub(crate) fn in_unprotected(rule: &'static str, place: String, detail: String) -> Violation {
+    broken(rule, Place::Unprotected(cut(place).into()), detail)
+}
+
 fn broken(rule: &'static str, place: Place, detail: String) -> Violation {
     Violation { rule: RuleName::fixed(rule), place, detail: cut(detail) }
 }

@@ -37,6 +37,8 @@ impl fmt::Display for RuleName {
 pub enum Place {
     /// In the protected header: labels from the outside in, e.g. `15/1`.
     Protected(Cow<'static, str>),
+    /// In the unprotected header: the label, and a JSON pointer into its value.
+    Unprotected(Cow<'static, str>),
     /// In the payload: a JSON pointer (RFC 6901); empty for the whole payload.
     Payload(Cow<'static, str>),
     /// The signature.
@@ -61,6 +63,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Protected(labels) => write!(f, "protected/{labels}"),
+            Place::Unprotected(place) => write!(f, "unprotected/{place}"),
             Place::Payload(pointer) => write!(f, "payload{pointer}"),
             Place::Signature => f.write_str("signature"),
             Place::Statement => f.write_str("statement"),

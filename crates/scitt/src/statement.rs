@@ -16,7 +16,7 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 
 use crate::frame::{self, EMPTY_MAP, Frame};
-use crate::header::{Header, X5Chain, digest_length};
+use crate::header::{Header, Label, X5Chain, digest_length};
 use crate::key::{PublicKey, SignatureError};
 use crate::limits;
 use crate::malformed::{Malformed, MalformedKind};
@@ -110,6 +110,14 @@ impl SignedStatement {
     /// The receipts that came attached, each encoded as it came, unchecked.
     pub fn receipts(&self) -> &[Bytes] {
         &self.unprotected.receipts
+    }
+
+    /// The encoded value of any other label of the unprotected header that the statement came with. Anybody may have put
+    /// it there, and it is not in S: it may be a reason to refuse, never one to admit.
+    pub fn unprotected(&self, label: impl Into<Label>) -> Option<&[u8]> {
+        let label = label.into();
+        let found = self.unprotected.others.iter().find(|(other, _)| *other == label);
+        found.map(|(_, value)| value.as_ref())
     }
 
     /// The bytes the signature covers.

@@ -29,6 +29,7 @@ pub use profile::Profile;
 pub use section::{Mistake, Mistakes};
 pub use template::{Identity, for_dev, for_init};
 
+use crate::conversation;
 use crate::limits::{JSON_DEPTH, MAX_POLICY};
 
 /// The content type of a policy statement.
@@ -134,7 +135,10 @@ impl Policy {
             ContentType::Id(_) => {
                 self.contents().types.iter().find(|rule| rule.content_type == *content_type)
             }
-            ContentType::Text(name) => self.rule_named(name).or_else(|| self.rule_named(&essence(name))),
+            ContentType::Text(name) => {
+                let named = self.rule_named(name).or_else(|| self.rule_named(&essence(name)));
+                named.or_else(|| self.rule_of_records(name))
+            }
         }
     }
 
@@ -142,6 +146,12 @@ impl Policy {
         let named =
             |rule: &&TypeRule| rule.content_type.as_text().is_some_and(|own| own.eq_ignore_ascii_case(name));
         self.contents().types.iter().find(named)
+    }
+
+    /// The rule of conversation records, if it takes them as plain JSON.
+    fn rule_of_records(&self, name: &str) -> Option<&TypeRule> {
+        let takes = |rule: &&TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
+        (essence(name) == conversation::JSON).then(|| self.contents().types.iter().find(takes)).flatten()
     }
 
     /// The largest statement that any rule admits, in bytes: what the edge need not let pass.

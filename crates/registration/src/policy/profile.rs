@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::essence;
 use super::section::{Notebook, Section, text};
 use crate::aer::{self, AerOptions};
+use crate::conversation::{AGENT_CONVERSATION, ConversationOptions};
 use crate::jwk_set;
 use crate::vap::{self, AuditOptions, VerdictOptions};
 use crate::vrf::{self, VrfOptions};
@@ -28,6 +29,8 @@ pub enum Profile {
     JwkSet,
     /// An execution receipt.
     Aer(AerOptions),
+    /// A conversation record.
+    Conversation(ConversationOptions),
 }
 
 /// A profile without its options.
@@ -39,11 +42,19 @@ enum Kind {
     VapAudit,
     JwkSet,
     Aer,
+    Conversation,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Opaque, Kind::Vrf, Kind::Aer, Kind::VapVerdict, Kind::VapAudit, Kind::JwkSet];
+    const ALL: [Kind; 7] = [
+        Kind::Opaque,
+        Kind::Vrf,
+        Kind::Aer,
+        Kind::VapVerdict,
+        Kind::VapAudit,
+        Kind::JwkSet,
+        Kind::Conversation,
+    ];
 
     /// What a policy calls it: the value of `profile`, and the table of its options.
     const fn name(self) -> &'static str {
@@ -54,6 +65,7 @@ impl Kind {
             Kind::VapAudit => "vap_audit",
             Kind::JwkSet => "jwk_set",
             Kind::Aer => "aer",
+            Kind::Conversation => "conversation",
         }
     }
 
@@ -66,6 +78,7 @@ impl Kind {
             Kind::VapAudit => &[vap::VAP_AUDIT],
             Kind::JwkSet => &[jwk_set::JWK_SET],
             Kind::Aer => &[aer::AER_JSON],
+            Kind::Conversation => &[AGENT_CONVERSATION],
         }
     }
 
@@ -83,6 +96,7 @@ impl Kind {
             Kind::VapAudit => Profile::VapAudit(AuditOptions::read(section)),
             Kind::JwkSet => Profile::JwkSet,
             Kind::Aer => Profile::Aer(AerOptions::read(section)),
+            Kind::Conversation => Profile::Conversation(ConversationOptions::read(section)),
         }
     }
 }
@@ -96,6 +110,7 @@ impl Profile {
             Profile::VapAudit(_) => Kind::VapAudit,
             Profile::JwkSet => Kind::JwkSet,
             Profile::Aer(_) => Kind::Aer,
+            Profile::Conversation(_) => Kind::Conversation,
         }
     }
 
@@ -112,6 +127,7 @@ impl Profile {
             Profile::VapVerdict(options) => Some(options.document()),
             Profile::VapAudit(options) => Some(options.document()),
             Profile::Aer(options) => Some(options.document()),
+            Profile::Conversation(options) => Some(options.document()),
         }
     }
 

@@ -66,6 +66,16 @@ impl Head {
         }
     }
 
+    /// The number, if this is the head of a float of any width.
+    pub fn as_float(&self) -> Option<f64> {
+        match (self.major, self.info) {
+            (Major::Simple, 25) => Some(float::from_half(self.argument as u16)),
+            (Major::Simple, 26) => Some(f64::from(f32::from_bits(self.argument as u32))),
+            (Major::Simple, 27) => Some(f64::from_bits(self.argument)),
+            _ => None,
+        }
+    }
+
     fn error(&self, kind: ErrorKind) -> Error {
         Error { offset: self.offset, kind }
     }
@@ -274,14 +284,14 @@ fn major(initial: u8) -> Major {
 }
 
 fn simple(head: &Head) -> Result<Value<'static>, Error> {
+    if let Some(number) = head.as_float() {
+        return Ok(Value::Float(number));
+    }
     Ok(match (head.info, head.argument) {
         (20, _) => Value::Bool(false),
         (21, _) => Value::Bool(true),
         (22, _) => Value::Null,
         (23, _) => Value::Undefined,
-        (25, bits) => Value::Float(float::from_half(bits as u16)),
-        (26, bits) => Value::Float(f64::from(f32::from_bits(bits as u32))),
-        (27, bits) => Value::Float(f64::from_bits(bits)),
         (Head::INDEFINITE, _) => return Err(head.error(ErrorKind::UnexpectedBreak)),
         (_, number) => Value::Simple(number as u8),
     })

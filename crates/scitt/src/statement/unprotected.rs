@@ -1,4 +1,7 @@
-//! What is kept of an unprotected header: certificates and receipts. Nothing else of it is ever used.
+//! What is kept of an unprotected header: certificates, receipts, and the other labels as they came, for whoever checks that
+//! what they say agrees with what is signed. Nothing of it is part of S, and nothing of it ever admits a statement.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -16,6 +19,8 @@ const PROTECTED_ONLY: [i64; 4] =
 pub(super) struct Unprotected {
     pub(super) x5chain: Option<X5Chain>,
     pub(super) receipts: Vec<Bytes>,
+    /// Every other label, with its value as it was encoded.
+    pub(super) others: Vec<(Label, Bytes)>,
 }
 
 impl Unprotected {
@@ -24,7 +29,12 @@ impl Unprotected {
         for (label, offset) in entries.labels() {
             check_placement(label, header).map_err(|kind| Malformed::at(offset, kind))?;
         }
+        let other = |(label, span): (Label, Range<usize>)| {
+            let ours = label == labels::X5CHAIN.into() || label == labels::RECEIPTS.into();
+            (!ours).then(|| (label, Bytes::copy_from_slice(&input[span])))
+        };
         Ok(Self {
+            others: entries.spans_from(0).into_iter().filter_map(other).collect(),
             x5chain: entries.int(labels::X5CHAIN).map(X5Chain::read).transpose()?,
             receipts: match entries.int(labels::RECEIPTS) {
                 Some(item) => receipts(item, input)?,

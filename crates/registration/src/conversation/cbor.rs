@@ -1,0 +1,251 @@
+//! CBOR to a tree, strictly: one item, no equal keys, text in UTF-8, no NaN, no integer beyond 64 bits.
+//!
+//! The CDDL leaves the encoding open, so long heads and indefinite lengths are read. Nothing is allocated for a length
+//! that is only announced. Heads come from [`scitt::cbor`]; the tree is made here, so that a flaw has a pointer.
+
+use std::borrow::Cow;
+
+use scitt::cbor::{Error, ErrorKind, Head, Limits, Major, Reader};
+
+use super::node::{Key, Node, Path, Step};
+use super::rule::ConversationRule as Rule;
+use crate::limits::{CONVERSATION_ITEMS, CONVERSATION_READER_DEPTH};
+use crate::violation::Violation;
+
+const LIMITS: Limits = Limits { depth: CONVERSATION_READER_DEPTH, items: CONVERSATION_ITEMS };
+const TAG_POSITIVE_BIGNUM: u64 = 2;
+const TAG_NEGATIVE_BIGNUM: u64 = 3;
+
+/// Reads one item that fills the bytes.
+pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
+    let mut reader = CborReader {
+        bytes,
+        reader: Reader::new(bytes, LIMITS),
+        items_left: CONVERSATION_ITEMS,
+        path: Path::default(),
+    };
+    let node = reader.value(CONVERSATION_READER_DEPTH)?;
+    match reader.reader.clone().finish() {
+        Ok(()) => Ok(node),
+        Err(error) => Err(reader.refused(&error)),
+    }
+}
+
+struct CborReader<'a> {
+    bytes: &'a [u8],
+    reader: Reader<'a>,
+    items_left: usize,
+    path: Path<'a>,
+}
+
+impl<'a> CborReader<'a> {
+    /// `depth` is how many more containers may open.
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, Violation> {
+        let head = self.head()?;
+        self.count()?;
+        match head.major {
+            Major::Unsigned => Ok(Node::Unsigned(head.argument)),
+            Major::Negative if head.argument > i64::MAX as u64 => {
+                Err(self.broken(Rule::Integer, "below -2^63"))
+            }
+            Major::Negative => Ok(Node::Negative(head.argument)),
+            Major::Bytes => self.bytes(&head).map(Node::Bytes),
+            Major::Text => self.text(&head).map(Node::Text),
+            Major::Array => self.array(&head, self.deeper(depth)?),
+            Major::Map => self.map(&head, self.deeper(depth)?),
+            Major::Tag => self.tag(head.argument, self.deeper(depth)?),
+            Major::Simple => self.simple(&head),
+        }
+    }
+
+    fn count(&mut self) -> Result<(), Violation> {
+        match self.items_left.checked_sub(1) {
+            Some(left) => {
+                self.items_left = left;
+                Ok(())
+            }
+            None => Err(self.broken(Rule::Items, &format!("more than {CONVERSATION_ITEMS} data items"))),
+        }
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, Violation> {
+        let deeper = depth.checked_sub(1);
+        deeper.ok_or_else(|| {
+            self.broken(Rule::Nesting, &format!("nested deeper than {CONVERSATION_READER_DEPTH}"))
+        })
+    }
+
+    fn array(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
+        let mut items = Vec::new();
+        let mut left = head.argument;
+        while self.more(head, &mut left)? {
+            self.path.enter(Step::Item(items.len()));
+            items.push(self.value(depth)?);
+            self.path.leave();
+        }
+        Ok(Node::Array(items))
+    }
+
+    fn map(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
+        let mut members: Vec<(Key<'a>, Node<'a>)> = Vec::new();
+        let mut left = head.argument;
+        while self.more(head, &mut left)? {
+            let (key, step) = self.key(depth)?;
+            self.path.enter(step);
+            let value = self.value(depth)?;
+            self.path.leave();
+            members.push((key, value));
+        }
+        match duplicate(&members) {
+            None => Ok(Node::Map(members)),
+            Some(key) => Err(Rule::DuplicateMember.in_payload(
+                format!("{}{}", self.path.pointer(), Path::of(Step::to(key)).pointer()),
+                "a second member of this name",
+            )),
+        }
+    }
+
+    /// A key, and the step it makes.
+    fn key(&mut self, depth: usize) -> Result<(Key<'a>, Step<'a>), Violation> {
+        let mut ahead = self.reader.clone();
+        if ahead.head().is_ok_and(|head| head.major == Major::Text) {
+            let head = self.head()?;
+            self.count()?;
+            let name = self.text(&head)?;
+            return Ok((Key::Text(name.clone()), Step::Member(name)));
+        }
+        let start = self.reader.position();
+        let left = Limits { depth, items: self.items_left };
+        let mut reader = Reader::starting_at(self.bytes, start, left);
+        let item = reader.item().map_err(|error| self.refused(&error))?;
+        self.items_left -= count(&item).min(self.items_left);
+        self.reader = Reader::starting_at(self.bytes, reader.position(), LIMITS);
+        let key = Key::Other(item.value.encode());
+        let step = Step::Member(Cow::Owned(data_encoding::HEXLOWER.encode(&item.value.encode())));
+        Ok((key, step))
+    }
+
+    fn tag(&mut self, number: u64, depth: usize) -> Result<Node<'a>, Violation> {
+        if matches!(number, TAG_POSITIVE_BIGNUM | TAG_NEGATIVE_BIGNUM) {
+            return Err(self.broken(Rule::Integer, "a bignum"));
+        }
+        Ok(Node::Tag(number, Box::new(self.value(depth)?)))
+    }
+
+    fn simple(&mut self, head: &Head) -> Result<Node<'a>, Violation> {
+        match (head.info, head.as_float()) {
+            (_, Some(number)) if number.is_finite() => Ok(Node::Float(number)),
+            (_, Some(number)) => {
+                Err(self.broken(Rule::Number, &format!("{number} is not a number of a record")))
+            }
+            (20, _) => Ok(Node::Bool(false)),
+            (21, _) => Ok(Node::Bool(true)),
+            (22, _) => Ok(Node::Null),
+            _ if head.is_indefinite() => {
+                Err(self.refused(&Error { offset: head.offset, kind: ErrorKind::UnexpectedBreak }))
+            }
+            _ => Ok(Node::Simple(head.argument as u8)),
+        }
+    }
+
+    fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Violation> {
+        if !head.is_indefinite() {
+            return self.take(head).map(Cow::Borrowed);
+        }
+        let mut joined = Vec::new();
+        while let Some(chunk) = self.chunk(head.major)? {
+            joined.extend_from_slice(self.take(&chunk)?);
+        }
+        Ok(Cow::Owned(joined))
+    }
+
+    fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Violation> {
+        if !head.is_indefinite() {
+            return self.utf8(head).map(Cow::Borrowed);
+        }
+        let mut joined = String::new();
+        while let Some(chunk) = self.chunk(head.major)? {
+            joined.push_str(self.utf8(&chunk)?);
+        }
+        Ok(Cow::Owned(joined))
+    }
+
+    fn utf8(&mut self, head: &Head) -> Result<&'a str, Violation> {
+        let bytes = self.take(head)?;
+        std::str::from_utf8(bytes)
+            .map_err(|_| self.refused(&Error { offset: head.offset, kind: ErrorKind::NotUtf8 }))
+    }
+
+    /// The head of the next chunk of a string of indefinite length, or none at its end.
+    fn chunk(&mut self, major: Major) -> Result<Option<Head>, Violation> {
+        if self.at_break()? {
+            return Ok(None);
+        }
+        let head = self.head()?;
+        if head.major != major || head.is_indefinite() {
+            return Err(self.refused(&Error { offset: head.offset, kind: ErrorKind::BadChunk }));
+        }
+        Ok(Some(head))
+    }
+
+    fn more(&mut self, head: &Head, left: &mut u64) -> Result<bool, Violation> {
+        if head.is_indefinite() {
+            return Ok(!self.at_break()?);
+        }
+        let more = *left > 0;
+        *left = left.saturating_sub(1);
+        Ok(more)
+    }
+
+    /// Consumes a break if one is next.
+    fn at_break(&mut self) -> Result<bool, Violation> {
+        let found = self.bytes.get(self.reader.position()) == Some(&0xff);
+        if found {
+            self.head()?;
+        }
+        Ok(found)
+    }
+
+    fn head(&mut self) -> Result<Head, Violation> {
+        let head = self.reader.head();
+        head.map_err(|error| self.refused(&error))
+    }
+
+    fn take(&mut self, head: &Head) -> Result<&'a [u8], Violation> {
+        let taken = self.reader.take(head);
+        taken.map_err(|error| self.refused(&error))
+    }
+
+    fn refused(&self, error: &Error) -> Violation {
+        let rule = match error.kind {
+            ErrorKind::NotUtf8 => Rule::Utf8,
+            ErrorKind::DuplicateKey => Rule::DuplicateMember,
+            ErrorKind::TooDeep => Rule::Nesting,
+            ErrorKind::TooManyItems => Rule::Items,
+            _ => Rule::Cbor,
+        };
+        self.broken(rule, &error.to_string())
+    }
+
+    fn broken(&self, rule: Rule, detail: &str) -> Violation {
+        rule.in_payload(self.path.pointer(), detail)
+    }
+}
+
+/// The key that a map has twice; sorting finds it in n log n.
+fn duplicate<'m, 'a>(members: &'m [(Key<'a>, Node<'a>)]) -> Option<&'m Key<'a>> {
+    let mut keys: Vec<&Key<'a>> = members.iter().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
+}
+
+/// The items of a key that is not text.
+fn count(item: &scitt::cbor::Item<'_>) -> usize {
+    use scitt::cbor::Value;
+    1 + match &item.value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Map(entries) => entries.iter().map(|(key, value)| count(key) + count(value)).sum(),
+        Value::Tag(_, content) => count(content),
+        _ => 0,
+    }
+}

@@ -1,0 +1,73 @@
+//! How deep a record nests.
+//!
+//! 64 arrays and maps may be open at once. `children` may nest 32 levels, which is an array and a map each, and the
+//! two bounds cannot both be used up if these are counted: so they are not.
+
+use super::node::{Key, Node, Path, Step};
+use super::rule::ConversationRule as Rule;
+use super::shape::CHILDREN;
+use crate::limits::JSON_DEPTH;
+use crate::violation::Violation;
+
+/// Checks the nesting of a whole record.
+pub(super) fn check(root: &Node<'_>) -> Result<(), Violation> {
+    Nesting { path: Path::default() }.value(root, 0)
+}
+
+struct Nesting<'n> {
+    path: Path<'n>,
+}
+
+impl<'n> Nesting<'n> {
+    /// `open` counts what is open around the value.
+    fn value(&mut self, node: &'n Node<'n>, open: usize) -> Result<(), Violation> {
+        match node {
+            Node::Array(items) => self.items(items, self.deeper(open)?),
+            Node::Map(members) => self.members(members, self.deeper(open)?),
+            Node::Tag(_, content) => self.value(content, self.deeper(open)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn items(&mut self, items: &'n [Node<'n>], open: usize) -> Result<(), Violation> {
+        items.iter().enumerate().try_for_each(|(i, item)| {
+            self.path.enter(Step::Item(i));
+            self.value(item, open)?;
+            self.path.leave();
+            Ok(())
+        })
+    }
+
+    fn members(&mut self, members: &'n [(Key<'n>, Node<'n>)], open: usize) -> Result<(), Violation> {
+        members.iter().try_for_each(|(key, value)| {
+            self.path.enter(Step::to(key));
+            match value {
+                Node::Array(entries) if key.as_text() == Some(CHILDREN) => self.children(entries, open)?,
+                other => self.value(other, open)?,
+            }
+            self.path.leave();
+            Ok(())
+        })
+    }
+
+    fn children(&mut self, entries: &'n [Node<'n>], open: usize) -> Result<(), Violation> {
+        entries.iter().enumerate().try_for_each(|(i, entry)| {
+            self.path.enter(Step::Item(i));
+            match entry {
+                Node::Map(members) => self.members(members, open)?,
+                other => self.value(other, open)?,
+            }
+            self.path.leave();
+            Ok(())
+        })
+    }
+
+    fn deeper(&self, open: usize) -> Result<usize, Violation> {
+        match open < JSON_DEPTH {
+            true => Ok(open + 1),
+            false => {
+                Err(Rule::Nesting.in_payload(self.path.pointer(), format!("nested deeper than {JSON_DEPTH}")))
+            }
+        }
+    }
+}

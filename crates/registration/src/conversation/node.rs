@@ -1,0 +1,170 @@
+//! One tree for both forms: what JSON can say, and what CBOR can say beyond it.
+//!
+//! Strings borrow from the payload where they can. Not here: how it is read (`json`, `cbor`), what members mean (`shape`).
+
+use std::borrow::Cow;
+
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+
+use crate::violation::pointer_step;
+
+/// A value of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    /// The integer -1 - n.
+    Negative(u64),
+    Float(f64),
+    Text(Cow<'a, str>),
+    /// CBOR only.
+    Bytes(Cow<'a, [u8]>),
+    Array(Vec<Node<'a>>),
+    Map(Vec<(Key<'a>, Node<'a>)>),
+    /// A CBOR tag and its content.
+    Tag(u64, Box<Node<'a>>),
+    /// CBOR's undefined and the simple values without a meaning.
+    Simple(u8),
+}
+
+/// The name of a member.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key<'a> {
+    Text(Cow<'a, str>),
+    /// CBOR only: any other key, in its deterministic encoding.
+    Other(Vec<u8>),
+}
+
+impl<'a> Node<'a> {
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Node::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_unsigned(&self) -> Option<u64> {
+        match self {
+            Node::Unsigned(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[Node<'a>]> {
+        match self {
+            Node::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_map(&self) -> Option<&[(Key<'a>, Node<'a>)]> {
+        match self {
+            Node::Map(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// A member of a map.
+    pub fn get(&self, name: &str) -> Option<&Node<'a>> {
+        self.as_map()?.iter().find(|(key, _)| key.as_text() == Some(name)).map(|(_, value)| value)
+    }
+
+    /// A member that is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_text()
+    }
+
+    /// The elements of a member that is an array; none if it is not.
+    pub fn items(&self, name: &str) -> &[Node<'a>] {
+        self.get(name).and_then(Node::as_array).unwrap_or_default()
+    }
+
+    /// As JSON: byte strings as `b64u:` and base64url, tags as their content. `None` for what JSON has no word for.
+    pub fn to_json(&self) -> Option<serde_json::Value> {
+        use serde_json::Value;
+        Some(match self {
+            Node::Null => Value::Null,
+            Node::Bool(value) => (*value).into(),
+            Node::Unsigned(number) => (*number).into(),
+            Node::Negative(number) => (!i64::try_from(*number).ok()?).into(),
+            Node::Float(number) => serde_json::Number::from_f64(*number)?.into(),
+            Node::Text(text) => text.as_ref().into(),
+            Node::Array(items) => items.iter().map(Node::to_json).collect::<Option<Vec<_>>>()?.into(),
+            Node::Map(members) => {
+                let member =
+                    |(key, value): &(Key<'_>, Node<'_>)| Some((key.as_text()?.to_owned(), value.to_json()?));
+                Value::Object(members.iter().map(member).collect::<Option<_>>()?)
+            }
+            Node::Bytes(_) | Node::Tag(..) | Node::Simple(_) => return None,
+        })
+    }
+}
+
+impl Key<'_> {
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Key::Text(name) => Some(name),
+            Key::Other(_) => None,
+        }
+    }
+}
+
+/// A byte string as text that cannot be taken for another: `b64u:` and its base64url.
+pub(super) fn bytes_as_text(bytes: &[u8]) -> String {
+    format!("b64u:{}", BASE64URL_NOPAD.encode(bytes))
+}
+
+/// Where a value stands; written out only when something is wrong with it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path<'a>(Vec<Step<'a>>);
+
+#[derive(Clone, Debug)]
+pub(super) enum Step<'a> {
+    Member(Cow<'a, str>),
+    Item(usize),
+}
+
+impl<'a> Step<'a> {
+    /// The step to a member. A key that is not text is shown as the hex of its encoding.
+    pub fn to(key: &'a Key<'_>) -> Step<'a> {
+        match key {
+            Key::Text(name) => Step::Member(Cow::Borrowed(name)),
+            Key::Other(encoded) => Step::Member(Cow::Owned(HEXLOWER.encode(encoded))),
+        }
+    }
+
+    pub fn member(name: &'a str) -> Step<'a> {
+        Step::Member(Cow::Borrowed(name))
+    }
+}
+
+impl<'a> Path<'a> {
+    /// The path of one step.
+    pub fn of(step: Step<'a>) -> Self {
+        Path(vec![step])
+    }
+
+    /// One step further; to be taken back with [`leave`](Path::leave) when all went well.
+    pub fn enter(&mut self, step: Step<'a>) {
+        self.0.push(step);
+    }
+
+    pub fn leave(&mut self) {
+        self.0.pop();
+    }
+
+    /// The JSON pointer (RFC 6901).
+    pub fn pointer(&self) -> String {
+        let step = |step: &Step<'_>| match step {
+            Step::Member(name) => format!("/{}", pointer_step(name)),
+            Step::Item(index) => format!("/{index}"),
+        };
+        self.0.iter().map(step).collect()
+    }
+
+    /// The pointer to a member of the value.
+    pub fn pointer_to(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer(), pointer_step(name))
+    }
+}

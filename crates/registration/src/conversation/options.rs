@@ -1,0 +1,112 @@
+//! What a policy may choose about conversation records.
+
+use scitt::header::ContentType;
+use serde_json::{Value, json};
+
+use super::rule::ConversationRule as Rule;
+use super::{AGENT_CONVERSATION, ConversationRecord, Form, trace};
+use crate::authenticate::Authenticated;
+use crate::policy::essence;
+use crate::policy::section::{Section, name, switch};
+use crate::record::content_type;
+use crate::violation::{Violation, quote};
+
+/// Labels that mean something else, so trace-metadata cannot stand there.
+const TAKEN: [i64; 20] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 32, 33, 34, 35, 258, 259, 394];
+
+/// What a policy may choose about conversation records. The default is the strict choice everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationOptions {
+    /// The unprotected label of trace-metadata: 100 until one is registered.
+    pub trace_metadata_label: i64,
+    /// Whether a statement whose content type is `application/json` is taken if its payload is a record.
+    pub accept_application_json: bool,
+    /// What `version` may begin with.
+    pub versions: Vec<String>,
+    /// Whether a CBOR record may stand in tag 4149 (D8).
+    pub allow_cbor_tag_4149: bool,
+}
+
+impl Default for ConversationOptions {
+    fn default() -> Self {
+        ConversationOptions {
+            trace_metadata_label: 100,
+            accept_application_json: false,
+            versions: vec!["3.".to_owned()],
+            allow_cbor_tag_4149: false,
+        }
+    }
+}
+
+impl ConversationOptions {
+    /// Reads the policy's table `[type.conversation]`.
+    pub(crate) fn read(section: &mut Section<'_>) -> Self {
+        let default = ConversationOptions::default();
+        let versions = section.values("versions", name);
+        ConversationOptions {
+            trace_metadata_label: section
+                .optional("trace_metadata_label", label)
+                .unwrap_or(default.trace_metadata_label),
+            accept_application_json: section.optional("accept_application_json", switch).unwrap_or(false),
+            versions: if versions.is_empty() { default.versions } else { versions },
+            allow_cbor_tag_4149: section.optional("allow_cbor_tag_4149", switch).unwrap_or(false),
+        }
+    }
+
+    /// The table, with every setting written out.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "trace_metadata_label": self.trace_metadata_label,
+            "accept_application_json": self.accept_application_json,
+            "versions": self.versions,
+            "allow_cbor_tag_4149": self.allow_cbor_tag_4149,
+        })
+    }
+}
+
+fn label(value: &Value) -> Result<i64, String> {
+    match value.as_i64() {
+        Some(taken) if TAKEN.contains(&taken) => Err(format!("label {taken} has a meaning of its own")),
+        Some(label) => Ok(label),
+        None => Err("an integer is needed here".to_owned()),
+    }
+}
+
+/// What a policy may choose about records, and steps 8 and 9 of the registration policy.
+pub(crate) fn check(
+    options: &ConversationOptions,
+    statement: &Authenticated<'_>,
+    record: &ConversationRecord,
+) -> Result<(), Violation> {
+    if record.form == Form::TaggedCbor && !options.allow_cbor_tag_4149 {
+        return Err(Rule::Tag.in_payload("", "the policy takes no tag around a record"));
+    }
+    if !options.versions.iter().any(|version| record.version.starts_with(version.as_str())) {
+        let detail =
+            format!("the policy takes {}, not {}", options.versions.join(", "), quote(&record.version));
+        return Err(Rule::Version.in_payload("/version", detail));
+    }
+    let label = options.trace_metadata_label;
+    if let Some(metadata) = statement.statement().unprotected(label) {
+        trace::check(label, metadata, record)?;
+    }
+    record.unsound.clone().map_or(Ok(()), Err)
+}
+
+/// Reads the record in a statement that the policy takes under `application/json`, which says nothing of records.
+pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRecord, Violation> {
+    match Form::of(statement.payload()) {
+        Some(Form::Json) => ConversationRecord::read(statement.header(), statement.payload()),
+        _ => Err(Rule::Form.in_payload("", "application/json holds a record that begins with '{'")),
+    }
+}
+
+/// A record that is registered by its hash. Under `application/json` only its content would show that it is one.
+pub(crate) fn check_hash_envelope(statement: &Authenticated<'_>) -> Result<(), Violation> {
+    let name = content_type(statement.header()).and_then(ContentType::as_text).map(essence);
+    match name.as_deref() {
+        Some(AGENT_CONVERSATION) => Ok(()),
+        _ => Err(Rule::Form
+            .in_header("259", "only a record's own content type says that a hash is that of a record")),
+    }
+}

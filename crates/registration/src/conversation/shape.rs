@@ -1,0 +1,287 @@
+//! The CDDL of a record as tables: every map with its members.
+//!
+//! A test below holds them against the document's CDDL, which `vectors/conversation` keeps verbatim. Not here: the
+//! envelope, which is COSE's (`scitt`), and of which the document's CDDL cannot be satisfied (D1).
+
+/// The member by which entries nest.
+pub(super) const CHILDREN: &str = "children";
+
+/// One map of the CDDL.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub name: &'static str,
+    /// Whether it ends in `* tstr => any`.
+    pub open: bool,
+    pub members: &'static [Member],
+}
+
+/// One member of a map.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub name: &'static str,
+    pub required: bool,
+    pub is: Is,
+}
+
+/// The type of a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Is {
+    Any,
+    Text,
+    /// Text: the CDDL's pattern for URLs matches every string (D4).
+    Url,
+    /// Text.
+    EntryId,
+    /// Text.
+    TraceFormat,
+    Unsigned,
+    Number,
+    Bool,
+    Timestamp,
+    SessionId,
+    /// An entry's `type`: it chose the map.
+    EntryType(&'static [&'static str]),
+    Contributor(&'static [&'static str]),
+    Texts,
+    OpenMap,
+    Map(&'static Shape),
+    Maps(&'static Shape),
+    Entries,
+}
+
+impl Shape {
+    /// The member of this name and its index.
+    pub fn member(&self, name: &str) -> Option<(usize, &'static Member)> {
+        self.members.iter().enumerate().find(|(_, member)| member.name == name)
+    }
+}
+
+const fn required(name: &'static str, is: Is) -> Member {
+    Member { name, required: true, is }
+}
+
+const fn optional(name: &'static str, is: Is) -> Member {
+    Member { name, required: false, is }
+}
+
+pub(super) static RECORD: Shape = Shape {
+    name: "verifiable-agent-record",
+    open: true,
+    members: &[
+        required("version", Is::Text),
+        required("id", Is::Text),
+        required("session", Is::Map(&SESSION)),
+        optional("created", Is::Timestamp),
+        optional("file-attribution", Is::Map(&FILE_ATTRIBUTION)),
+        optional("vcs", Is::Map(&VCS)),
+        optional("recording-agent", Is::Map(&RECORDING_AGENT)),
+    ],
+};
+
+static SESSION: Shape = Shape {
+    name: "session-trace",
+    open: true,
+    members: &[
+        optional("format", Is::Text),
+        required("session-id", Is::SessionId),
+        optional("session-start", Is::Timestamp),
+        optional("session-end", Is::Timestamp),
+        required("agent-meta", Is::Map(&AGENT_META)),
+        optional("environment", Is::Map(&ENVIRONMENT)),
+        required("entries", Is::Entries),
+    ],
+};
+
+static AGENT_META: Shape = Shape {
+    name: "agent-meta",
+    open: true,
+    members: &[
+        required("model-id", Is::Text),
+        required("model-provider", Is::Text),
+        optional("models", Is::Texts),
+        optional("cli-name", Is::Text),
+        optional("cli-version", Is::Text),
+    ],
+};
+
+static RECORDING_AGENT: Shape = Shape {
+    name: "recording-agent",
+    open: true,
+    members: &[required("name", Is::Text), optional("version", Is::Text)],
+};
+
+static ENVIRONMENT: Shape = Shape {
+    name: "environment",
+    open: true,
+    members: &[
+        required("working-dir", Is::Text),
+        optional("vcs", Is::Map(&VCS)),
+        optional("sandboxes", Is::Texts),
+    ],
+};
+
+static VCS: Shape = Shape {
+    name: "vcs-context",
+    open: true,
+    members: &[
+        required("type", Is::Text),
+        optional("revision", Is::Text),
+        optional("branch", Is::Text),
+        optional("repository", Is::Text),
+    ],
+};
+
+static MESSAGE: Shape = Shape {
+    name: "message-entry",
+    open: true,
+    members: &[
+        required("type", Is::EntryType(&["user", "assistant"])),
+        optional("content", Is::Any),
+        optional("timestamp", Is::Timestamp),
+        optional("id", Is::EntryId),
+        optional("model-id", Is::Text),
+        optional("parent-id", Is::EntryId),
+        optional("token-usage", Is::Map(&TOKEN_USAGE)),
+        optional(CHILDREN, Is::Entries),
+    ],
+};
+
+static TOOL_CALL: Shape = Shape {
+    name: "tool-call-entry",
+    open: true,
+    members: &[
+        required("type", Is::EntryType(&["tool-call"])),
+        required("name", Is::Text),
+        required("input", Is::Any),
+        optional("call-id", Is::Text),
+        optional("timestamp", Is::Timestamp),
+        optional("id", Is::EntryId),
+        optional(CHILDREN, Is::Entries),
+    ],
+};
+
+static TOOL_RESULT: Shape = Shape {
+    name: "tool-result-entry",
+    open: true,
+    members: &[
+        required("type", Is::EntryType(&["tool-result"])),
+        required("output", Is::Any),
+        optional("call-id", Is::Text),
+        optional("status", Is::Text),
+        optional("is-error", Is::Bool),
+        optional("timestamp", Is::Timestamp),
+        optional("id", Is::EntryId),
+        optional(CHILDREN, Is::Entries),
+    ],
+};
+
+static REASONING: Shape = Shape {
+    name: "reasoning-entry",
+    open: true,
+    members: &[
+        required("type", Is::EntryType(&["reasoning"])),
+        required("content", Is::Any),
+        optional("encrypted", Is::Text),
+        optional("subject", Is::Text),
+        optional("timestamp", Is::Timestamp),
+        optional("id", Is::EntryId),
+        optional(CHILDREN, Is::Entries),
+    ],
+};
+
+static EVENT: Shape = Shape {
+    name: "event-entry",
+    open: true,
+    members: &[
+        required("type", Is::EntryType(&["system-event"])),
+        required("event-type", Is::Text),
+        optional("data", Is::OpenMap),
+        optional("timestamp", Is::Timestamp),
+        optional("id", Is::EntryId),
+        optional(CHILDREN, Is::Entries),
+    ],
+};
+
+static TOKEN_USAGE: Shape = Shape {
+    name: "token-usage",
+    open: true,
+    members: &[
+        optional("input", Is::Unsigned),
+        optional("output", Is::Unsigned),
+        optional("cached", Is::Unsigned),
+        optional("reasoning", Is::Unsigned),
+        optional("total", Is::Unsigned),
+        optional("cost", Is::Number),
+    ],
+};
+
+static FILE_ATTRIBUTION: Shape =
+    Shape { name: "file-attribution-record", open: false, members: &[required("files", Is::Maps(&FILE))] };
+
+static FILE: Shape = Shape {
+    name: "file",
+    open: false,
+    members: &[required("path", Is::Text), required("conversations", Is::Maps(&CONVERSATION))],
+};
+
+static CONVERSATION: Shape = Shape {
+    name: "conversation",
+    open: false,
+    members: &[
+        optional("url", Is::Url),
+        optional("contributor", Is::Map(&CONTRIBUTOR)),
+        required("ranges", Is::Maps(&RANGE)),
+        optional("related", Is::Maps(&RESOURCE)),
+    ],
+};
+
+static RANGE: Shape = Shape {
+    name: "range",
+    open: false,
+    members: &[
+        required("start-line", Is::Unsigned),
+        required("end-line", Is::Unsigned),
+        optional("content-hash", Is::Text),
+        optional("content-hash-alg", Is::Text),
+        optional("contributor", Is::Map(&CONTRIBUTOR)),
+    ],
+};
+
+static CONTRIBUTOR: Shape = Shape {
+    name: "contributor",
+    open: false,
+    members: &[
+        required("type", Is::Contributor(&["human", "ai", "mixed", "unknown"])),
+        optional("model-id", Is::Text),
+    ],
+};
+
+static RESOURCE: Shape =
+    Shape { name: "resource", open: false, members: &[required("type", Is::Text), required("url", Is::Url)] };
+
+pub(super) static TRACE_METADATA: Shape = Shape {
+    name: "trace-metadata",
+    open: false,
+    members: &[
+        required("session-id", Is::SessionId),
+        required("agent-vendor", Is::Text),
+        required("trace-format", Is::TraceFormat),
+        required("timestamp-start", Is::Timestamp),
+        optional("timestamp-end", Is::Timestamp),
+        optional("content-hash", Is::Text),
+        optional("content-hash-alg", Is::Text),
+    ],
+};
+
+static ENTRIES: [&Shape; 5] = [&MESSAGE, &TOOL_CALL, &TOOL_RESULT, &REASONING, &EVENT];
+
+/// The map of an entry of this `type`.
+pub(super) fn entry(entry_type: &str) -> Option<&'static Shape> {
+    ENTRIES.into_iter().find(|shape| match shape.members[0].is {
+        Is::EntryType(names) => names.contains(&entry_type),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! What is told of an admitted record: facts, lookups, and the document that a policy's expressions ask.
+
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::node::Node;
+use super::time::Timestamp;
+use super::{ConversationRecord, entries, form};
+use crate::facts::Facts;
+use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT, MAX_LOOKUPS};
+use crate::lookups::{LookupKind, Lookups};
+
+/// Lookups that a record has besides those of its calls and results: the session, models, the statement's own.
+const OTHER_LOOKUPS: usize = 16;
+
+impl ConversationRecord {
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        let mut text = |name: &str, value: &str| facts.text(name, short(value));
+        text("record_id", &self.id);
+        text("record_version", &self.version);
+        text("form", self.form.name());
+        text("session", &self.session.id.to_string());
+        text("model", &self.agent.model_id);
+        text("model_provider", &self.agent.model_provider);
+        text("content_digest", &sha256(&self.digest));
+        for (name, value) in [("agent", &self.agent.cli_name), ("previous_record", &self.previous)] {
+            if let Some(value) = value {
+                text(name, value);
+            }
+        }
+        for (name, time) in [("session_start", &self.session.start), ("session_end", &self.session.end)] {
+            if let Some(time) = time {
+                facts.put(name, time.to_json());
+            }
+        }
+        facts.put("entries", self.counts());
+        if !self.tools.is_empty() {
+            let named = self.tools.keys().take(CONVERSATION_NAMES).map(|name| clean(short(name)));
+            facts.put("tools", named.collect());
+            facts.put("tools_total", self.tools.len().into());
+        }
+        if self.warnings.total() > 0 {
+            facts.put("warnings", self.warnings.kept().iter().map(|warning| clean(warning)).collect());
+            facts.put("warnings_total", self.warnings.total().into());
+        }
+        if self.findable + self.tools.len() + self.agent.models.len() + OTHER_LOOKUPS > MAX_LOOKUPS {
+            facts.put("lookups_truncated", true.into());
+        }
+    }
+
+    /// Under which values the record is found. What each call and result says is digested here and not before; a payload
+    /// that was dropped leaves the session, the agent and the tools.
+    pub(crate) fn lookups(&self, payload: Option<&[u8]>, found: &mut Lookups) {
+        found.add(LookupKind::Session, self.session.id.to_string());
+        let agent = &self.agent;
+        for name in
+            [Some(&agent.model_id), agent.cli_name.as_ref()].into_iter().flatten().chain(&agent.models)
+        {
+            found.add(LookupKind::Agent, name);
+        }
+        for tool in self.tools.keys() {
+            found.add(LookupKind::Tool, tool);
+        }
+        if let Some(previous) = self.previous.as_ref().filter(|digest| is_sha256(digest)) {
+            found.add(LookupKind::Digest, previous);
+        }
+        if let Some((_, node)) = payload.and_then(|payload| form::read(payload).ok()) {
+            entries::each(&node, |_, entry| entry_lookups(entry, found));
+        }
+    }
+
+    /// The record without its entries, as a policy's expressions see it.
+    pub fn document(&self) -> Value {
+        let time = |time: &Option<Timestamp>| time.as_ref().map(Timestamp::to_json);
+        json!({
+            "form": self.form.name(),
+            "version": self.version,
+            "id": self.id,
+            "created": time(&self.created),
+            "session": {
+                "id": self.session.id.to_string(),
+                "format": self.session.format,
+                "start": time(&self.session.start),
+                "end": time(&self.session.end),
+            },
+            "agent": {
+                "model_id": self.agent.model_id,
+                "model_provider": self.agent.model_provider,
+                "models": self.agent.models,
+                "cli_name": self.agent.cli_name,
+                "cli_version": self.agent.cli_version,
+            },
+            "recording_agent": self.recorder.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
+            "entries": self.counts(),
+            "tools": self.tools,
+            "files": self.files,
+            "previous_record": self.previous,
+            "warnings": self.warnings.kept(),
+            "warnings_total": self.warnings.total(),
+        })
+    }
+
+    /// How many entries of each type, in snake case, and in all.
+    fn counts(&self) -> Value {
+        let total = self.entries.values().sum::<u64>();
+        let each = self.entries.iter().map(|(name, count)| (name.replace('-', "_"), Value::from(*count)));
+        Value::Object(each.chain([("total".to_owned(), total.into())]).collect())
+    }
+}
+
+fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
+    match entry.text("type") {
+        Some("tool-call") => {
+            if let Some(call) = entry.text("call-id") {
+                found.add(LookupKind::CallId, call);
+            }
+            if let Some(digest) = entry.get("input").and_then(canonical_digest) {
+                found.add(LookupKind::Digest, digest);
+            }
+        }
+        Some("tool-result") => match entry.get("output") {
+            Some(Node::Text(output)) => {
+                found.add(LookupKind::Digest, sha256(&Sha256::digest(output.as_bytes())))
+            }
+            Some(Node::Bytes(output)) => found.add(LookupKind::Digest, sha256(&Sha256::digest(output))),
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+/// `sha256:` of the canonical JSON, by which other records speak of the same value. None for a value of which JSON, or
+/// JCS, could make another: byte strings, and integers that a double does not hold.
+fn canonical_digest(node: &Node<'_>) -> Option<String> {
+    exact(node).then_some(())?;
+    Some(sha256(&Sha256::digest(jose::jcs::canonical(&node.to_json()?))))
+}
+
+fn exact(node: &Node<'_>) -> bool {
+    const LARGEST: u64 = (1 << 53) - 1;
+    match node {
+        Node::Unsigned(number) => *number <= LARGEST,
+        Node::Negative(number) => *number < LARGEST,
+        Node::Array(items) => items.iter().all(exact),
+        Node::Map(members) => members.iter().all(|(_, value)| exact(value)),
+        _ => true,
+    }
+}
+
+fn sha256(digest: &[u8]) -> String {
+    format!("sha256:{}", HEXLOWER.encode(digest))
+}
+
+fn is_sha256(text: &str) -> bool {
+    let hex = text.strip_prefix("sha256:").unwrap_or_default();
+    hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn short(text: &str) -> &str {
+    text.char_indices().nth(CONVERSATION_TEXT).map_or(text, |(end, _)| &text[..end])
+}
+
+/// Without U+0000, which not every database keeps.
+fn clean(text: &str) -> Value {
+    text.replace('\0', "\u{fffd}").into()
+}
