@@ -17,7 +17,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlog", &["merkle"]),
     ("scitt", &["jose", "merkle"]),
     ("audit", &["merkle", "registration", "scitt", "store"]),
-    ("registration", &["jose", "merkle", "scitt"]),
+    ("expression", &[]),
+    ("registration", &["expression", "jose", "merkle", "scitt"]),
     ("verifier", &["jose", "merkle", "scitt"]),
     ("store", &["merkle"]),
     ("store-postgres", &["merkle", "store"]),
@@ -61,7 +62,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that do no I/O and know no clock: time is an argument.
-const PURE: &[&str] = &["merkle", "jose", "tlog", "scitt", "registration", "verifier"];
+const PURE: &[&str] = &["merkle", "jose", "tlog", "scitt", "expression", "registration", "verifier"];
 
 /// What a pure crate has no use for, itself or by what it depends on.
 const IMPURE: &[&str] =
@@ -120,6 +121,21 @@ fn the_core_asks_for_no_time_no_files_and_no_network() {
 #[test]
 fn sql_is_in_the_stores_only() {
     expect_named_by("sqlx", &["store-postgres", "store-sqlite"]);
+}
+
+/// Conditions must not reach a clock, a network or the surroundings: the engine is built without its
+/// parts that do, and one crate says what of the rest a condition may use.
+#[test]
+fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
+    expect_named_by("regorus", &["expression"]);
+    let root = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")).unwrap();
+    let root: toml::Table = toml::from_str(&root).unwrap();
+    let engine = &root["workspace"]["dependencies"]["regorus"];
+    assert_eq!(engine["default-features"].as_bool(), Some(false), "the defaults are everything");
+    for feature in engine["features"].as_array().unwrap() {
+        let feature = feature.as_str().unwrap();
+        assert!(["std", "arc", "ast", "semver"].contains(&feature), "regorus: who needs {feature}?");
+    }
 }
 
 #[test]

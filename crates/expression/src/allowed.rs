@@ -6,10 +6,13 @@
 //! or make much of little, where no limit on time is looked at (`numbers.range`, `replace`,
 //! `concat`, `sprintf`, `product`, `bits.lsh`, searches that compare all with all).
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use crate::error::CompileError;
 use crate::limits::{MULTIPLICATIONS, NUMBER_CHARACTERS, STATEMENTS};
+use crate::pattern::{self, Patterns};
 use crate::source::{self, RULE};
 
 /// The functions that a condition may call.
@@ -33,7 +36,7 @@ const FUNCTIONS: &[&str] = &[
     "min",
     "object.get",
     "object.keys",
-    PATTERN_FUNCTION,
+    pattern::FUNCTION,
     "round",
     "semver.compare",
     "semver.is_valid",
@@ -49,31 +52,9 @@ const FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// The function whose first argument is a regular expression: written in the condition, so that it
-/// can be checked when the condition is read.
-const PATTERN_FUNCTION: &str = "regex.match";
-
-/// A regular expression of a condition.
-pub(crate) struct Pattern {
-    text: String,
-    place: CompileError,
-}
-
-impl Pattern {
-    /// Refuses what the engine could not use when it is asked.
-    pub(crate) fn check(&self) -> Result<(), CompileError> {
-        let mut engine = regorus::Engine::new();
-        engine.set_input(self.text.as_str().into());
-        match engine.eval_bool_query("regex.is_valid(input)".to_owned(), false) {
-            Ok(true) => Ok(()),
-            _ => Err(self.place.clone()),
-        }
-    }
-}
-
 /// Walks what was read; answers with its regular expressions.
-pub(crate) fn walk(text: &str, tree: &Value) -> Result<Vec<Pattern>, CompileError> {
-    let mut walk = Walk { text, statements: 0, multiplications: 0, patterns: Vec::new() };
+pub(crate) fn walk(text: &str, tree: &Value) -> Result<Patterns, CompileError> {
+    let mut walk = Walk { text, statements: 0, multiplications: 0, patterns: Patterns::default() };
     walk.module(&tree[0]["ast"])?;
     Ok(walk.patterns)
 }
@@ -82,7 +63,7 @@ struct Walk<'a> {
     text: &'a str,
     statements: usize,
     multiplications: usize,
-    patterns: Vec<Pattern>,
+    patterns: Patterns,
 }
 
 type Walked = Result<(), CompileError>;
@@ -106,7 +87,19 @@ impl Walk<'_> {
         if !ours {
             return Err(self.left_its_rule(rule));
         }
+        list(&body["query"]["stmts"]).iter().try_for_each(|statement| self.is_within(statement))?;
         self.query(&body["query"])
+    }
+
+    /// Our braces around `a, b` make a set, which always holds: then they belong to the statement.
+    fn is_within(&self, statement: &Value) -> Walked {
+        let text = source::range(self.text);
+        match span(&statement["span"]) {
+            Some(range) if text.start <= range.start && range.end <= text.end => Ok(()),
+            _ => {
+                Err(CompileError::at_start("statements are separated by `;` or stand on lines of their own"))
+            }
+        }
     }
 
     fn query(&mut self, query: &Value) -> Walked {
@@ -126,10 +119,16 @@ impl Walk<'_> {
         }
         let (kind, parts) = self.node(&statement["literal"])?;
         match kind {
-            "SomeVars" => Ok(()),
-            "SomeIn" => self.each(&[&parts["key"], &parts["value"], &parts["collection"]]),
+            "SomeVars" => list(&parts["vars"]).iter().try_for_each(|name| self.declared(name)),
+            "SomeIn" => {
+                self.declared(&parts["key"]["Var"]["span"])?;
+                self.declared(&parts["value"]["Var"]["span"])?;
+                self.each(&[&parts["key"], &parts["value"], &parts["collection"]])
+            }
             "Expr" | "NotExpr" => self.expression(&parts["expr"]),
             "Every" => {
+                self.declared(&parts["key"])?;
+                self.declared(&parts["value"])?;
                 self.expression(&parts["domain"])?;
                 self.query(&parts["query"])
             }
@@ -144,7 +143,9 @@ impl Walk<'_> {
             "Number" => self.number(parts),
             "Var" => self.variable(parts),
             "Array" | "Set" => self.each(&list(&parts["items"]).iter().collect::<Vec<_>>()),
-            "Object" => list(&parts["fields"]).iter().try_for_each(|field| self.each(&[&field[1], &field[2]])),
+            "Object" => {
+                list(&parts["fields"]).iter().try_for_each(|field| self.each(&[&field[1], &field[2]]))
+            }
             "ArrayCompr" | "SetCompr" => {
                 self.expression(&parts["term"])?;
                 self.query(&parts["query"])
@@ -170,7 +171,7 @@ impl Walk<'_> {
     }
 
     fn number(&self, number: &Value) -> Walked {
-        if self.written(number).chars().count() > NUMBER_CHARACTERS {
+        if self.written(&number["span"]).chars().count() > NUMBER_CHARACTERS {
             return Err(self.refused(number, format!("a number of more than {NUMBER_CHARACTERS} characters")));
         }
         Ok(())
@@ -196,10 +197,10 @@ impl Walk<'_> {
     fn call(&mut self, call: &Value) -> Walked {
         let name = self.name(&call["fcn"]).unwrap_or_default();
         if !FUNCTIONS.contains(&name.as_str()) {
-            return Err(self.refused(call, format!("the function `{name}` is not allowed")));
+            return Err(self.refused(first(&call["fcn"]), format!("the function `{name}` is not allowed")));
         }
         let arguments = list(&call["params"]);
-        if name == PATTERN_FUNCTION {
+        if name == pattern::FUNCTION {
             self.pattern(call, arguments.first().unwrap_or(&Value::Null))?;
         }
         self.each(&arguments.iter().collect::<Vec<_>>())
@@ -207,12 +208,13 @@ impl Walk<'_> {
 
     fn pattern(&mut self, call: &Value, argument: &Value) -> Walked {
         let literal = [&argument["String"], &argument["RawString"]].into_iter().find(|part| !part.is_null());
-        let Some((literal, text)) = literal.and_then(|literal| Some((literal, literal["value"].as_str()?))) else {
-            return Err(self.refused(call, "the pattern of regex.match must be written out"));
+        let Some((literal, text)) = literal.and_then(|literal| Some((literal, literal["value"].as_str()?)))
+        else {
+            return Err(self.refused(first(&call["fcn"]), "the pattern of regex.match must be written out"));
         };
-        let place = self.refused(literal, "the pattern is no regular expression, or too large a one");
-        self.patterns.push(Pattern { text: text.to_owned(), place });
-        Ok(())
+        self.patterns
+            .add(text)
+            .map_err(|_| self.refused(literal, "the pattern is no regular expression, or too large a one"))
     }
 
     /// A name, dotted or not, as it is written.
@@ -227,19 +229,26 @@ impl Walk<'_> {
 
     /// A node is an object of one member, named for its kind.
     fn node<'v>(&self, node: &'v Value) -> Result<(&'v str, &'v Value), CompileError> {
-        let only = node.as_object().filter(|members| members.len() == 1).and_then(|members| members.iter().next());
+        let only =
+            node.as_object().filter(|members| members.len() == 1).and_then(|members| members.iter().next());
         only.map(|(kind, parts)| (kind.as_str(), parts))
             .ok_or_else(|| CompileError::at_start("the condition cannot be read"))
     }
 
+    /// A name that a statement declares. `input` means one thing.
+    fn declared(&self, span: &Value) -> Walked {
+        match self.written(span) {
+            "input" => Err(self.refused_at(span, "`input` is the document: declare another name")),
+            _ => Ok(()),
+        }
+    }
+
     /// The characters of the text that a part was read from.
     fn written(&self, part: &Value) -> &str {
-        let module_offset = source::offset();
-        let at = |end: &str| part["span"][end].as_u64().and_then(|at| usize::try_from(at).ok());
-        let range = at("start")
-            .zip(at("end"))
-            .and_then(|(start, end)| Some((start.checked_sub(module_offset)?, end.checked_sub(module_offset)?)));
-        range.and_then(|(start, end)| self.text.get(start..end)).unwrap_or_default()
+        let start = source::range(self.text).start;
+        let range =
+            span(part).and_then(|range| Some(range.start.checked_sub(start)?..range.end.checked_sub(start)?));
+        range.and_then(|range| self.text.get(range)).unwrap_or_default()
     }
 
     fn unknown(&self, parts: &Value, kind: &str) -> CompileError {
@@ -252,11 +261,26 @@ impl Walk<'_> {
     }
 
     fn refused(&self, part: &Value, why: impl Into<String>) -> CompileError {
-        let at = |name: &str| part["span"][name].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
+        self.refused_at(&part["span"], why)
+    }
+
+    fn refused_at(&self, span: &Value, why: impl Into<String>) -> CompileError {
+        let at = |name: &str| span[name].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
         source::place(self.text, at("line"), at("col"), why)
     }
 }
 
+/// Where a part was read from, in bytes of the module.
+fn span(part: &Value) -> Option<Range<usize>> {
+    let at = |end: &str| part[end].as_u64().and_then(|at| usize::try_from(at).ok());
+    Some(at("start")?..at("end")?)
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The parts of the name that a dotted name begins with: the engine places the whole at its last dot.
+fn first(name: &Value) -> &Value {
+    if name["RefDot"].is_null() { &name["Var"] } else { first(&name["RefDot"]["refr"]) }
 }

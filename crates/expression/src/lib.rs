@@ -20,6 +20,7 @@ mod allowed;
 mod error;
 mod input;
 pub mod limits;
+mod pattern;
 mod source;
 
 pub use error::{CompileError, EvalError};
@@ -51,10 +52,10 @@ impl Expression {
             .add_policy(source::MODULE.to_owned(), source::module(text))
             .map_err(|why| source::located(text, &why))?;
         let patterns = allowed::walk(text, &tree(&engine)?)?;
-        engine.compile_with_entrypoint(&source::RULE_PATH.into()).map_err(|why| source::located(text, &why))?;
-        for pattern in &patterns {
-            pattern.check()?;
-        }
+        patterns.teach(&mut engine).map_err(|why| source::located(text, &why))?;
+        engine
+            .compile_with_entrypoint(&source::RULE_PATH.into())
+            .map_err(|why| source::located(text, &why))?;
         Ok(Self { text: text.to_owned(), engine })
     }
 
@@ -89,6 +90,15 @@ impl Expression {
     }
 }
 
+impl PartialEq for Expression {
+    /// The text says all of it.
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
 impl std::fmt::Debug for Expression {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("Expression").field(&self.text).finish()
@@ -102,8 +112,10 @@ fn timer() -> ExecutionTimerConfig {
 /// What the engine read, as a tree that can be walked.
 fn tree(engine: &Engine) -> Result<serde_json::Value, CompileError> {
     let unreadable = |_| CompileError::at_start("the condition is nested too deeply");
-    serde_json::from_str(&engine.get_ast_as_json().map_err(|_| CompileError::at_start("the condition cannot be read"))?)
-        .map_err(unreadable)
+    serde_json::from_str(
+        &engine.get_ast_as_json().map_err(|_| CompileError::at_start("the condition cannot be read"))?,
+    )
+    .map_err(unreadable)
 }
 
 fn is_out_of_time(why: &impl AsRef<dyn std::error::Error + Send + Sync>) -> bool {

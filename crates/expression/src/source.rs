@@ -1,9 +1,10 @@
 //! A condition's text as the body of a rule, and the engine's complaints as places in that text.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use crate::error::CompileError;
-use crate::limits::TEXT_BYTES;
+use crate::limits::{BRACKET_DEPTH, BRACKETS, TEXT_BYTES};
 
 /// The name that the engine knows our module by; its complaints begin with it.
 pub(crate) const MODULE: &str = "condition";
@@ -32,10 +33,53 @@ pub(crate) fn measure(text: &str) -> Result<(), CompileError> {
     if text.trim().is_empty() {
         return Err(CompileError::at_start("the condition is empty"));
     }
-    if let Some(at) = text.chars().position(|character| character.is_control() && !matches!(character, '\n' | '\t')) {
+    if let Some(at) =
+        text.chars().position(|character| character.is_control() && !matches!(character, '\n' | '\t'))
+    {
         return Err(at_character(text, at, "control characters are not allowed"));
     }
+    measure_brackets(text)
+}
+
+fn measure_brackets(text: &str) -> Result<(), CompileError> {
+    let (mut depth, mut brackets) = (0_usize, 0_usize);
+    for (at, character) in code(text) {
+        match character {
+            '(' | '[' | '{' => (depth, brackets) = (depth + 1, brackets + 1),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > BRACKET_DEPTH {
+            return Err(at_character(
+                text,
+                at,
+                &format!("brackets are nested more than {BRACKET_DEPTH} deep"),
+            ));
+        }
+        if brackets > BRACKETS {
+            return Err(at_character(text, at, &format!("more than {BRACKETS} brackets")));
+        }
+    }
     Ok(())
+}
+
+/// The characters that are neither in a text nor in a comment, with their positions.
+fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut within = None;
+    let mut escaped = false;
+    text.chars().enumerate().filter(move |(_, character)| {
+        let literal = escaped;
+        escaped = false;
+        match (within, *character) {
+            (None, '#') => within = Some('\n'),
+            (None, quote @ ('"' | '`')) => within = Some(quote),
+            (None, _) => return true,
+            (Some('"'), '\\') => escaped = !literal,
+            (Some(end), character) if character == end && !literal => within = None,
+            (Some(_), _) => {}
+        }
+        false
+    })
 }
 
 /// A place that the engine gave, as a place in the text.
@@ -85,7 +129,7 @@ fn last_reason(message: &str) -> String {
     reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where the text begins in the module.
-pub(crate) const fn offset() -> usize {
-    HEAD.len()
+/// Where the text stands in the module.
+pub(crate) fn range(text: &str) -> Range<usize> {
+    HEAD.len()..HEAD.len() + text.len()
 }

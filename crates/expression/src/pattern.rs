@@ -1,0 +1,48 @@
+//! `regex.match`: ours and not the engine's, so that a pattern is read once, and so that what one call
+//! may cost is known: the size of the pattern times the length of the text, both limited.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::bail;
+use regex::{Regex, RegexBuilder};
+use regorus::{Engine, Value};
+
+use crate::limits::{MATCHED_BYTES, PATTERN_BYTES};
+
+/// The function whose first argument is a regular expression: written in the condition, so that it is
+/// checked when the condition is read.
+pub(crate) const FUNCTION: &str = "regex.match";
+
+/// The regular expressions of a condition.
+#[derive(Clone, Default)]
+pub(crate) struct Patterns(BTreeMap<String, Regex>);
+
+impl Patterns {
+    /// Reads a pattern.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), regex::Error> {
+        let pattern = RegexBuilder::new(text).size_limit(PATTERN_BYTES).build()?;
+        self.0.insert(text.to_owned(), pattern);
+        Ok(())
+    }
+
+    /// Gives the engine the function for these patterns.
+    pub(crate) fn teach(self, engine: &mut Engine) -> anyhow::Result<()> {
+        let patterns = Arc::new(self);
+        let matches = move |arguments: Vec<Value>| patterns.matches(&arguments);
+        engine.add_extension(FUNCTION.to_owned(), 2, Box::new(matches))
+    }
+
+    fn matches(&self, arguments: &[Value]) -> anyhow::Result<Value> {
+        let [Value::String(pattern), Value::String(text)] = arguments else {
+            bail!("`{FUNCTION}` takes a pattern and a text");
+        };
+        if text.len() > MATCHED_BYTES {
+            bail!("`{FUNCTION}` takes texts of at most {MATCHED_BYTES} bytes");
+        }
+        match self.0.get(pattern.as_ref()) {
+            Some(pattern) => Ok(Value::from(pattern.is_match(text))),
+            None => bail!("`{FUNCTION}` takes patterns that the condition writes out"),
+        }
+    }
+}
