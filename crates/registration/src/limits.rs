@@ -4,7 +4,8 @@
 pub const JSON_DEPTH: usize = 64;
 /// The largest statement a policy may admit, in bytes.
 pub const MAX_STATEMENT: u64 = 8 << 20;
-/// What a content type admits when its policy names no size, in bytes.
+/// What a content type admits when its policy names no size, in bytes; conversation records, which are long, as much as
+/// a policy may admit.
 pub const DEFAULT_MAX_SIZE: u64 = 1 << 20;
 /// The largest policy payload, in bytes.
 pub const MAX_POLICY: usize = 1 << 20;

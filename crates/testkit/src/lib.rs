@@ -3,12 +3,17 @@
 //! Everything is the same on every run, except signatures of ES256, whose nonce is random. The secrets are public:
 //! nothing here may ever be trusted outside a test. A dev-dependency only.
 
+mod conversations;
 mod executions;
 mod keys;
 mod policy;
 mod statements;
 mod vap;
 
+pub use conversations::{
+    RECORDER, conversation, conversation_builder, conversation_json, conversation_of, conversation_type,
+    json_as_cbor, recorder,
+};
 pub use executions::{aer, aer_json, aer_statement, denied_aer_json, rootless_aer_json};
 pub use keys::{GATEWAY_KEY, OPERATOR, VERIFIER, ed25519, es256, es384, gateway, operator, verifier};
 pub use policy::{
@@ -17,6 +22,6 @@ pub use policy::{
 };
 pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_json, vrf};
 pub use vap::{
-    COMMITMENT, SESSION, audit_json, audit_record, decision_json, jwk_set, jwk_set_json, outcome_json, signed_verdict_json,
-    verdict, verdict_json,
+    COMMITMENT, SESSION, audit_json, audit_record, decision_json, jwk_set, jwk_set_json, outcome_json,
+    signed_verdict_json, verdict, verdict_json,
 };

@@ -5,6 +5,7 @@ use registration::policy::statement;
 use registration::{Policy, PolicyInForce};
 use scitt::{SignedStatement, Signer};
 
+use crate::conversations::conversation_type;
 use crate::keys::{es256, es384, gateway, operator};
 use crate::vap::types;
 
@@ -86,6 +87,7 @@ max_size = 4096
         did(&gateway),
         did(&gateway)
     ) + &types()
+        + conversation_type()
 }
 
 /// The same, resolved.

@@ -11,6 +11,7 @@ use super::section::{Notebook, Section, text};
 use crate::aer::{self, AerOptions};
 use crate::conversation::{AGENT_CONVERSATION, ConversationOptions};
 use crate::jwk_set;
+use crate::limits::{DEFAULT_MAX_SIZE, MAX_STATEMENT};
 use crate::vap::{self, AuditOptions, VerdictOptions};
 use crate::vrf::{self, VrfOptions};
 
@@ -111,6 +112,14 @@ impl Profile {
             Profile::JwkSet => Kind::JwkSet,
             Profile::Aer(_) => Kind::Aer,
             Profile::Conversation(_) => Kind::Conversation,
+        }
+    }
+
+    /// The bytes that a statement may have where the policy names no size.
+    pub(super) fn default_max_size(&self) -> u64 {
+        match self {
+            Profile::Conversation(_) => MAX_STATEMENT,
+            _ => DEFAULT_MAX_SIZE,
         }
     }
 

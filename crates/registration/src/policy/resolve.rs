@@ -12,7 +12,8 @@ use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCerti
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
 use super::{LEAF_RULE, is_policy, spell};
-use crate::limits::{DEFAULT_MAX_SIZE, MAX_ORIGIN, MAX_STATEMENT};
+use crate::conversation;
+use crate::limits::{MAX_ORIGIN, MAX_STATEMENT};
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
@@ -203,7 +204,7 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let rule_name = section.optional("name", name);
     let issuers = section.values("issuers", pattern);
     let algorithms = section.values("algorithms", algorithm);
-    let max_size = section.optional("max_size", max_size).unwrap_or(DEFAULT_MAX_SIZE);
+    let max_size = section.optional("max_size", max_size);
     let detached = section.optional("detached", switch).unwrap_or(false);
     let hash_envelope = section.optional("hash_envelope", switch).unwrap_or(false);
     let claims = section.values("claims", claim);
@@ -219,6 +220,7 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     section.close();
     let content_type = content_type?;
     let name = rule_name.unwrap_or_else(|| spell(&content_type).into_owned());
+    let max_size = max_size.unwrap_or_else(|| profile.default_max_size());
     Some(TypeRule {
         name,
         content_type,
@@ -287,6 +289,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     unique("type", policy.types.iter().map(|rule| rule.name.clone()), "name", notes);
     let spelled = |rule: &TypeRule| spell(&rule.content_type).to_ascii_lowercase();
     unique("type", policy.types.iter().map(spelled), "content_type", notes);
+    one_reading_of_json(&policy.types, &spelled, notes);
     let operators: HashSet<[u8; 32]> =
         policy.operators.iter().map(|operator| operator.key.thumbprint()).collect();
     for (i, issuer) in policy.issuers.iter().enumerate() {
@@ -300,7 +303,21 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     }
 }
 
-pub(crate) fn unique<T: std::hash::Hash + Eq>(
+pub(crate) /// `application/json` is a conversation record or a type of its own.
+fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
+    let takes_json = |rule: &TypeRule| {
+        matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json)
+    };
+    let own = types.iter().any(|rule| spelled(rule) == conversation::JSON);
+    if let Some(i) = types.iter().position(takes_json).filter(|_| own) {
+        notes.note(
+            format!("type[{i}].conversation.accept_application_json"),
+            "application/json is a type of its own in this policy",
+        );
+    }
+}
+
+fn unique<T: std::hash::Hash + Eq>(
     list: &str,
     items: impl Iterator<Item = T>,
     key: &str,
