@@ -13,8 +13,7 @@ use crate::policy::{GATEWAY, KID};
 /// The session of the records here, and so their stream.
 pub const SESSION: &str = "session-1";
 /// A commitment that commits to nothing anybody knows.
-pub const COMMITMENT: &str =
-    "hmac-sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+pub const COMMITMENT: &str = "hmac-sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 /// The content types of this file, as an operator would admit them.
 pub(crate) fn types() -> String {
@@ -78,10 +77,7 @@ pub fn decision_json(stream: &str, seq: u64) -> Value {
         ("tool", json!("read_file")),
         ("verdict", json!("served")),
         ("verification", json!({ "checks": ["scope_ok", "budget_ok"], "method": "static" })),
-        (
-            "policy_digest",
-            json!("sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
-        ),
+        ("policy_digest", json!("sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")),
         ("meters", json!({ "calls": "1", "usd": "0.25" })),
         ("committed", json!({ "arguments": COMMITMENT, "rationale": COMMITMENT })),
     ] {

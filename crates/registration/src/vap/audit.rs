@@ -257,9 +257,12 @@ pub fn stream_key(gateway: &str, stream: &str) -> String {
     Value::from(vec![gateway, stream]).to_string()
 }
 
+/// Reads what a kind holds besides the common members.
+type ReadKind = fn(&Members<'_>) -> Result<AuditKind, Violation>;
+
 fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
     let word = top.text("kind")?;
-    let (members, read): (&[&str], fn(&Members<'_>) -> Result<AuditKind, Violation>) = match word {
+    let (members, read): (&[&str], ReadKind) = match word {
         "commitment" => (&DECIDED, |top| decided(top).map(AuditKind::Commitment)),
         "amendment" => (&DECIDED, |top| decided(top).map(AuditKind::Amendment)),
         "decision" => (&DECIDED, |top| decided(top).map(AuditKind::Decision)),
