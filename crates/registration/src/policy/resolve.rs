@@ -303,7 +303,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     }
 }
 
-pub(crate) /// `application/json` is a conversation record or a type of its own.
+/// `application/json` is a conversation record or a type of its own.
 fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
     let takes_json = |rule: &TypeRule| {
         matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json)
@@ -317,7 +317,7 @@ fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> Strin
     }
 }
 
-fn unique<T: std::hash::Hash + Eq>(
+pub(crate) fn unique<T: std::hash::Hash + Eq>(
     list: &str,
     items: impl Iterator<Item = T>,
     key: &str,
