@@ -155,6 +155,9 @@ pub fn authenticate<'s>(
     let header = statement.header();
     let identity = header.require_scitt().map_err(Untrusted::Incomplete)?;
     let algorithm = header.algorithm().ok_or(Untrusted::Algorithm(header.alg().unwrap_or(0)))?;
+    if statement.payload().is_some() && beside.payload.is_some() {
+        return Err(Untrusted::PayloadTwice);
+    }
     let payload = statement.payload().or(beside.payload).ok_or(Untrusted::PayloadMissing)?;
     if let Some(detached) = beside.payload {
         statement.check_detached(detached).map_err(Untrusted::Digest)?;

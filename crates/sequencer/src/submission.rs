@@ -34,6 +34,8 @@ pub struct Submission {
     pub decided_under: LeafIndex,
     /// The decision relied on none of these being in the log.
     pub relied_absent: Vec<EntryDigest>,
+    /// What came beside the statement and is needed to decide it again, but is not stored with the entry.
+    pub beside: Vec<Collateral>,
     /// Whether the statement is a registration policy: it is then the last entry of its batch, and
     /// every later entry must have been decided under it.
     pub is_policy: bool,
@@ -53,12 +55,14 @@ pub struct Unreadable {
 const VERSION: u8 = 1;
 const HAS_TWIN: u8 = 1;
 const IS_POLICY: u8 = 2;
+const HAS_BESIDE: u8 = 4;
 
 impl Submission {
     /// How many bytes of the queue it takes.
     pub(crate) fn weight(&self) -> usize {
         let guards: usize = self.entry.guards.iter().map(|key| key.0.len()).sum();
-        let collateral: usize = self.entry.collateral.iter().map(|item| item.bytes.len()).sum();
+        let beside = self.entry.collateral.iter().chain(&self.beside);
+        let collateral: usize = beside.map(|item| item.bytes.len()).sum();
         let strings = self.entry.rule.len() + self.entry.facts.len();
         self.entry.statement.len() + collateral + guards + strings + self.relied_absent.len() * 32
     }
@@ -66,9 +70,8 @@ impl Submission {
     /// The bytes kept in the inbox: fixed-width numbers, big-endian, and length-prefixed strings.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.weight() + 128);
-        let flags = if self.entry.twin.is_some() { HAS_TWIN } else { 0 };
         out.push(VERSION);
-        out.push(flags | if self.is_policy { IS_POLICY } else { 0 });
+        out.push(self.flags());
         out.extend_from_slice(self.entry.digest.as_bytes());
         out.extend(self.entry.twin.iter().flat_map(EntryDigest::as_bytes));
         for number in [self.entry.policy.get(), self.decided_under.get(), self.valid.from, self.valid.until] {
@@ -79,14 +82,20 @@ impl Submission {
         }
         put_count(&mut out, self.entry.guards.len());
         self.entry.guards.iter().for_each(|key| put_string(&mut out, &key.0));
-        put_count(&mut out, self.entry.collateral.len());
-        for item in &self.entry.collateral {
-            out.push(item.kind);
-            put_string(&mut out, &item.bytes);
-        }
+        put_collateral(&mut out, &self.entry.collateral);
         put_count(&mut out, self.relied_absent.len());
         out.extend(self.relied_absent.iter().flat_map(EntryDigest::as_bytes));
+        if !self.beside.is_empty() {
+            put_collateral(&mut out, &self.beside);
+        }
         out.into()
+    }
+
+    fn flags(&self) -> u8 {
+        let set = |flag, holds| if holds { flag } else { 0 };
+        set(HAS_TWIN, self.entry.twin.is_some())
+            | set(IS_POLICY, self.is_policy)
+            | set(HAS_BESIDE, !self.beside.is_empty())
     }
 
     /// Reads what [`encode`](Self::encode) wrote, and nothing else.
@@ -96,7 +105,7 @@ impl Submission {
             return Err(Unreadable { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
-        if flags & !(HAS_TWIN | IS_POLICY) != 0 {
+        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE) != 0 {
             return Err(Unreadable { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
@@ -109,6 +118,14 @@ impl Submission {
 
 fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&(count as u32).to_be_bytes());
+}
+
+fn put_collateral(out: &mut Vec<u8>, collateral: &[Collateral]) {
+    put_count(out, collateral.len());
+    for item in collateral {
+        out.push(item.kind);
+        put_string(out, &item.bytes);
+    }
 }
 
 fn put_string(out: &mut Vec<u8>, string: &[u8]) {
@@ -131,12 +148,23 @@ impl Input<'_> {
         let statement = self.string("a statement")?;
         let (rule, facts) = (self.text("a rule name")?, self.text("facts")?);
         let guards = self.list(|input| input.string("a guard key").map(|key| GuardKey(key.into())))?;
-        let collateral = self.list(|input| {
-            Ok(Collateral { kind: input.byte("a kind of collateral")?, bytes: input.string("collateral")? })
-        })?;
+        let collateral = self.list(Self::collateral)?;
         let relied_absent = self.list(Self::digest)?;
+        let beside = if flags & HAS_BESIDE != 0 { self.some_collateral()? } else { Vec::new() };
         let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
-        Ok(Submission { entry, valid, decided_under, relied_absent, is_policy: flags & IS_POLICY != 0 })
+        let is_policy = flags & IS_POLICY != 0;
+        Ok(Submission { entry, valid, decided_under, relied_absent, beside, is_policy })
+    }
+
+    /// A list that is there only because something is in it.
+    fn some_collateral(&mut self) -> Result<Vec<Collateral>, Unreadable> {
+        let offset = self.offset;
+        let some = self.list(Self::collateral)?;
+        if some.is_empty() { Err(Unreadable { offset, expected: "collateral" }) } else { Ok(some) }
+    }
+
+    fn collateral(&mut self) -> Result<Collateral, Unreadable> {
+        Ok(Collateral { kind: self.byte("a kind of collateral")?, bytes: self.string("collateral")? })
     }
 
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
@@ -204,12 +232,14 @@ mod tests {
         any::<[u8; 32]>().prop_map(EntryDigest::from_bytes)
     }
 
+    fn collateral() -> impl Strategy<Value = Vec<Collateral>> {
+        vec((any::<u8>(), bytes()).prop_map(|(kind, bytes)| Collateral { kind, bytes }), 0..4)
+    }
+
     fn entry() -> impl Strategy<Value = NewEntry> {
         let guards = vec(vec(any::<u8>(), 0..9).prop_map(GuardKey), 0..4);
-        let collateral =
-            vec((any::<u8>(), bytes()).prop_map(|(kind, bytes)| Collateral { kind, bytes }), 0..4);
         let fixed = (digest(), proptest::option::of(digest()), bytes(), any::<u64>());
-        (fixed, "\\PC{0,20}", "\\PC{0,20}", guards, collateral).prop_map(
+        (fixed, "\\PC{0,20}", "\\PC{0,20}", guards, collateral()).prop_map(
             |((digest, twin, statement, policy), rule, facts, guards, collateral)| NewEntry {
                 digest,
                 twin,
@@ -225,12 +255,13 @@ mod tests {
 
     fn submission() -> impl Strategy<Value = Submission> {
         let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
-        (entry(), window, any::<u64>(), vec(digest(), 0..4), any::<bool>()).prop_map(
-            |(entry, valid, decided_under, relied_absent, is_policy)| Submission {
+        (entry(), window, any::<u64>(), vec(digest(), 0..4), collateral(), any::<bool>()).prop_map(
+            |(entry, valid, decided_under, relied_absent, beside, is_policy)| Submission {
                 entry,
                 valid,
                 decided_under: LeafIndex::new(decided_under),
                 relied_absent,
+                beside,
                 is_policy,
             },
         )
@@ -274,7 +305,7 @@ mod tests {
 
     #[test]
     fn another_version_and_unknown_flags_are_refused_by_their_offset() {
-        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 4], 1), (&[1], 1), (&[], 0)] {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 8], 1), (&[1], 1), (&[], 0)] {
             assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
         }
     }

@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
+use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_X5CHAIN, NotPermitted, Permit, Policy, PolicyInForce,
-    Questions, Record, Refusal, Undecided, Untrusted, Violation,
+    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, NotPermitted, Permit, Policy,
+    PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, TimeWindow};
@@ -131,19 +132,35 @@ impl From<NotPermitted> for NotAdmitted {
     }
 }
 
+/// What came beside a statement, in bytes that may be kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CameBeside<'s> {
+    /// The payload, when the statement's is detached.
+    pub payload: Option<&'s Bytes>,
+    /// The chain kept from the first time.
+    pub x5chain: Option<&'s X5Chain>,
+}
+
+impl<'s> CameBeside<'s> {
+    fn borrowed(&self) -> Beside<'s> {
+        Beside { payload: self.payload.map(|bytes| &bytes[..]), x5chain: self.x5chain }
+    }
+}
+
 /// Whose statement, what does it say, may it enter.
 ///
 /// `charge` is called with the issuer once its signature is verified.
 pub async fn admit(
     statement: &SignedStatement,
-    beside: Beside<'_>,
+    beside: CameBeside<'_>,
     in_force: &PolicyInForce,
     log: &dyn LogStore,
     metrics: &Metrics,
     charge: impl FnOnce(&str) -> Result<(), OverRate>,
 ) -> Result<Admitted, NotAdmitted> {
     let started = Instant::now();
-    let authenticated = in_force.authenticate(statement, beside).map_err(NotAdmitted::Untrusted)?;
+    let authenticated =
+        in_force.authenticate(statement, beside.borrowed()).map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
     charge(authenticated.iss()).map_err(NotAdmitted::OverQuota)?;
     let started = Instant::now();
@@ -152,7 +169,8 @@ pub async fn admit(
     let answers = ask(log, in_force.questions(&authenticated, &record)).await?;
     let permit = in_force.decide(&authenticated, &record, &answers).into_permit()?;
     metrics.stage("policy", started.elapsed());
-    Ok(Admitted { submission: submission(&authenticated, &permit, in_force.leaf()), permit })
+    let submission = submission(&authenticated, beside.payload.cloned(), &permit, in_force);
+    Ok(Admitted { submission, permit })
 }
 
 /// Answers a decision's questions from the log.
@@ -187,19 +205,32 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
         valid: window(permit),
         decided_under: nothing_before,
         relied_absent: Vec::new(),
+        beside: Vec::new(),
         is_policy: true,
     }
 }
 
-fn submission(authenticated: &Authenticated<'_>, permit: &Permit, decided_under: LeafIndex) -> Submission {
+fn submission(
+    authenticated: &Authenticated<'_>,
+    payload: Option<Bytes>,
+    permit: &Permit,
+    in_force: &PolicyInForce,
+) -> Submission {
     let chain = authenticated
         .collateral()
         .map(|chain| Collateral { kind: COLLATERAL_X5CHAIN, bytes: chain.encode().into() });
+    let payload = payload.map(|bytes| Collateral { kind: COLLATERAL_PAYLOAD, bytes });
+    // What is not kept still waits with the statement: a policy that moves meanwhile is asked with the same bytes.
+    let (kept, beside) = match in_force.keeps_payload(authenticated.header()) {
+        true => (payload, None),
+        false => (None, payload),
+    };
     Submission {
-        entry: new_entry(authenticated.statement(), permit, chain.into_iter().collect()),
+        entry: new_entry(authenticated.statement(), permit, chain.into_iter().chain(kept).collect()),
         valid: window(permit),
-        decided_under,
+        decided_under: in_force.leaf(),
         relied_absent: permit.relied_absent().to_vec(),
+        beside: beside.into_iter().collect(),
         is_policy: permit.successor().is_some(),
     }
 }
@@ -256,6 +287,7 @@ impl Redecide for DecideAgain {
 /// A statement as it waited, with what came beside it.
 struct Waited {
     statement: SignedStatement,
+    payload: Option<Bytes>,
     x5chain: Option<X5Chain>,
 }
 
@@ -263,13 +295,16 @@ impl Waited {
     fn of(submission: &Submission) -> Result<Self, String> {
         let statement =
             SignedStatement::parse(submission.entry.statement.clone()).map_err(|why| why.to_string())?;
-        let kept = submission.entry.collateral.iter().find(|kept| kept.kind == COLLATERAL_X5CHAIN);
-        let x5chain =
-            kept.map(|kept| X5Chain::decode(&kept.bytes)).transpose().map_err(|why| why.to_string())?;
-        Ok(Self { statement, x5chain })
+        let waited = |kind| {
+            let all = submission.entry.collateral.iter().chain(&submission.beside);
+            all.filter(|item| item.kind == kind).map(|item| item.bytes.clone()).next()
+        };
+        let chain = waited(COLLATERAL_X5CHAIN).map(|bytes| X5Chain::decode(&bytes)).transpose();
+        let x5chain = chain.map_err(|why| why.to_string())?;
+        Ok(Self { statement, payload: waited(COLLATERAL_PAYLOAD), x5chain })
     }
 
-    fn beside(&self) -> Beside<'_> {
-        Beside { payload: None, x5chain: self.x5chain.as_ref() }
+    fn beside(&self) -> CameBeside<'_> {
+        CameBeside { payload: self.payload.as_ref(), x5chain: self.x5chain.as_ref() }
     }
 }

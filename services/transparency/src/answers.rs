@@ -14,6 +14,7 @@ use store::StoreError;
 use crate::admission::{NotAdmitted, PolicyUnreadable};
 use crate::doors::{OverRate, TurnedAway};
 use crate::log::RegisterError;
+use crate::multipart::{Unreadable, What};
 use crate::problem::{Problem, shortened};
 use crate::receipts::NoReceipt;
 
@@ -28,6 +29,21 @@ impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
         let detail = format!("The request could not be parsed: {malformed}");
         Problem::malformed("statement-malformed", detail).at_offset(malformed.offset as u64)
+    }
+}
+
+impl From<Unreadable> for Problem {
+    fn from(unreadable: Unreadable) -> Self {
+        let detail = format!("The request body could not be taken apart: {unreadable}");
+        let code = match unreadable.what {
+            What::TooManyParts(_) => "parts-too-many",
+            _ => "multipart-malformed",
+        };
+        let problem = Problem::malformed(code, detail);
+        match unreadable.offset {
+            Some(offset) => problem.at_offset(offset as u64),
+            None => problem,
+        }
     }
 }
 
@@ -109,6 +125,7 @@ impl From<Untrusted> for Problem {
                 "Signed Statement payload must be present",
                 &violation,
             ),
+            Untrusted::PayloadTwice => rejected("payload-twice", &violation),
             _ => rejected("not-authenticated", &violation),
         }
     }

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::house::{self, House};
 use crate::log::Log;
-use crate::routes::{configuration, entries, keys, listing, pages, policy, statements};
+use crate::routes::{batch, configuration, entries, keys, listing, pages, policy, statements};
 
 /// The log, and the house around it. Clones are handles.
 #[derive(Clone)]
@@ -47,6 +47,7 @@ fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(entries::register))
         .routes(routes!(entries::resolve))
+        .routes(routes!(batch::register_batch))
         .routes(routes!(keys::all_keys))
         .routes(routes!(keys::one_key))
         .routes(routes!(listing::list))

@@ -46,17 +46,25 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let house = state.as_ref();
+        let most = house.limits.load().statement_bytes;
+        Self::read(request, house, most).await
+    }
+}
+
+impl Received {
+    /// Reads a body of at most so many bytes.
+    pub async fn read(request: Request, house: &House, most: usize) -> Result<Self, Problem> {
         let limits = house.limits.load_full();
         let announced = announced(&request);
         let asks_first = request.headers().contains_key(EXPECT);
         let mut body = request.into_body();
-        if announced.is_some_and(|length| length > limits.statement_bytes as u64) {
+        if announced.is_some_and(|length| length > most as u64) {
             if !asks_first {
                 discard(&mut body).await;
             }
-            return Err(too_large(&limits));
+            return Err(too_large(most));
         }
-        let reading = read(&mut body, house, &limits, announced);
+        let reading = read(&mut body, house, &limits, announced, most);
         match tokio::time::timeout(limits.body_time, reading).await {
             Ok(Ok(received)) => Ok(received),
             Ok(Err(problem)) => {
@@ -75,6 +83,7 @@ async fn read(
     house: &House,
     limits: &Limits,
     announced: Option<u64>,
+    most: usize,
 ) -> Result<Received, Problem> {
     let mut share: Option<OwnedSemaphorePermit> = None;
     let mut bytes = BytesMut::new();
@@ -82,8 +91,8 @@ async fn read(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| cut_short())?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + only.as_ref().map_or(0, Bytes::len) + data.len() > limits.statement_bytes {
-            return Err(too_large(limits));
+        if bytes.len() + only.as_ref().map_or(0, Bytes::len) + data.len() > most {
+            return Err(too_large(most));
         }
         let more = house.bodies.reserve(data.len()).ok_or_else(|| no_room(limits))?;
         match &mut share {
@@ -95,7 +104,7 @@ async fn read(
             None if bytes.is_empty() => only = Some(data),
             None => bytes.extend_from_slice(&data),
             Some(first) => {
-                bytes.reserve(announced.unwrap_or(0).min(limits.statement_bytes as u64) as usize);
+                bytes.reserve(announced.unwrap_or(0).min(most as u64) as usize);
                 bytes.extend_from_slice(&first);
                 bytes.extend_from_slice(&data);
             }
@@ -122,8 +131,8 @@ fn announced(request: &Request) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn too_large(limits: &Limits) -> Problem {
-    let detail = format!("The request body is larger than {} bytes", limits.statement_bytes);
+fn too_large(most: usize) -> Problem {
+    let detail = format!("The request body is larger than {most} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Content Too Large", detail)
 }
 

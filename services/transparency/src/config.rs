@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::limits::{Limits, STATEMENT_BYTES_CAP};
+use crate::limits::{BATCH_BYTES_CAP, Limits, STATEMENT_BYTES_CAP};
 
 /// The service's whole configuration.
 #[derive(Clone, Debug)]
@@ -225,6 +225,11 @@ impl Config {
             (1..=STATEMENT_BYTES_CAP).contains(&self.limits.statement_bytes),
             "max_statement_bytes",
             format!("is at least 1 and at most {STATEMENT_BYTES_CAP}"),
+        );
+        check(
+            (1..=BATCH_BYTES_CAP).contains(&self.limits.batch_bytes),
+            "max_batch_bytes",
+            format!("is at least 1 and at most {BATCH_BYTES_CAP}"),
         );
         check(
             self.limits.bodies_in_flight_bytes >= self.limits.statement_bytes,

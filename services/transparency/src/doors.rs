@@ -139,8 +139,27 @@ impl Doorkeeper {
     }
 }
 
+/// Where a request was counted, for handlers to whom one request is more than one.
+#[derive(Clone)]
+pub struct Turnstile {
+    meter: Arc<Meter>,
+    bucket: Bucket,
+}
+
+impl Turnstile {
+    /// Counts one more.
+    pub fn charge(&self) -> Result<(), OverRate> {
+        self.meter.charge(self.bucket).map(|_| ())
+    }
+
+    /// Counts one less: it failed through no fault of the client.
+    pub fn give_back(&self) {
+        self.meter.give_back(self.bucket);
+    }
+}
+
 /// The layer: names the bucket, charges it, and gives back what ended in a 5xx.
-pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next: Next) -> Response {
+pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, mut request: Request, next: Next) -> Response {
     let orders = keeper.orders.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let meter = if reads { &orders.reads } else { &orders.writes };
@@ -148,6 +167,7 @@ pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, request: Request, next
         Ok(charged) => charged,
         Err(turned_away) => return refuse(turned_away, meter),
     };
+    request.extensions_mut().insert(Turnstile { meter: meter.clone(), bucket });
     let mut response = next.run(request).await;
     if response.status().is_server_error() {
         meter.give_back(bucket);

@@ -19,12 +19,14 @@ mod doors;
 mod house;
 #[cfg(test)]
 mod house_tests;
+mod intake;
 mod limits;
 mod listen;
 mod log;
 mod meaning;
 mod media;
 mod metrics;
+mod multipart;
 mod opening;
 mod policy;
 mod problem;

@@ -24,6 +24,18 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// How long a whole stop may take.
 pub const STOP_TIME: Duration = Duration::from_millis(9_500);
+/// Characters of a multipart boundary (RFC 2046, section 5.1.1).
+pub const BOUNDARY_BYTES: usize = 70;
+/// Headers of one part of a multipart body.
+pub const PART_HEADERS: usize = 8;
+/// Bytes of those headers.
+pub const PART_HEADER_BYTES: usize = 2048;
+/// What a form may hold besides its statement and its payload: delimiters and headers.
+pub const FORM_FRAME_BYTES: usize = 8 << 10;
+/// Statements in one batch.
+pub const BATCH_STATEMENTS: usize = 256;
+/// No configuration raises the limit on one batch above this.
+pub const BATCH_BYTES_CAP: usize = 32 << 20;
 /// Input that an error quotes, at most, in bytes.
 pub const ECHO_BYTES: usize = 64;
 /// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.
@@ -46,8 +58,10 @@ pub const PAYLOAD_DEPTH: usize = 64;
 /// The bounds an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest request body in bytes; at most [`STATEMENT_BYTES_CAP`].
+    /// The largest statement, and the largest detached payload, in bytes; at most [`STATEMENT_BYTES_CAP`].
     pub statement_bytes: usize,
+    /// The largest body of a batch in bytes; at most [`BATCH_BYTES_CAP`].
+    pub batch_bytes: usize,
     /// What all request bodies held at one time may take together (at start); beyond it: 503.
     pub bodies_in_flight_bytes: usize,
     /// Header lines in one request; beyond it: 431.
@@ -88,6 +102,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             statement_bytes: 1 << 20,
+            batch_bytes: 16 << 20,
             bodies_in_flight_bytes: 64 << 20,
             headers: 100,
             head_bytes: 32 << 10,

@@ -6,12 +6,12 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Beside, Permit};
+use registration::Permit;
 use scitt::SignedStatement;
 use sequencer::{Handle, Placement, Role, SubmitError};
 use store::{Found, LogStore, Progress, StoreError};
 
-use crate::admission::{self, NotAdmitted, Policies, PolicyUnreadable};
+use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable};
 use crate::doors::Doorkeeper;
 use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
@@ -61,7 +61,12 @@ pub struct Log {
 #[derive(Debug)]
 pub enum Registered {
     /// In the log, with a receipt.
-    Receipt(Bytes),
+    Receipt {
+        /// Its leaf.
+        index: LeafIndex,
+        /// The receipt.
+        receipt: Bytes,
+    },
     /// Accepted; the receipt comes later.
     Later,
 }
@@ -120,20 +125,30 @@ pub enum Resolved {
 
 impl Log {
     /// Puts a statement in the log, or says why not. The same statement is one entry, however often.
-    pub async fn register(&self, statement: &SignedStatement) -> Result<Registered, RegisterError> {
-        let outcome = self.place(statement).await;
+    ///
+    /// `payload` is what came beside it. To a statement that is known it makes no difference.
+    pub async fn register(
+        &self,
+        statement: &SignedStatement,
+        payload: Option<&Bytes>,
+    ) -> Result<Registered, RegisterError> {
+        let outcome = self.place(statement, payload).await;
         self.metrics.registration(outcome_of(&outcome));
         outcome.map(|(registered, _)| registered)
     }
 
-    async fn place(&self, statement: &SignedStatement) -> Result<(Registered, bool), RegisterError> {
+    async fn place(
+        &self,
+        statement: &SignedStatement,
+        payload: Option<&Bytes>,
+    ) -> Result<(Registered, bool), RegisterError> {
         // The sequencer finds duplicates itself; a look-up here is for those whose statement would
         // otherwise take the long way, or be refused though it is in the log.
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         if !leads && let Some(known) = self.known(statement).await? {
             return Ok((known, true));
         }
-        match self.decide_and_submit(statement).await {
+        match self.decide_and_submit(statement, payload).await {
             Err(error) if may_be_known(&error) => match self.known(statement).await? {
                 Some(known) => Ok((known, true)),
                 None => Err(error),
@@ -145,6 +160,7 @@ impl Log {
     async fn decide_and_submit(
         &self,
         statement: &SignedStatement,
+        payload: Option<&Bytes>,
     ) -> Result<(Registered, bool), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
             return Err(RegisterError::Halted(obstacle.to_string()));
@@ -154,7 +170,7 @@ impl Log {
             let charge = |iss: &str| self.doors.charge_issuer(iss);
             let admitted = admission::admit(
                 statement,
-                Beside::default(),
+                CameBeside { payload, x5chain: None },
                 &current.in_force,
                 &*self.store,
                 &self.metrics,
@@ -185,7 +201,9 @@ impl Log {
 
     async fn placed(&self, placement: Placement) -> Result<(Registered, bool), RegisterError> {
         match self.receipts.placed(&placement, &self.sequencer).await {
-            Ok(receipt) => Ok((Registered::Receipt(receipt), placement.already_there)),
+            Ok(receipt) => {
+                Ok((Registered::Receipt { index: placement.index, receipt }, placement.already_there))
+            }
             Err(NoReceipt::NotSignedYet(_)) => Ok((Registered::Later, placement.already_there)),
             Err(why) => Err(RegisterError::NoReceipt(why)),
         }
@@ -224,7 +242,7 @@ impl Log {
         match self.find(digest).await.map_err(|error| RegisterError::Store(error.to_string()))? {
             Some(found) if found.digest != digest => Err(RegisterError::Twin(found.digest)),
             Some(found) => match self.receipts.fresh(found.index, &self.sequencer).await {
-                Ok(receipt) => Ok(Some(Registered::Receipt(receipt))),
+                Ok(receipt) => Ok(Some(Registered::Receipt { index: found.index, receipt })),
                 Err(NoReceipt::NotSignedYet(_)) => Ok(Some(Registered::Later)),
                 Err(why) => Err(RegisterError::NoReceipt(why)),
             },

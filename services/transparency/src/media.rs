@@ -3,12 +3,20 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
+use crate::multipart::Value;
+
 /// A COSE object, SCRAPI's default on the wire.
 pub const COSE: &str = "application/cose";
 /// RFC 9943's type for a Signed Statement.
 pub const STATEMENT: &str = "application/scitt-statement+cose";
 /// RFC 9943's type for a Receipt.
 pub const RECEIPT: &str = "application/scitt-receipt+cose";
+/// Statement and payload, each as a part (RFC 7578).
+pub const FORM: &str = "multipart/form-data";
+/// A batch.
+pub const MIXED: &str = "multipart/mixed";
+/// What clients call a file whose type they do not know.
+const UNKNOWN: &str = "application/octet-stream";
 /// CBOR.
 pub const CBOR: &str = "application/cbor";
 /// JSON.
@@ -34,6 +42,27 @@ pub fn is_statement(headers: &HeaderMap) -> bool {
         STATEMENT | CBOR => true,
         _ => false,
     }
+}
+
+/// The media type of a body without its parameters, in lower case; none unless it is given once.
+pub fn essence(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    Some(split(value.to_str().ok()?).0)
+}
+
+/// Whether a part of a batch is of a type that statements come in.
+pub fn is_statement_in_batch(part: &Value) -> bool {
+    match part.essence.as_str() {
+        COSE => part.parameters().all(|(name, value)| name != "cose-type" || value == "cose-sign1"),
+        STATEMENT => true,
+        _ => false,
+    }
+}
+
+/// The same for a part of a form, where clients that send files name no better type than bytes.
+pub fn is_statement_in_form(part: &Value) -> bool {
+    matches!(part.essence.as_str(), UNKNOWN | CBOR) || is_statement_in_batch(part)
 }
 
 /// Whether the client named this type, and likes it at least as much as any other it named.

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use registration::Policy;
 use registration::policy::statement::{self, PolicyConflict, SignPolicyError, Step};
-use registration::{Beside, Policy};
 use scitt::{SignedStatement, SigningKey};
 use sequencer::{Role, Submission, SubmitError};
 
-use crate::admission::{self, Current, PolicyUnreadable};
+use crate::admission::{self, CameBeside, Current, PolicyUnreadable};
 use crate::config::Config;
 use crate::log::Log;
 use crate::signer::{KeyFileError, signing_key};
@@ -132,7 +132,7 @@ async fn next(log: &Log, current: &Current, policy: &Policy, config: &Config) ->
     let signed = sign(policy, current.in_force.policy(), config)?;
     let (store, metrics) = (&*log.store, &log.metrics);
     let admitted =
-        admission::admit(&signed, Beside::default(), &current.in_force, store, metrics, |_| Ok(()));
+        admission::admit(&signed, CameBeside::default(), &current.in_force, store, metrics, |_| Ok(()));
     let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
     submit(log, admitted.submission).await
 }

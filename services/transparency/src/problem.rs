@@ -175,12 +175,18 @@ impl Problem {
 
     /// RFC 9457.
     pub fn to_json(&self, instance: Uuid) -> Vec<u8> {
+        let mut body = self.members();
+        body["instance"] = json!(instance.urn().to_string());
+        body.to_string().into_bytes()
+    }
+
+    /// The members of that JSON which do not depend on the request.
+    pub fn members(&self) -> serde_json::Value {
         let mut body = json!({
             "type": "about:blank",
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,
-            "instance": instance.urn().to_string(),
             "code": self.code,
         });
         for (name, text) in self.texts() {
@@ -189,7 +195,7 @@ impl Problem {
         if let Some(offset) = self.offset() {
             body["offset"] = json!(offset);
         }
-        body.to_string().into_bytes()
+        body
     }
 }
 

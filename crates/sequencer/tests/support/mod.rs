@@ -272,6 +272,7 @@ pub fn named(name: &str) -> Submission {
         valid: TimeWindow::ALWAYS,
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
+        beside: Vec::new(),
         is_policy: false,
     }
 }

@@ -57,6 +57,7 @@ pub const SETTINGS: &[Setting] = &[
     reloading("read_burst", Some("8000"), "reads a client may make at once"),
     reloading("issuer_rate", None, "registrations a second for one issuer; no limit unless set"),
     reloading("max_statement_bytes", Some("1048576"), "largest statement; 8388608 at most"),
+    reloading("max_batch_bytes", Some("16777216"), "largest batch of statements; 33554432 at most"),
     fixed("connections", Some("4096"), "connections open at one time; more wait"),
     fixed("inflight_bytes", Some("67108864"), "bodies being received at once; 503 beyond"),
     fixed("queue_entries", Some("16384"), "statements waiting to be sequenced; 503 beyond"),

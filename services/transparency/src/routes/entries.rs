@@ -16,10 +16,22 @@ use scitt::SignedStatement;
 
 use super::{Binary, EntryId};
 use crate::app::App;
-use crate::body::Received;
+use crate::intake::HandedIn;
 use crate::log::{Log, Registered, Resolved};
 use crate::media;
 use crate::problem::Problem;
+
+/// A statement with a detached payload: both parts, once each, and no other.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code)]
+struct DetachedForm {
+    /// A tagged COSE_Sign1 whose payload is nil.
+    #[schema(value_type = String, format = Binary)]
+    statement: Vec<u8>,
+    /// What its signature covers. Kept or dropped as the policy says.
+    #[schema(value_type = String, format = Binary)]
+    payload: Vec<u8>,
+}
 
 /// Register a Signed Statement.
 ///
@@ -29,8 +41,10 @@ use crate::problem::Problem;
     path = "/entries",
     tag = "SCRAPI",
     request_body(
-        content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose")),
-        description = "A tagged COSE_Sign1. Its unprotected header is not registered."
+        content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose"),
+                (DetachedForm = "multipart/form-data")),
+        description = "A tagged COSE_Sign1; its unprotected header is not registered. One with a detached payload comes as a \
+                       form with both."
     ),
     responses(
         (status = 201, description = "Registered; the body is the receipt", body = Binary, content_type = "application/cose",
@@ -48,16 +62,16 @@ use crate::problem::Problem;
 )]
 pub async fn register(
     State(app): State<App>,
-    _: StatementType,
     receipt_type: ReceiptType,
-    body: Received,
+    handed_in: HandedIn,
 ) -> Result<Response, Problem> {
-    let statement = parse(&app, body.bytes.clone())?;
-    let registered = app.log.register(&statement).await?;
+    let statement = parse(&app, handed_in.statement.clone())?;
+    let registered = app.log.register(&statement, handed_in.payload.as_ref()).await?;
     Ok(answer(&app, statement.digest(), registered, receipt_type))
 }
 
-fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
+/// Reads a statement, and counts one that is none.
+pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
     let statement = SignedStatement::parse(bytes);
     app.house.metrics.stage("parse", started.elapsed());
@@ -70,7 +84,7 @@ fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
 fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: ReceiptType) -> Response {
     let location = app.log.location(digest);
     match registered {
-        Registered::Receipt(receipt) => {
+        Registered::Receipt { receipt, .. } => {
             (StatusCode::CREATED, [(LOCATION, location), receipt_type.header()], receipt).into_response()
         }
         Registered::Later => {
@@ -126,21 +140,6 @@ fn failed(why: String) -> Problem {
 
 fn retry_after(app: &App) -> String {
     app.house.limits.load().retry_after.max(1).to_string()
-}
-
-/// The request's content type is one that statements come in.
-pub struct StatementType;
-
-impl<S: Send + Sync> FromRequestParts<S> for StatementType {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        if media::is_statement(&parts.headers) {
-            return Ok(Self);
-        }
-        let detail = "A Signed Statement is sent as application/cose or application/scitt-statement+cose";
-        Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "Unsupported Media Type", detail))
-    }
 }
 
 /// How the client wants a receipt labelled.

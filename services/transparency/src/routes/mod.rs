@@ -1,5 +1,6 @@
 //! Handlers: each the story of its resource, in few lines.
 
+pub mod batch;
 pub mod configuration;
 pub mod entries;
 pub mod keys;

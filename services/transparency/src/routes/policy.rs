@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::Binary;
 use crate::app::App;
-use crate::limits::{HEADER_DEPTH, PAYLOAD_DEPTH};
+use crate::limits::{BATCH_STATEMENTS, HEADER_DEPTH, PAYLOAD_DEPTH};
 use crate::log::RegisterError;
 use crate::media;
 use crate::problem::Problem;
@@ -66,8 +66,12 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
 /// What a client can run into.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LimitsView {
-    /// Bytes of one request body.
+    /// Bytes of one statement, and of one detached payload.
     statement_bytes: usize,
+    /// Bytes of one batch.
+    batch_bytes: usize,
+    /// Statements of one batch.
+    batch_statements: usize,
     /// Header fields of one request.
     headers: usize,
     /// Bytes of a request line and its headers.
@@ -117,6 +121,8 @@ pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
     let limits = app.house.limits.load_full();
     Json(LimitsView {
         statement_bytes: limits.statement_bytes,
+        batch_bytes: limits.batch_bytes,
+        batch_statements: BATCH_STATEMENTS,
         headers: limits.headers,
         head_bytes: limits.head_bytes,
         header_seconds: limits.header_time.as_secs_f32(),

@@ -1,6 +1,7 @@
 //! A whole service on real sockets, and a client that takes answers apart.
 #![allow(dead_code, unused_imports)]
 
+pub mod forms;
 mod gated;
 
 use std::fs;
@@ -144,6 +145,15 @@ impl Site {
 
     pub async fn register(&self, statement: &SignedStatement) -> Answer {
         self.post(statement.bytes()).await
+    }
+
+    /// Registers a detached statement with its payload.
+    pub async fn post_form(&self, statement: &[u8], payload: &[u8]) -> Answer {
+        self.post_multipart("/entries", &forms::form_type(), forms::form(statement, payload)).await
+    }
+
+    pub async fn post_multipart(&self, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+        self.send(Method::POST, path, &[("content-type", content_type)], body).await
     }
 
     /// Registers and checks all that a 201 promises, by means of the published keys alone.

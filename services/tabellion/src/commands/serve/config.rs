@@ -128,6 +128,9 @@ impl Reading<'_> {
         if let Some(bytes) = self.optional("max_statement_bytes") {
             limits.statement_bytes = bytes;
         }
+        if let Some(bytes) = self.optional("max_batch_bytes") {
+            limits.batch_bytes = bytes;
+        }
         if let Some(bytes) = self.optional("inflight_bytes") {
             limits.bodies_in_flight_bytes = bytes;
         }

@@ -1,0 +1,140 @@
+//! Statements as clients hand them in: alone, with the payload they are detached from, or many at once.
+//!
+//! - `application/cose` and its kin: the body is the statement (SCRAPI -11, 2.3).
+//! - `multipart/form-data` with the parts `statement` and `payload`, once each: the statement is detached, the payload is
+//!   what its signature covers.
+//! - `multipart/mixed`: a batch; each part is a statement that holds its own payload.
+//!
+//! A body is refused whole or read whole, before anything is registered. Content types decide how a body is taken
+//! apart and nothing else; what a payload is, its statement says.
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::body::Received;
+use crate::house::House;
+use crate::limits::{BATCH_STATEMENTS, FORM_FRAME_BYTES};
+use crate::media;
+use crate::multipart::{self, Delimiter, Part, Unreadable, What};
+use crate::problem::Problem;
+
+/// One statement, and the payload that came beside it.
+pub struct HandedIn {
+    /// A COSE_Sign1, it is said.
+    pub statement: Bytes,
+    /// The bytes that a detached statement's signature covers.
+    pub payload: Option<Bytes>,
+    _body: Received,
+}
+
+impl<S> FromRequest<S> for HandedIn
+where
+    S: AsRef<House> + Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        match media::essence(request.headers()).as_deref() {
+            Some(media::FORM) => form(request, state.as_ref()).await,
+            _ if media::is_statement(request.headers()) => {
+                let body = Received::from_request(request, state).await?;
+                Ok(Self { statement: body.bytes.clone(), payload: None, _body: body })
+            }
+            _ => Err(wrong_type(
+                "A Signed Statement is sent as application/cose or application/scitt-statement+cose; \
+                 with a detached payload, as multipart/form-data with the parts statement and payload",
+            )),
+        }
+    }
+}
+
+async fn form(request: Request, house: &House) -> Result<HandedIn, Problem> {
+    let delimiter = Delimiter::of(request.headers())?;
+    let limits = house.limits.load_full();
+    let most = (2 * limits.statement_bytes + FORM_FRAME_BYTES).min(limits.bodies_in_flight_bytes);
+    let body = Received::read(request, house, most).await?;
+    let (mut statement, mut payload) = (None, None);
+    for part in multipart::parts(&body.bytes, &delimiter, 2)? {
+        let offset = part.offset;
+        let place = match part.name()? {
+            "statement" => &mut statement,
+            "payload" => &mut payload,
+            _ => return Err(unreadable(What::UnknownName, offset)),
+        };
+        if place.replace(fitting(part, limits.statement_bytes)?).is_some() {
+            return Err(unreadable(What::NameTwice, offset));
+        }
+    }
+    let statement = statement.ok_or_else(|| unreadable(What::NoStatement, 0))?;
+    let payload = payload.ok_or_else(payload_missing)?;
+    if !statement.media_type().is_none_or(|value| media::is_statement_in_form(value)) {
+        return Err(wrong_type("The part statement is sent as application/cose"));
+    }
+    Ok(HandedIn { statement: copied(&statement), payload: Some(payload.body), _body: body })
+}
+
+/// Many statements.
+pub struct Batch {
+    /// In the order of their parts: the bytes, or why this one is not looked at.
+    pub statements: Vec<Result<Bytes, Problem>>,
+    _body: Received,
+}
+
+impl<S> FromRequest<S> for Batch
+where
+    S: AsRef<House> + Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if media::essence(request.headers()).as_deref() != Some(media::MIXED) {
+            return Err(wrong_type("A batch is sent as multipart/mixed"));
+        }
+        let delimiter = Delimiter::of(request.headers())?;
+        let limits = state.as_ref().limits.load_full();
+        let most = limits.batch_bytes.min(limits.bodies_in_flight_bytes);
+        let body = Received::read(request, state.as_ref(), most).await?;
+        let parts = multipart::parts(&body.bytes, &delimiter, BATCH_STATEMENTS)?;
+        let statements = parts.into_iter().map(|part| in_batch(part, limits.statement_bytes)).collect();
+        Ok(Self { statements, _body: body })
+    }
+}
+
+fn in_batch(part: Part, most: usize) -> Result<Bytes, Problem> {
+    if !part.media_type().is_some_and(media::is_statement_in_batch) {
+        return Err(wrong_type(
+            "Each part of a batch is sent as application/cose or application/scitt-statement+cose; \
+             a statement with a detached payload is sent alone, to /entries",
+        ));
+    }
+    fitting(part, most).map(|part| copied(&part))
+}
+
+fn fitting(part: Part, most: usize) -> Result<Part, Problem> {
+    match part.body.len() <= most {
+        true => Ok(part),
+        false => {
+            let detail = format!("A part of the request body is larger than {most} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Content Too Large", detail))
+        }
+    }
+}
+
+/// A statement may wait in a queue for longer than its request lives: a slice would keep the whole body.
+fn copied(part: &Part) -> Bytes {
+    Bytes::copy_from_slice(&part.body)
+}
+
+fn unreadable(what: What, offset: usize) -> Problem {
+    Unreadable { offset: Some(offset), what }.into()
+}
+
+fn wrong_type(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "Unsupported Media Type", detail)
+}
+
+fn payload_missing() -> Problem {
+    let detail = "Signed Statement payload must be present: the form has no part named payload";
+    Problem::new(StatusCode::BAD_REQUEST, "payload-missing", "Payload Missing", detail)
+}

@@ -1,0 +1,233 @@
+//! Multipart bodies (RFC 2046, section 5.1; RFC 7578), read strictly and without a copy.
+//!
+//! The body is in memory already, bounded and paid for (`body`); its parts are slices of it. One pass, linear whatever
+//! the boundary: a delimiter begins with CR, a boundary holds none, so no byte is compared twice.
+//!
+//! Refused, never mended: bytes before the first delimiter or after the last (RFC 2046 lets them be skipped, and no HTTP
+//! client sends any), padding after a delimiter, folded or repeated part headers, bare CR or LF in them, transfer
+//! encodings. What a part says about its own charset changes nothing: parts are bytes.
+
+mod params;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use crate::limits::{BOUNDARY_BYTES, PART_HEADER_BYTES, PART_HEADERS};
+
+pub use params::Value;
+
+/// Why a body is not the multipart body that it was announced as.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Unreadable {
+    /// The first byte of the body that is wrong, when it is one.
+    pub offset: Option<usize>,
+    /// What is wrong there.
+    pub what: What,
+}
+
+/// What can be wrong with a multipart body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum What {
+    /// No boundary parameter, or two.
+    #[error("the content type names no boundary, or more than one")]
+    NoBoundary,
+    /// A boundary that RFC 2046 does not allow.
+    #[error("the boundary is not 1 to {BOUNDARY_BYTES} characters that RFC 2046 allows in one")]
+    BadBoundary,
+    /// The body does not begin with the boundary.
+    #[error("the body does not begin with its boundary")]
+    Preamble,
+    /// A line that begins with the boundary goes on with something else.
+    #[error("the boundary is followed by something other than a line end or --")]
+    BadDelimiter,
+    /// No closing delimiter.
+    #[error("the body ends before its closing boundary")]
+    CutShort,
+    /// More after the closing delimiter.
+    #[error("more bytes follow the closing boundary")]
+    Epilogue,
+    /// More parts than are read here.
+    #[error("there are more than {0} parts")]
+    TooManyParts(usize),
+    /// Part headers over a limit.
+    #[error("a part has more than {PART_HEADERS} headers, or more than {PART_HEADER_BYTES} bytes of them")]
+    LargeHeaders,
+    /// A part header that is none.
+    #[error("a part header is not a name, a colon and a value on one line")]
+    BadHeader,
+    /// The same header twice in one part.
+    #[error("a part has the same header twice")]
+    HeaderTwice,
+    /// A transfer encoding that would change bytes.
+    #[error("a part is sent in a transfer encoding: send it as binary")]
+    Encoded,
+    /// No `Content-Disposition: form-data; name=…`.
+    #[error("a part of a form has no name, or more than one")]
+    NoName,
+    /// A name that this form has not.
+    #[error("a part has a name that this form does not know")]
+    UnknownName,
+    /// No part with the statement.
+    #[error("the form has no part named statement")]
+    NoStatement,
+    /// A name a second time.
+    #[error("two parts have the same name")]
+    NameTwice,
+}
+
+impl What {
+    fn at(self, offset: usize) -> Unreadable {
+        Unreadable { offset: Some(offset), what: self }
+    }
+
+    fn in_head(self) -> Unreadable {
+        Unreadable { offset: None, what: self }
+    }
+}
+
+/// What parts are told apart by: `--` and the boundary that the content type names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delimiter(Vec<u8>);
+
+impl Delimiter {
+    /// Out of the request's only `Content-Type`.
+    pub fn of(headers: &HeaderMap) -> Result<Self, Unreadable> {
+        let mut values = headers.get_all(CONTENT_TYPE).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(What::NoBoundary.in_head());
+        };
+        let value = Value::parse(value.as_bytes()).ok_or(What::NoBoundary.in_head())?;
+        let boundary = value.only("boundary").ok_or(What::NoBoundary.in_head())?;
+        match is_boundary(boundary.as_bytes()) {
+            true => Ok(Self([b"--", boundary.as_bytes()].concat())),
+            false => Err(What::BadBoundary.in_head()),
+        }
+    }
+
+    /// Where the next line of `body` from `from` on begins that begins with the delimiter: the offset of its CR.
+    fn next(&self, body: &[u8], from: usize) -> Option<usize> {
+        let mut at = from;
+        loop {
+            at += body.get(at..)?.iter().position(|byte| *byte == b'\r')?;
+            if body[at + 1..].strip_prefix(b"\n").is_some_and(|line| line.starts_with(&self.0)) {
+                return Some(at);
+            }
+            at += 1;
+        }
+    }
+}
+
+/// `bchars` of RFC 2046, and no space at the end.
+fn is_boundary(text: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte);
+    (1..=BOUNDARY_BYTES).contains(&text.len()) && text.iter().all(allowed) && !text.ends_with(b" ")
+}
+
+/// One part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Names in lower case.
+    headers: Vec<(String, Value)>,
+    /// Its bytes.
+    pub body: Bytes,
+    /// Where in the whole body it begins, headers included.
+    pub offset: usize,
+}
+
+impl Part {
+    /// One of its headers.
+    pub fn header(&self, name: &str) -> Option<&Value> {
+        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+
+    /// Its name in a form (RFC 7578, section 4.2).
+    pub fn name(&self) -> Result<&str, Unreadable> {
+        let disposition = self.header("content-disposition").filter(|value| value.essence == "form-data");
+        disposition.and_then(|value| value.only("name")).ok_or(What::NoName.at(self.offset))
+    }
+
+    /// The media type that it says it is, if it says one.
+    pub fn media_type(&self) -> Option<&Value> {
+        self.header("content-type")
+    }
+}
+
+/// All parts of a body, at most so many.
+pub fn parts(body: &Bytes, delimiter: &Delimiter, most: usize) -> Result<Vec<Part>, Unreadable> {
+    if !body.starts_with(&delimiter.0) {
+        return Err(if body.is_empty() { What::CutShort } else { What::Preamble }.at(0));
+    }
+    let mut found = Vec::new();
+    let mut at = delimiter.0.len();
+    while let Some(start) = after_delimiter(body, at)? {
+        if found.len() == most {
+            return Err(What::TooManyParts(most).at(start));
+        }
+        let end = delimiter.next(body, start).ok_or(What::CutShort.at(body.len()))?;
+        found.push(part(body.slice(start..end), start)?);
+        at = end + b"\r\n".len() + delimiter.0.len();
+    }
+    Ok(found)
+}
+
+/// Where the part begins that the delimiter opens, or `None` if it closes the body.
+fn after_delimiter(body: &[u8], at: usize) -> Result<Option<usize>, Unreadable> {
+    match &body[at..] {
+        [b'\r', b'\n', ..] => Ok(Some(at + 2)),
+        [b'-', b'-'] | [b'-', b'-', b'\r', b'\n'] => Ok(None),
+        [b'-', b'-', ..] => Err(What::Epilogue.at(at + 2)),
+        [] | [b'-' | b'\r'] => Err(What::CutShort.at(body.len())),
+        _ => Err(What::BadDelimiter.at(at)),
+    }
+}
+
+fn part(bytes: Bytes, offset: usize) -> Result<Part, Unreadable> {
+    let (headers, head) = headers(&bytes, offset)?;
+    if let Some(encoding) = headers.iter().find(|(name, _)| name == "content-transfer-encoding")
+        && !matches!(encoding.1.essence.as_str(), "binary" | "8bit" | "7bit")
+    {
+        return Err(What::Encoded.at(offset));
+    }
+    Ok(Part { headers, body: bytes.slice(head..), offset })
+}
+
+/// A part's headers, and where its body begins.
+fn headers(part: &[u8], offset: usize) -> Result<(Vec<(String, Value)>, usize), Unreadable> {
+    let mut headers: Vec<(String, Value)> = Vec::new();
+    let mut at = 0;
+    loop {
+        let rest = &part[at..];
+        let Some(length) =
+            rest.iter().take((PART_HEADER_BYTES + 1).saturating_sub(at)).position(|byte| *byte == b'\r')
+        else {
+            let what = if part.len() > PART_HEADER_BYTES { What::LargeHeaders } else { What::BadHeader };
+            return Err(what.at(offset + at));
+        };
+        if rest.get(length + 1) != Some(&b'\n') {
+            return Err(What::BadHeader.at(offset + at + length));
+        }
+        if length == 0 {
+            return Ok((headers, at + 2));
+        }
+        if headers.len() == PART_HEADERS {
+            return Err(What::LargeHeaders.at(offset + at));
+        }
+        let (name, value) = header(&rest[..length]).ok_or(What::BadHeader.at(offset + at))?;
+        if headers.iter().any(|(known, _)| *known == name) {
+            return Err(What::HeaderTwice.at(offset + at));
+        }
+        headers.push((name, value));
+        at += length + 2;
+    }
+}
+
+fn header(line: &[u8]) -> Option<(String, Value)> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let name = params::token(&line[..colon])?;
+    Some((name, Value::parse(&line[colon + 1..])?))
+}
+
+#[cfg(test)]
+mod tests;
