@@ -10,6 +10,9 @@ use crate::history::Heads;
 use crate::in_force::{InForce, is_readable};
 use crate::source::{Evidence, SourceError};
 
+/// The rule that admits policies; all others are a policy's own.
+const POLICY_RULE: &str = "policy";
+
 /// What came of one leaf.
 #[derive(Debug)]
 pub(crate) struct Leaf {
@@ -240,7 +243,8 @@ fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Option<Finding> {
             format!("the row names the policy at leaf {}, in force was {}", evidence.policy, policy.leaf());
         return Some(entry::of(evidence, Rule::PolicyNotInForce, detail));
     }
-    let known = policy.policy().contents().types.iter().any(|rule| rule.name == evidence.rule);
+    let mut types = policy.policy().contents().types.iter();
+    let known = evidence.rule == POLICY_RULE || types.any(|rule| rule.name == evidence.rule);
     let detail = || format!("the policy has no rule {}", quote(&evidence.rule));
     (!known).then(|| entry::of(evidence, Rule::RuleDiffers, detail()))
 }

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(state.range().unwrap(), range);
         for bad in [
             state.to_json().replace("\"version\":1", "\"version\":2"),
-            state.to_json().replace("\"next\":5", "\"next\":6"),
+            state.to_json().replace("\"next\":5", "\"next\":7"),
             "{}".to_owned(),
             String::new(),
         ] {
