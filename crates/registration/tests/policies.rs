@@ -11,7 +11,7 @@ use registration::policy::{Identity, for_dev, for_init};
 use registration::{Policy, PolicyDigest};
 use scitt::Signer;
 use serde_json::{Value, json};
-use testkit::{ISSUER, LOG_ISS, ORIGIN, es256, operator, policy_toml, verifier};
+use testkit::{GATEWAY, ISSUER, LOG_ISS, ORIGIN, es256, gateway, operator, policy_toml, verifier};
 
 fn folder(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/policy").join(kind)
@@ -66,6 +66,7 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
 fn mistaken() -> Vec<(&'static str, &'static str, String)> {
     let did = operator().public_key().did_key();
     let base = format!("iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{did}\"]\n");
+    let aer = "[[type]]\ncontent_type = \"application/aer+json\"\n";
     let vrf = "[[type]]\ncontent_type = \"application/vrf+cbor\"\n";
     vec![
         ("empty", "what is required is asked for, all of it", String::new()),
@@ -82,6 +83,8 @@ fn mistaken() -> Vec<(&'static str, &'static str, String)> {
         ("vrf-as-bytes", "VRF receipts are never admitted unread", format!("{base}{vrf}profile = \"opaque\"\n[[type]]\ncontent_type = \"text/plain\"\nprofile = \"vrf\"\n[[type]]\ncontent_type = \"text/html\"\nprofile = \"html\"\n")),
         ("vrf-options-elsewhere", "VRF options belong to VRF types", format!("{base}[[type]]\ncontent_type = \"text/plain\"\nvrf = {{ min_tier = 1 }}\n")),
         ("vrf-by-hash", "redacted receipts are not understood yet", format!("{base}{vrf}hash_envelope = true\nvrf = {{ min_tier = 4 }}\n")),
+        ("gateways", "a gateway has a name of its own and Ed25519 keys with names of their own", format!("{base}{aer}[[type.aer.gateway]]\niss = \"{GATEWAY}\"\nid = \"a\"\nkeys = [\"{g}\", {{ key = \"{g}\" }}]\n[[type.aer.gateway]]\niss = \"https://other.example\"\nid = \"a\"\nkeys = [\"{}\"]\n[[type.aer.gateway]]\niss = \"{GATEWAY}\"\nname = \"c\"\n[[type.aer.gateway]]\nid = \"d\"\nkeys = [{{ signer = \"d\" }}, 5, \"{g}\"]\n", es256().public_key().did_key(), g = gateway().public_key().did_key())),
+        ("aer-options-elsewhere", "the options of execution receipts belong to their type", format!("{base}[[type]]\ncontent_type = \"text/plain\"\naer = {{ allow_degraded = true }}\n{aer}aer = {{ allow_degarded = true, did_key_gateways = \"open\", gateway = {{}} }}\n")),
         ("anchor", "an anchor needs a root, a real OID, and somebody to speak for", format!("{base}[[anchor]]\nname = \"ca\"\nsan = false\neku = \"code signing\"\nroots = []\n[[anchor]]\nroots = [\"AAAA\"]\n")),
         ("usage-beyond-every-registry", "an OID that no certificate could hold would refuse them all", format!("{base}[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\neku = \"1.3.99999999999999999999\"\n")),
         ("origin-too-long", "an origin that no checkpoint key could carry", format!("iss = \"{LOG_ISS}\"\norigin = \"{}\"\noperator = [\"{did}\"]\n", "x".repeat(256))),

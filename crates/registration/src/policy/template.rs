@@ -16,7 +16,7 @@ pub struct Identity<'a> {
 
 /// A first policy, in TOML with comments: closed to everybody until issuers are listed.
 pub fn for_init(log: Identity<'_>) -> String {
-    format!("{}{}{}", head(log), INIT_ISSUERS, types("[]"))
+    format!("{}{}{}{}", head(log), INIT_ISSUERS, types("[]"), gateway_types("[]", "[]", true))
 }
 
 /// The policy of a development log: it trusts the issuer made with it, and any did:key for VRF receipts.
@@ -26,7 +26,9 @@ pub fn for_dev(log: Identity<'_>, issuer: &str, key: &PublicKey) -> String {
         quoted(issuer),
         quoted(&key.did_key())
     );
-    format!("{}{issuers}{}", head(log), types(&format!("[{}]", quoted(issuer))))
+    let listed = format!("[{}]", quoted(issuer));
+    let verifiers = format!("[{{ id = {}, keys = [{}] }}]", quoted(issuer), quoted(&key.did_key()));
+    format!("{}{issuers}{}{}", head(log), types(&listed), gateway_types(&listed, &verifiers, false))
 }
 
 fn head(log: Identity<'_>) -> String {
@@ -91,6 +93,14 @@ fn types(issuers: &str) -> String {
          chain = \"linked\"          # \"off\", \"linked\": no forks, \"strict\": no gaps either\n\
          allow_redacted = false      # by their hash alone: the log knows neither verdict nor tier\n\n\
          [[type]]\n\
+         content_type = \"application/aer+json\"\n\
+         max_size = 65536\n\
+         hash_envelope = true        # by its hash alone: the receipt stays with its gateway\n\n\
+         [type.aer]\n\
+         did_key_gateways = true     # an issuer that is a did:key may be a gateway, of that name and with that key\n\
+         allow_degraded = false      # decisions of a gateway that could not reach its registry\n\
+         gateway = []                # {{ iss = \"https://gateway.example\", id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
+         [[type]]\n\
          content_type = \"application/json\"\n\
          issuers = {issuers}\n\
          max_size = 1048576\n\
@@ -104,6 +114,36 @@ fn types(issuers: &str) -> String {
          content_type = \"text/plain\"\n\
          issuers = {issuers}\n\
          max_size = 1048576\n"
+    )
+}
+
+/// What a gateway says, and the log heads that agents keep.
+fn gateway_types(issuers: &str, verifiers: &str, signed: bool) -> String {
+    format!(
+        "\n\
+         [[type]]\n\
+         content_type = \"application/vap-verdict+json\"\n\
+         issuers = {issuers}\n\n\
+         [type.vap_verdict]\n\
+         require_signature = {signed}\n\
+         verifier = {verifiers}               # whose signatures: {{ id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
+         [[type]]\n\
+         content_type = \"application/vap-audit+json\"\n\
+         issuers = {issuers}\n\n\
+         [type.vap_audit]\n\
+         require_decision = false    # an outcome may come before its decision: gateways send at least once\n\n\
+         [[type]]\n\
+         content_type = \"application/jwk-set+json\"\n\
+         issuers = {issuers}\n\n\
+         # An agent's own log head: bytes to us.\n\
+         [[type]]\n\
+         content_type = \"application/cll-checkpoint+cbor\"\n\
+         issuers = {issuers}\n\
+         max_size = 65536\n\n\
+         [[type]]\n\
+         content_type = \"text/x-c2sp-checkpoint\"\n\
+         issuers = {issuers}\n\
+         max_size = 65536\n"
     )
 }
 
