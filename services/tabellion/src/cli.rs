@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    completion, config, entry, help, init, issuer, key, log, policy, receipt, register, serve, statement,
-    trust, verify, vrf,
+    audit, completion, config, entry, execution, help, init, issuer, key, log, policy, receipt, register,
+    serve, statement, trust, verify, vrf,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -123,6 +123,11 @@ pub enum Command {
     /// Verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
+    /// Execution receipts of a gateway (AgentROA)
+    #[command(subcommand)]
+    Execution(execution::Execution),
+    /// Decide every admission again, from the log alone
+    Audit(audit::Audit),
     /// Check and repair the log's storage
     #[command(subcommand)]
     Log(log::Log),
@@ -152,6 +157,8 @@ impl Command {
             Self::Verify(command) => command.run(context),
             Self::Entry(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
+            Self::Execution(command) => command.run(context),
+            Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Completion(command) => command.run(),
             Self::Version => help::version(context),
@@ -177,6 +184,7 @@ mod tests {
         for folder in [
             "src",
             "src/commands",
+            "src/commands/audit",
             "src/commands/serve",
             "src/console",
             "src/settings",

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{AdoptError, Pin, PinError, adopt};
 use sequencer::{Halt, PinFile};
@@ -67,7 +66,7 @@ async fn fsck(context: &Context, config: &Config, deep: bool) -> Result<(), Fail
     let pin = PinFile::in_directory(&config.state_dir).read().map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let meaning = LogMeaning::of(&*store, &config.origin).await.map_err(database)?;
-    let bar = progress(context);
+    let bar = context.console.entries_bar();
     let show = |progress: Progress| {
         bar.set_length(progress.of);
         bar.set_position(progress.entries);
@@ -121,14 +120,6 @@ fn not_adopted(error: AdoptError) -> Failure {
     };
     Failure::new(exit, "not-adopted", error.to_string())
         .why("what was signed once is never unsigned: the database must hold it")
-}
-
-fn progress(context: &Context) -> ProgressBar {
-    if !context.console.draws_progress() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries  {per_sec}  {eta} left");
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 #[derive(Serialize)]

@@ -1,8 +1,10 @@
 //! One module a command: its arguments, what it calls, what it prints.
 
+pub mod audit;
 pub mod completion;
 pub mod config;
 pub mod entry;
+pub mod execution;
 pub mod help;
 pub mod init;
 pub mod issuer;

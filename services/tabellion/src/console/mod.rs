@@ -9,6 +9,7 @@ pub mod safe_text;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 pub use exit::Exit;
@@ -86,6 +87,15 @@ impl Console {
     /// Whether a bar would be seen.
     pub fn draws_progress(&self) -> bool {
         self.progress && !self.json && io::stderr().is_terminal()
+    }
+
+    /// A bar for a walk over a log's entries; hidden where nobody would see it.
+    pub fn entries_bar(&self) -> ProgressBar {
+        if !self.draws_progress() {
+            return ProgressBar::hidden();
+        }
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries  {per_sec}  {eta} left");
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
     fn choice(&self) -> ColorChoice {

@@ -31,6 +31,12 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
     Err(settings::refuse(mistakes))
 }
 
+/// The database alone, for what reads it and nothing else.
+pub fn database_of(settings: &Settings) -> Result<Database, Failure> {
+    let mut reading = Reading { settings, mistakes: Vec::new() };
+    reading.database().ok_or(()).map_err(|()| settings::refuse(reading.mistakes))
+}
+
 /// Parses a `db` setting.
 pub fn database(url: &str, any_filesystem: bool) -> Result<Database, String> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {

@@ -1,0 +1,119 @@
+//! `tabellion audit`: every admission decided again, from the log alone.
+
+mod report;
+mod threads;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use audit::{Audit as Walk, AuditError, BadState, Source, SourceError, State, Stored};
+use clap::Args;
+use transparency::storage;
+
+use super::serve::config;
+use super::serve::failures;
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure};
+use crate::settings::KeeperFlags;
+
+use report::Audited;
+use threads::Threads;
+
+/// How often an audit that can be resumed writes down where it stands.
+const KEPT_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion audit --config /etc/tabellion/tabellion.toml")]
+pub struct Audit {
+    /// Go on from this file if it is there, and keep in it how far the audit is
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    flags: KeeperFlags,
+}
+
+impl Audit {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let state = self.resume.as_deref().map_or_else(|| Ok(State::default()), kept)?;
+        let database = config::database_of(&context.settings(self.flags.typed())?)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let store = storage::open_read_only(&database).await.map_err(failures::database)?;
+            let source = Stored::new(&*store);
+            Session { context, kept: self.resume.as_deref() }.audit(&source, state).await
+        })
+    }
+}
+
+/// One audit, with what is told and kept on the way.
+struct Session<'a> {
+    context: &'a Context,
+    kept: Option<&'a Path>,
+}
+
+impl Session<'_> {
+    async fn audit(&self, source: &dyn Source, state: State) -> Result<(), Failure> {
+        let threads = Threads::all();
+        let mut walk = Walk::begin(source, state).await.map_err(failed)?.with_workers(&threads);
+        let bar = self.context.console.entries_bar();
+        let mut written = Instant::now();
+        while walk.step().await.map_err(unanswered)? {
+            let progress = walk.progress();
+            bar.set_length(progress.of);
+            bar.set_position(progress.entries);
+            if written.elapsed() > KEPT_EVERY {
+                self.keep(walk.state())?;
+                written = Instant::now();
+            }
+        }
+        walk.settle().await.map_err(unanswered)?;
+        bar.finish_and_clear();
+        self.keep(walk.state())?;
+        let audited = Audited::of(walk.report());
+        self.context.console.result(&audited)?;
+        match audited.exit() {
+            Exit::Success => Ok(()),
+            exit => Err(Failure::told(exit)),
+        }
+    }
+
+    fn keep(&self, state: &State) -> Result<(), Failure> {
+        let Some(path) = self.kept else { return Ok(()) };
+        files::write(path, state.to_json().as_bytes(), Access::Ordinary, Existing::Replace)
+    }
+}
+
+/// The state in a file; a new one where there is none yet.
+fn kept(path: &Path) -> Result<State, Failure> {
+    match path.exists() {
+        false => Ok(State::default()),
+        true => State::from_json(&files::read_text(path)?).map_err(unusable),
+    }
+}
+
+fn failed(error: AuditError) -> Failure {
+    match error {
+        AuditError::Source(error) => unanswered(error),
+        AuditError::State(error) => unusable(error),
+    }
+}
+
+fn unanswered(error: SourceError) -> Failure {
+    failures::database(match error {
+        SourceError::Unavailable(why) => store::StoreError::Unavailable(why),
+        SourceError::Refused(why) => store::StoreError::Refused(why),
+        SourceError::Damaged(why) => store::StoreError::Damaged(why),
+    })
+}
+
+/// A log that lost what was audited has gone back, which no log may.
+fn unusable(error: BadState) -> Failure {
+    let exit = match error {
+        BadState::Ahead { .. } | BadState::Policy { .. } => Exit::LogMisbehaviour,
+        _ => Exit::Failure,
+    };
+    Failure::new(exit, "audit-state", "the audit cannot go on from where it stood")
+        .fact("because", error.to_string())
+        .why("move the file away to audit from the first entry")
+}

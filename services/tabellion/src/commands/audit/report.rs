@@ -1,0 +1,136 @@
+//! What an audit says.
+
+use std::io::{self, Write};
+
+use audit::{Explains, Finding, Report as Outcome};
+use serde::Serialize;
+
+use crate::console::{Exit, Report, safe};
+
+/// Explanations that a person is shown; the others are counted, and in the JSON.
+const SHOWN: usize = 20;
+
+#[derive(Serialize)]
+pub struct Audited {
+    clean: bool,
+    size: u64,
+    root: String,
+    entries: u64,
+    decided: u64,
+    same: u64,
+    differ: u64,
+    undecided: u64,
+    erased: u64,
+    dropped: u64,
+    without_policy: u64,
+    unmatched: u64,
+    explained: Vec<Explained>,
+    explained_otherwise: u64,
+    heads: u64,
+    signatures: u64,
+    findings: Vec<Finding>,
+    omitted: u64,
+}
+
+/// An entry that says why others cannot be decided again.
+#[derive(Serialize)]
+struct Explained {
+    leaf: u64,
+    entry: String,
+    kind: Explains,
+    entries: u64,
+}
+
+impl Audited {
+    pub fn of(outcome: Outcome) -> Self {
+        let (clean, decided) = (outcome.is_clean(), outcome.decided());
+        let Outcome { size, root, counts, explained, .. } = outcome;
+        let explained = explained.into_iter().map(|(leaf, it)| Explained {
+            leaf: leaf.get(),
+            entry: it.entry,
+            kind: it.kind,
+            entries: it.entries,
+        });
+        Self {
+            clean,
+            size: size.get(),
+            root: root.to_string(),
+            entries: counts.entries,
+            decided,
+            same: counts.same,
+            differ: counts.differ,
+            undecided: counts.undecided,
+            erased: counts.erased,
+            dropped: counts.dropped,
+            without_policy: counts.without_policy,
+            unmatched: outcome.unmatched,
+            explained: explained.collect(),
+            explained_otherwise: outcome.explained_otherwise,
+            heads: counts.heads,
+            signatures: counts.signatures,
+            findings: outcome.findings,
+            omitted: outcome.omitted,
+        }
+    }
+
+    /// A finding comes first: what could not be decided does not hide it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self { clean: false, .. } => Exit::VerificationFailed,
+            Self { decided: 0, .. } => Exit::NotVerified,
+            Self { undecided: 1.., .. } => Exit::TryAgain,
+            _ => Exit::Success,
+        }
+    }
+
+    fn conclusion(&self) -> &'static str {
+        match self.exit() {
+            Exit::VerificationFailed => {
+                "the log does not bear out its decisions: keep a copy, find out who changed it"
+            }
+            Exit::NotVerified => "nothing could be decided again",
+            Exit::TryAgain => "the same decisions, as far as rules came to an answer: try again",
+            _ => "the same decisions",
+        }
+    }
+}
+
+impl Report for Audited {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.findings.iter().try_for_each(|finding| writeln!(out, "FAIL  {}", safe(&finding.to_string())))?;
+        if self.omitted > 0 {
+            writeln!(out, "      and {} more", self.omitted)?;
+        }
+        for Explained { leaf, entry, kind, entries } in self.explained.iter().take(SHOWN) {
+            let why = match kind {
+                Explains::Erasure => "says that they were erased",
+                Explains::Policy => "is the policy, and keeps no such payloads",
+            };
+            writeln!(out, "--    {entries} without bytes: leaf {leaf} ({}) {why}", safe(entry))?;
+        }
+        let more: u64 = self.explained.iter().skip(SHOWN).map(|it| it.entries).sum();
+        if more + self.explained_otherwise > 0 {
+            writeln!(
+                out,
+                "--    {} more without bytes, explained by other entries",
+                more + self.explained_otherwise
+            )?;
+        }
+        for (count, why) in [
+            (self.undecided, "undecided: a rule came to no answer in its time"),
+            (self.without_policy, "without a policy that can be read"),
+            (self.unmatched, "without bytes, too many at once to look for what explains them"),
+        ] {
+            if count > 0 {
+                writeln!(out, "--    {count} {why}")?;
+            }
+        }
+        writeln!(out, "size     {}\nroot     {}", self.size, self.root)?;
+        let Self { decided, entries, heads, signatures, .. } = self;
+        writeln!(
+            out,
+            "decided  {decided} of {entries} entries again; {heads} roots and {signatures} signatures checked"
+        )?;
+        writeln!(out, "{}", self.conclusion())
+    }
+}
