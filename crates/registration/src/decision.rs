@@ -181,14 +181,9 @@ impl Permit {
         }))
     }
 
-    /// Which of this permit's guards has this key.
-    pub fn guard(&self, key: &[u8]) -> Option<&Guard> {
-        self.guards.iter().find(|own| own.as_bytes() == key)
-    }
-
     /// The refusal that this permit turns into when the log holds one of its guards already.
     pub fn refusal_for_guard(&self, guard: &[u8], held_by: LeafIndex) -> Refusal {
-        let (rule, place) = match self.guard(guard) {
+        let (rule, place) = match self.guards.iter().find(|own| own.as_bytes() == guard) {
             Some(own) => (own.rule(), own.place()),
             None => (RuleName::fixed("guard"), Place::Statement),
         };

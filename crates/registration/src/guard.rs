@@ -12,6 +12,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::aer::AerRule;
+use crate::erasure::ErasureRule;
 use crate::vap::AuditRule;
 use crate::violation::{Place, RuleName};
 use crate::vrf::VrfRule;
@@ -54,6 +55,43 @@ pub struct Guard {
 }
 
 impl GuardKind {
+    /// Every kind.
+    pub const ALL: [GuardKind; 11] = [
+        GuardKind::VrfReceiptId,
+        GuardKind::PolicyRevision,
+        GuardKind::VrfGenesis,
+        GuardKind::VrfSuccessor,
+        GuardKind::VrfPlace,
+        GuardKind::AerId,
+        GuardKind::AuditSequence,
+        GuardKind::Permanent,
+        GuardKind::ErasureSequence,
+        GuardKind::Outcome,
+        GuardKind::AuditDecision,
+    ];
+
+    /// The kind of claim that a guard's key keeps unique.
+    pub fn of_key(key: &[u8]) -> Option<GuardKind> {
+        GuardKind::ALL.into_iter().find(|kind| key.first() == Some(&(*kind as u8)))
+    }
+
+    /// The rule that a second claim breaks.
+    pub fn rule(self) -> RuleName {
+        match self {
+            GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
+            GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
+            GuardKind::VrfGenesis => RuleName::fixed(VrfRule::ChainSecondGenesis.name()),
+            GuardKind::VrfSuccessor => RuleName::fixed(VrfRule::ChainFork.name()),
+            GuardKind::VrfPlace => RuleName::fixed(VrfRule::ChainMismatch.name()),
+            GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
+            GuardKind::AuditSequence => RuleName::fixed(AuditRule::SequenceUnique.name()),
+            GuardKind::Permanent => RuleName::fixed("permanent"),
+            GuardKind::ErasureSequence => RuleName::fixed(ErasureRule::SequenceUnique.name()),
+            GuardKind::Outcome => RuleName::fixed(AuditRule::OutcomeUnique.name()),
+            GuardKind::AuditDecision => RuleName::fixed("vap-audit-decision-place"),
+        }
+    }
+
     /// Whether a second claim is a proof against the issuer: both statements are signed, and at most one of them can belong
     /// to its chain.
     pub fn is_of_a_chain(self) -> bool {
@@ -85,19 +123,7 @@ impl Guard {
 
     /// The rule that a second claim breaks.
     pub fn rule(&self) -> RuleName {
-        match self.kind {
-            GuardKind::VrfReceiptId => RuleName::fixed(VrfRule::ReceiptIdUnique.name()),
-            GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
-            GuardKind::VrfGenesis => RuleName::fixed(VrfRule::ChainSecondGenesis.name()),
-            GuardKind::VrfSuccessor => RuleName::fixed(VrfRule::ChainFork.name()),
-            GuardKind::VrfPlace => RuleName::fixed(VrfRule::ChainMismatch.name()),
-            GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
-            GuardKind::AuditSequence => RuleName::fixed(AuditRule::SequenceUnique.name()),
-            GuardKind::Permanent => RuleName::fixed("permanent"),
-            GuardKind::ErasureSequence => RuleName::fixed("erasure-sequence"),
-            GuardKind::Outcome => RuleName::fixed(AuditRule::OutcomeUnique.name()),
-            GuardKind::AuditDecision => RuleName::fixed("vap-audit-decision-place"),
-        }
+        self.kind.rule()
     }
 
     /// Where the claim stands in the statement.
@@ -133,6 +159,14 @@ mod tests {
         assert_eq!(guard("ab", "c"), guard("ab", "c"));
         assert_ne!(guard("ab", "c"), guard("a", "bc"));
         assert_ne!(guard("ab", "c"), guard("abc", ""));
+    }
+
+    #[test]
+    fn every_key_tells_its_kind() {
+        for kind in GuardKind::ALL {
+            assert_eq!(GuardKind::of_key(Guard::new(kind, &[]).as_bytes()), Some(kind));
+        }
+        assert_eq!((GuardKind::of_key(&[]), GuardKind::of_key(&[0])), (None, None));
     }
 
     #[test]

@@ -136,11 +136,13 @@ impl Drain {
         };
         match outcome {
             Ok(_) => true, // settled by the commit
-            Err(
-                error @ (SubmitError::GuardTaken { .. }
-                | SubmitError::Twin { .. }
-                | SubmitError::DigestMismatch { .. }),
-            ) => self.refuse(&digest, &error.to_string()).await.is_ok(),
+            Err(SubmitError::GuardTaken { key, index }) => {
+                let why = self.parts.redecide.guard_taken(&submission, &key, index).await;
+                self.refuse(&digest, &why).await.is_ok()
+            }
+            Err(error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. })) => {
+                self.refuse(&digest, &error.to_string()).await.is_ok()
+            }
             Err(
                 SubmitError::PolicyMoved { .. }
                 | SubmitError::RelyOnAbsent { .. }

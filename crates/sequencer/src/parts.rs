@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use merkle::TreeSize;
-use store::{CommittedHead, HeadSignature, LogStore, SignatureKind};
+use merkle::{LeafIndex, TreeSize};
+use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
 
 use crate::{Clock, Limits, PinFile, Role, Submission};
 
@@ -52,6 +52,13 @@ pub struct SignFailed(pub String);
 pub trait Redecide: Send + Sync + 'static {
     /// Decides under the policy in force now.
     async fn redecide(&self, submission: Submission) -> Redecision;
+
+    /// Hears of a statement that is refused as an entry makes the same claim, before that is written down; answers what its
+    /// submitter is told. May be asked twice for one statement.
+    async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
+        let _ = submission;
+        crate::SubmitError::GuardTaken { key: key.clone(), index: by }.to_string()
+    }
 }
 
 /// The outcome of deciding again.

@@ -79,10 +79,13 @@ impl From<RegisterError> for Problem {
             }
             RegisterError::NotAdmitted(NotAdmitted::Store(error)) => error.into(),
             RegisterError::OutsideWindow(refusal) => (*refusal).into(),
-            RegisterError::GuardTaken { refusal, by } => match by {
-                Some(by) => Problem::from(*refusal).about_entry(by.to_string()),
-                None => (*refusal).into(),
-            },
+            RegisterError::GuardTaken { refusal, by, forks } => {
+                let problem = rejected(if forks { "chain_fork" } else { "policy" }, &refusal.violation);
+                match by {
+                    Some(by) => problem.about_entry(by.to_string()),
+                    None => problem,
+                }
+            }
             RegisterError::Twin(registered) => twin(registered),
             RegisterError::QueueFull { retry_after } => Problem::busy(
                 "queue-full",

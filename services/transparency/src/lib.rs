@@ -16,6 +16,7 @@ mod app;
 mod body;
 mod config;
 mod doors;
+mod equivocation;
 mod house;
 #[cfg(test)]
 mod house_tests;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use merkle::{EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::Permit;
 use scitt::SignedStatement;
 use sequencer::{Handle, Placement, Role, SubmitError};
@@ -13,6 +13,7 @@ use store::{Found, LogStore, Progress, StoreError};
 
 use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable};
 use crate::doors::Doorkeeper;
+use crate::equivocation;
 use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
 use crate::published_keys::PublishedKeys;
@@ -82,6 +83,8 @@ pub enum RegisterError {
         refusal: Box<registration::Refusal>,
         /// By which entry.
         by: Option<EntryDigest>,
+        /// Whether it is a place in a chain: then the issuer has signed two things of which one at most is so.
+        forks: bool,
     },
     /// The log's time is not one at which it may enter.
     OutsideWindow(Box<registration::Refusal>),
@@ -215,6 +218,7 @@ impl Log {
             SubmitError::GuardTaken { key, index } => RegisterError::GuardTaken {
                 refusal: Box::new(permit.refusal_for_guard(&key.0, index)),
                 by: self.store.entry(index).await.ok().flatten().map(|entry| entry.digest),
+                forks: equivocation::is_proven_by(&key),
             },
             SubmitError::OutsideWindow { at, .. } => match permit.refusal_at(at) {
                 Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
@@ -279,6 +283,12 @@ impl Log {
 
     async fn find(&self, digest: EntryDigest) -> Result<Option<Found>, StoreError> {
         Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
+    }
+
+    /// Leaves that can be read: what this process has seen committed or published.
+    pub fn committed_size(&self) -> TreeSize {
+        let published = self.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size);
+        self.sequencer.status().borrow().size.max(published)
     }
 
     /// Where an entry's receipt is.

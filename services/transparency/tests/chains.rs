@@ -1,0 +1,147 @@
+//! VRF chains over HTTP: forks, second beginnings, gaps, redacted receipts, and what is kept of those who fork.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Answer, Place, Site, refusal};
+use merkle::EntryDigest;
+use scitt::SignedStatement;
+use testkit::{receipt, verifier};
+
+fn first(n: u64) -> SignedStatement {
+    receipt(n).sign(&verifier()).unwrap()
+}
+
+fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
+    receipt(n).after(previous.digest(), position).sign(&verifier()).unwrap()
+}
+
+/// A log whose policy has these VRF options.
+fn place_with(options: &str) -> Place {
+    let place = Place::new();
+    let issuers = "issuers = [\"did:key:*\"]";
+    place.policy(&testkit::policy_toml().replace(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n")));
+    place
+}
+
+#[track_caller]
+fn refused_by(answer: &Answer, code: &str, rule: &str) {
+    assert_eq!(answer.refusal(), refusal(400, "Rejected", code), "{answer:?}");
+    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
+}
+
+async fn facts(site: &Site, id: EntryDigest) -> serde_json::Value {
+    site.get(&format!("/v1/entries/{id}")).await.json()["facts"].clone()
+}
+
+#[tokio::test]
+async fn a_fork_is_refused_naming_the_registered_successor_and_a_retry_of_that_is_not() {
+    let site = Place::new().start().await;
+    let one = first(1);
+    let (two, fork) = (after(2, &one, 1), after(3, &one, 1));
+    site.registered(&one).await;
+    site.registered(&two).await;
+    let answer = site.register(&fork).await;
+    refused_by(&answer, "chain_fork", "vrf-chain-fork");
+    assert!(answer.problem().detail.unwrap().contains("leaf 2"), "{answer:?}");
+    assert_eq!(site.registered(&two).await.inclusion_proofs()[0].leaf_index.get(), 2, "the same bytes again");
+    assert_eq!(site.get(&format!("/entries/{}", fork.digest())).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_second_beginning_is_refused() {
+    let site = Place::new().start().await;
+    site.registered(&first(1)).await;
+    refused_by(&site.register(&first(2)).await, "chain_fork", "vrf-chain-second-genesis");
+    let elsewhere = receipt(2).sign(&testkit::ed25519([7; 32])).unwrap();
+    site.registered(&elsewhere).await;
+}
+
+#[tokio::test]
+async fn a_receipt_may_come_before_its_predecessor_and_says_so() {
+    let site = Place::new().start().await;
+    let one = first(1);
+    let two = after(2, &one, 1);
+    let three = after(3, &two, 2);
+    site.registered(&three).await;
+    assert_eq!(facts(&site, three.digest()).await["chain_verified"], false);
+    site.registered(&one).await;
+    assert_eq!(facts(&site, one.digest()).await["chain_verified"], serde_json::Value::Null);
+    site.registered(&two).await;
+    assert_eq!(facts(&site, two.digest()).await["chain_verified"], true);
+    let fork = after(4, &two, 2);
+    refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
+    let skipping = after(5, &three, 9);
+    refused_by(&site.register(&skipping).await, "policy", "vrf-chain-mismatch");
+}
+
+#[tokio::test]
+async fn a_strict_log_takes_no_gaps_and_nothing_outside_a_chain() {
+    let site = place_with("chain = \"strict\"").start().await;
+    let one = first(1);
+    let two = after(2, &one, 1);
+    refused_by(&site.register(&two).await, "policy", "vrf-chain-unknown-predecessor");
+    refused_by(&site.register(&testkit::vrf(9)).await, "policy", "vrf-chain-required");
+    site.registered(&one).await;
+    site.registered(&two).await;
+    assert_eq!(facts(&site, two.digest()).await["chain_verified"], true);
+}
+
+#[tokio::test]
+async fn of_many_successors_submitted_at_once_exactly_one_wins() {
+    let site = Place::new().start().await;
+    for round in 0..4_u64 {
+        let agent = format!("did:web:agent-{round}.example");
+        let sign =
+            |n: u64| registration::vrf::VrfStatement::new(testkit::receipt_json(100 * round + n), &agent);
+        let one = sign(0).sign(&verifier()).unwrap();
+        site.registered(&one).await;
+        let forks: Vec<SignedStatement> =
+            (1..7).map(|n| sign(n).after(one.digest(), 1).sign(&verifier()).unwrap()).collect();
+        let answers = futures::future::join_all(forks.iter().map(|fork| site.register(fork))).await;
+        let won: Vec<_> = answers.iter().filter(|answer| answer.status == 201).collect();
+        assert_eq!(won.len(), 1, "{answers:?}");
+        for answer in answers.iter().filter(|answer| answer.status != 201) {
+            refused_by(answer, "chain_fork", "vrf-chain-fork");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_whole_chain_submitted_at_once_arrives_whole() {
+    let site = Place::new().start().await;
+    let mut chain = vec![first(0)];
+    for n in 1..12 {
+        chain.push(after(n, chain.last().unwrap(), n));
+    }
+    let answers = futures::future::join_all(chain.iter().rev().map(|one| site.register(one))).await;
+    assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
+    for pair in chain.windows(2) {
+        let index = async |one: &SignedStatement| {
+            site.get(&format!("/v1/entries/{}", one.digest())).await.json()["index"].as_u64().unwrap()
+        };
+        let came_later = index(&pair[1]).await > index(&pair[0]).await;
+        let told = facts(&site, pair[1].digest()).await["chain_verified"].clone();
+        assert_eq!(told, came_later, "an entry says whether its predecessor stood below it");
+    }
+}
+
+#[tokio::test]
+async fn a_redacted_receipt_is_taken_where_the_policy_says_so_and_keeps_its_place() {
+    let redacted = |n: u64| receipt(n).redacted();
+    let site = Place::new().start().await;
+    let one = redacted(1).sign(&verifier()).unwrap();
+    refused_by(&site.register(&one).await, "policy", "vrf-redacted");
+
+    let site = place_with("allow_redacted = true").start().await;
+    site.registered(&one).await;
+    let told = facts(&site, one.digest()).await;
+    assert_eq!((&told["redacted"], &told["verdict"]), (&true.into(), &serde_json::Value::Null));
+    let two = redacted(2).after(one.digest(), 1).sign(&verifier()).unwrap();
+    site.registered(&two).await;
+    let fork = after(3, &one, 1);
+    refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
+    let again = receipt(1).unchained().sign(&verifier()).unwrap();
+    refused_by(&site.register(&again).await, "policy", "vrf-receipt-id-unique");
+}
