@@ -4,13 +4,15 @@
 //! replay a log. What needs the time or the rest of the log leaves here as a condition of the permit.
 
 use merkle::LeafIndex;
-use scitt::{Algorithm, Header};
+use scitt::{Algorithm, Header, Label};
 use serde_json::Map;
 
 use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
+use crate::conditions::{Stop, ask};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
+use crate::erasure::{Erasure, permanent_guard};
 use crate::facts::{Facts, facts, facts_with};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
@@ -63,6 +65,7 @@ impl PolicyInForce {
                 vrf::questions(options, statement, record.headers.chain, &mut asked)
             }
             (_, Record::VapAudit(record)) => vap::audit_questions(record, &mut asked),
+            (_, Record::Erasure(erasure)) => erasure.questions(&mut asked),
             _ => {}
         }
         asked
@@ -73,7 +76,8 @@ impl PolicyInForce {
     pub fn decide(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Decision {
         match self.admit(statement, record, log) {
             Ok(permit) => Decision::Admit(permit),
-            Err(violation) => Decision::Refuse(self.refuse(violation)),
+            Err(Stop::Broken(violation)) => Decision::Refuse(self.refuse(violation)),
+            Err(Stop::Undecided(undecided)) => Decision::Undecided(undecided),
         }
     }
 
@@ -87,16 +91,12 @@ impl PolicyInForce {
         Refusal { policy: self.leaf, policy_digest: self.policy.digest(), violation }
     }
 
-    fn admit(
-        &self,
-        statement: &Authenticated<'_>,
-        record: &Record,
-        log: &Answers,
-    ) -> Result<Permit, Violation> {
+    fn admit(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Result<Permit, Stop> {
         let mut permit = self.blank(statement, record);
         permit.bounds.extend(claimed_times(statement)?);
         match record {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
+            Record::Erasure(erasure) => self.erases(statement, erasure, log, &mut permit)?,
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
         if !permit.learned.is_empty() {
@@ -104,11 +104,10 @@ impl PolicyInForce {
         }
         match permit.valid().is_empty() {
             false => Ok(permit),
-            true => Err(broken(
-                "never-valid",
-                Place::Statement,
-                "there is no time at which all its conditions hold",
-            )),
+            true => {
+                let detail = "there is no time at which all its conditions hold";
+                Err(broken("never-valid", Place::Statement, detail).into())
+            }
         }
     }
 
@@ -127,16 +126,17 @@ impl PolicyInForce {
         }
     }
 
-    /// The rules of the content type, then of its profile.
+    /// The rules of the content type, then of its profile, then those that the operator added.
     fn keeps_type_rule(
         &self,
         statement: &Authenticated<'_>,
         record: &Record,
         log: &Answers,
         permit: &mut Permit,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Stop> {
         let rule = self.type_rule(statement)?;
         check_common(rule, statement)?;
+        let mut document = None;
         match (&rule.profile, record) {
             (Profile::Vrf(options), Record::Vrf(record)) => {
                 vrf::check(options, statement, record, log, permit)?
@@ -153,6 +153,7 @@ impl PolicyInForce {
             (Profile::Conversation(options), Record::Opaque) => {
                 let record = conversation::read_json(statement)?;
                 conversation::check(options, statement, &record)?;
+                document = (!rule.conditions.is_empty()).then(|| record.document());
                 let mut found = Facts::default();
                 record.state(&mut found);
                 permit.learned.extend(found.0);
@@ -168,14 +169,11 @@ impl PolicyInForce {
             (Profile::JwkSet, Record::JwkSet(_)) => {}
             (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
             _ => {
-                return Err(broken(
-                    "profile",
-                    Place::protected("3"),
-                    "the statement is not what its type's profile reads",
-                ));
+                let detail = "the statement is not what its type's profile reads";
+                return Err(broken("profile", Place::protected("3"), detail).into());
             }
         }
-        permit.rule = RuleName::of(rule.name.clone());
+        permit.rule = ask(rule, statement, || document.unwrap_or_else(|| record.document()))?;
         Ok(())
     }
 
@@ -192,6 +190,18 @@ impl PolicyInForce {
             let detail = format!("the policy does not admit {}", quote(&spell(name)));
             broken("content-type-not-admitted", Place::protected(label), detail)
         })
+    }
+
+    /// Bytes are taken out of the log by its operator, and by nobody else.
+    fn erases(
+        &self,
+        statement: &Authenticated<'_>,
+        erasure: &Erasure,
+        log: &Answers,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        permit.rule = RuleName::fixed("erasure");
+        erasure.check(statement, &self.policy.contents().origin, log, permit)
     }
 
     /// A policy follows this one if it is the same log's, and the next revision.
@@ -216,7 +226,7 @@ impl PolicyInForce {
                 format!("revision {} follows {}, not {}", ours.revision + 1, ours.revision, theirs.revision);
             return Err(broken("policy-revision", Place::payload("/revision"), detail));
         }
-        permit.guards.push(revision_guard(successor));
+        permit.guards.extend([revision_guard(successor), permanent_guard(&statement.digest())]);
         permit.successor = Some(successor.clone());
         Ok(())
     }
@@ -237,7 +247,7 @@ impl PolicyInForce {
         }
         let mut permit = self.blank(statement, &Record::Policy(self.policy.clone()));
         permit.bounds.extend(claimed_times(statement)?);
-        permit.guards.push(revision_guard(&self.policy));
+        permit.guards.extend([revision_guard(&self.policy), permanent_guard(&statement.digest())]);
         permit.successor = Some(self.policy.clone());
         Ok(permit)
     }
@@ -284,7 +294,8 @@ fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Vi
     check_algorithm(&rule.algorithms, statement.algorithm())?;
     check_size(rule, statement)?;
     check_shape(rule, statement)?;
-    check_claims(&rule.claims, statement)
+    check_claims(&rule.claims, statement)?;
+    check_headers(&rule.headers, statement.header())
 }
 
 fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
@@ -339,6 +350,20 @@ fn check_shape(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Vio
         return Err(broken("hash-envelope-not-admitted", Place::protected("258"), detail));
     }
     Ok(())
+}
+
+fn check_headers(labels: &[Label], header: &Header) -> Result<(), Violation> {
+    match labels.iter().find(|label| !header.contains(label)) {
+        None => Ok(()),
+        Some(label) => {
+            let label = match label {
+                Label::Int(number) => number.to_string(),
+                Label::Text(text) => quote(text),
+            };
+            let detail = format!("the policy asks for the protected header {label}");
+            Err(broken("header-missing", Place::protected(label), detail))
+        }
+    }
 }
 
 fn check_claims(claims: &[Claim], statement: &Authenticated<'_>) -> Result<(), Violation> {

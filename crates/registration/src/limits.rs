@@ -17,6 +17,12 @@ pub const MAX_IDENTIFIER: usize = 8192;
 pub const MAX_ORIGIN: usize = 255;
 /// Characters of a string whose values a registry lists but does not close (VRF, section 9.3).
 pub const MAX_OPEN_STRING: usize = 64;
+/// Conditions that an operator adds to one content type.
+pub const MAX_CONDITIONS: usize = 16;
+/// Characters of the name of an operator's condition.
+pub const MAX_RULE_NAME: usize = 64;
+/// Protected headers that a policy may ask for in one content type.
+pub const MAX_HEADERS: usize = 64;
 /// Values under which one entry is found.
 pub const MAX_LOOKUPS: usize = 4096;
 /// Bytes of a value under which an entry is found.
@@ -31,6 +37,10 @@ pub const MAX_AER_DEPTH: usize = 8;
 pub const MAX_AER_TEXT: usize = 256;
 /// Signatures within an execution receipt.
 pub const MAX_AER_SIGNATURES: usize = 8;
+/// Entries that one erasure names.
+pub const MAX_ERASED: usize = 1000;
+/// Characters of an erasure's reason.
+pub const MAX_REASON: usize = 1000;
 /// Meters of a VAP audit record.
 pub const MAX_METERS: usize = 64;
 /// Keys in a published set.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::aer::{AerRecord, is_aer};
 use crate::authenticate::Authenticated;
 use crate::conversation::{self, AGENT_CONVERSATION, ConversationRecord};
+use crate::erasure::{Erasure, is_erasure};
 use crate::facts::Facts;
 use crate::jwk_set::{JWK_SET, JwkSetRecord};
 use crate::lookups::{Lookup, LookupKind, Lookups};
@@ -20,6 +21,8 @@ use crate::vrf::{Form, VrfRecord, VrfRedacted};
 pub enum Record {
     /// A registration policy.
     Policy(Policy),
+    /// An erasure of entries' bytes.
+    Erasure(Box<Erasure>),
     /// A verification receipt.
     Vrf(Box<VrfRecord>),
     /// A verification receipt that is registered by its hash.
@@ -58,6 +61,9 @@ impl Record {
         let Some(name) = header.content_type().and_then(ContentType::as_text) else {
             return Ok(Record::Opaque);
         };
+        if is_erasure(name) {
+            return Erasure::from_payload(payload).map(|erasure| Record::Erasure(Box::new(erasure)));
+        }
         if is_policy(name) {
             return read_policy(payload);
         }
@@ -110,6 +116,7 @@ impl Record {
             Record::Vrf(record) => record.lookups(&mut found),
             Record::VrfRedacted(record) => record.lookups(&mut found),
             Record::VapVerdict(record) => record.lookups(&mut found),
+            Record::Erasure(erasure) => erasure.lookups(&mut found),
             Record::VapAudit(record) => record.lookups(&mut found),
             Record::JwkSet(record) => record.lookups(&mut found),
             Record::Aer(record) => record.lookups(&mut found),
@@ -134,7 +141,9 @@ impl Record {
             Record::JwkSet(record) => record.document(),
             Record::Aer(record) => record.document(),
             Record::Conversation(record) => record.document(),
-            Record::Policy(_) | Record::HashEnvelope | Record::Opaque => serde_json::Value::Null,
+            Record::Policy(_) | Record::Erasure(_) | Record::HashEnvelope | Record::Opaque => {
+                serde_json::Value::Null
+            }
         }
     }
 
@@ -144,6 +153,7 @@ impl Record {
             Record::Vrf(record) => record.state(facts),
             Record::VrfRedacted(record) => record.state(facts),
             Record::VapVerdict(record) => record.state(facts),
+            Record::Erasure(erasure) => erasure.state(facts),
             Record::VapAudit(record) => record.state(facts),
             Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),

@@ -77,8 +77,8 @@ pub enum Untrusted {
         /// The `iss` claimed.
         iss: String,
     },
-    /// A policy statement that is not the log's own.
-    #[error("policies of this log are issued by {}", quote(.log))]
+    /// A policy or an erasure that is not the log's own.
+    #[error("policies and erasures of this log are issued by {}", quote(.log))]
     NotTheLog {
         /// The log's own `iss`.
         log: String,

@@ -41,7 +41,7 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
         "{minimal}\n[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\nissuers = [\"https://*.example\"]\neku = \"1.3.6.1.5.5.7.3.3\"\n"
     );
     vec![
-        ("minimal", "everything that may be left out is; nothing but policies is admitted", minimal),
+        ("minimal", "everything that may be left out is; nothing but policies is admitted", minimal.clone()),
         (
             "init",
             "what `tabellion init` writes: no issuer is trusted yet",
@@ -60,6 +60,11 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
             cose_key,
         ),
         ("anchor", "issuers by certificate", rooted),
+        (
+            "conditions",
+            "required headers, conditions in order, retention in fixed units, and payloads that are not kept",
+            format!("{minimal}{CONDITIONS}"),
+        ),
     ]
 }
 
@@ -89,9 +94,79 @@ fn mistaken() -> Vec<(&'static str, &'static str, String)> {
         ("usage-beyond-every-registry", "an OID that no certificate could hold would refuse them all", format!("{base}[[anchor]]\nname = \"ca\"\nroots = ['''{ROOT}''']\neku = \"1.3.99999999999999999999\"\n")),
         ("origin-too-long", "an origin that no checkpoint key could carry", format!("iss = \"{LOG_ISS}\"\norigin = \"{}\"\noperator = [\"{did}\"]\n", "x".repeat(256))),
         ("origin-with-a-blank", "an origin with a blank, though not an ASCII one", format!("iss = \"{LOG_ISS}\"\norigin = \"log\u{2003}example\"\noperator = [\"{did}\"]\n")),
+        (
+            "conditions",
+            "wrong conditions are told together, each with the line and column of what is wrong",
+            format!("{base}{WRONG_CONDITIONS}"),
+        ),
+        ("too-many-conditions", "a type has a bounded number of conditions", format!("{base}{}", seventeen_conditions())),
+        (
+            "retention",
+            "a length of time has fixed units: how long a month is depends on the month",
+            format!("{base}{}", wrong_retentions()),
+        ),
         ("leaf-rule", "this log has one leaf rule", format!("leaf = \"statement\"\n{base}")),
         ("secret-as-key", "a private key where a public one belongs", format!("{base}[[issuer]]\niss = \"{ISSUER}\"\nkeys = ['''{}''']\n", es256().to_pkcs8_pem().unwrap().as_str())),
     ]
+}
+
+const CONDITIONS: &str = r#"
+[[type]]
+content_type = "text/plain"
+headers = [16, "x-build", -70001]
+retention = "52 weeks 1 day 12h"
+keep_payload = false
+[[type.rule]]
+name = "small"
+when = "input.size < 100"
+then = "admit"
+[[type.rule]]
+name = "rest"
+when = "true"
+then = "refuse"
+"#;
+
+const WRONG_CONDITIONS: &str = r#"
+[[type]]
+content_type = "text/plain"
+headers = [1.5, ""]
+[[type.rule]]
+name = "Clock"
+when = """
+input.size > 3
+time.now_ns() > 0"""
+then = "refuse"
+[[type.rule]]
+name = "escape"
+when = "true } x if { true"
+then = "allow"
+[[type.rule]]
+name = "cut-short"
+when = "input.size >"
+then = "admit"
+[[type.rule]]
+name = "elsewhere"
+when = "data.x"
+[[type.rule]]
+name = "twice"
+when = "true"
+then = "admit"
+[[type.rule]]
+name = "twice"
+when = "true"
+then = "admit"
+else = 1
+"#;
+
+fn seventeen_conditions() -> String {
+    let condition = |n| format!("[[type.rule]]\nname = \"r{n}\"\nwhen = \"true\"\nthen = \"admit\"\n");
+    "[[type]]\ncontent_type = \"text/plain\"\n".to_owned() + &(0..17).map(condition).collect::<String>()
+}
+
+fn wrong_retentions() -> String {
+    let spans = ["1 month", "1 year", "0s", "-3 days", "soon", "10000000000 weeks"];
+    let of = |(n, span)| format!("[[type]]\ncontent_type = \"text/{n}\"\nretention = \"{span}\"\n");
+    spans.iter().enumerate().map(of).collect()
 }
 
 /// A self-signed root made for this test.

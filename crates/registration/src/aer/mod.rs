@@ -55,7 +55,7 @@ use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::policy::essence;
 use crate::untrusted::Untrusted;
-use crate::violation::{Violation, quote};
+use crate::violation::{Place, RuleName, Violation, quote};
 
 /// The content type of an execution receipt.
 pub const AER_JSON: &str = "application/aer+json";
@@ -193,21 +193,31 @@ fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
         None => header.content_type(),
     };
     if !named.and_then(ContentType::as_text).is_some_and(is_aer) {
-        return Err(AerRule::Json.in_header("3", "the content type is not application/aer+json"));
+        let detail = "the content type is not application/aer+json";
+        return Err(broken("profile", Place::protected("3"), detail));
     }
     let Some(envelope) = header.hash_envelope() else {
-        return statement.payload().or(beside).ok_or_else(|| {
-            AerRule::Json.in_payload("", "the receipt is not in the statement and did not come along")
-        });
+        return statement.payload().or(beside).ok_or_else(|| Untrusted::PayloadMissing.violation());
     };
     let receipt = beside.ok_or_else(|| {
-        AerRule::Json.in_payload("", "the statement holds the receipt's hash; the receipt did not come along")
+        broken(
+            "payload-missing",
+            Place::payload(""),
+            "the statement is the hash of a receipt that did not come along",
+        )
     })?;
     let digest = Sha256::digest(receipt);
     match envelope.algorithm == build::SHA_256 && statement.payload() == Some(digest.as_slice()) {
         true => Ok(receipt),
-        false => Err(AerRule::Json.in_payload("", "the statement is not the SHA-256 of this receipt")),
+        false => {
+            let detail = "the statement is not the SHA-256 of this receipt";
+            Err(broken("payload-digest-mismatch", Place::payload(""), detail))
+        }
     }
+}
+
+fn broken(rule: &'static str, place: Place, detail: &str) -> Violation {
+    Violation { rule: RuleName::fixed(rule), place, detail: detail.to_owned() }
 }
 
 #[cfg(test)]

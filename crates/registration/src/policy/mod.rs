@@ -8,6 +8,7 @@
 //! Not here: applying it (`authenticate`, `decide`), the statement around it (`statement`), quotas and tokens,
 //! which open doors but decide nothing.
 
+mod condition;
 mod model;
 pub(crate) mod payload;
 mod profile;
@@ -24,6 +25,7 @@ use scitt::header::ContentType;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use condition::{Condition, Outcome};
 pub use model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 pub use profile::Profile;
 pub use section::{Mistake, Mistakes};

@@ -1,9 +1,10 @@
 //! What a policy says, once all of it is known to be sound.
 
-use scitt::header::ContentType;
+use scitt::header::{ContentType, Label};
 use scitt::x509::RootCertificate;
 use scitt::{Algorithm, PublicKey};
 
+use super::condition::Condition;
 use super::profile::Profile;
 
 /// Everything a policy decides with.
@@ -15,7 +16,7 @@ pub struct Contents {
     pub origin: String,
     /// 0 for entry 0; each later policy of the log adds one.
     pub revision: u64,
-    /// Whose signature makes a policy.
+    /// Whose signature makes a policy, or an erasure.
     pub operators: Vec<BoundKey>,
     /// Issuers known by key.
     pub issuers: Vec<Issuer>,
@@ -102,6 +103,10 @@ pub struct TypeRule {
     pub hash_envelope: bool,
     /// CWT claims that must be there besides `iss` and `sub`.
     pub claims: Vec<Claim>,
+    /// Labels that the protected header must have besides.
+    pub headers: Vec<Label>,
+    /// Conditions asked in order, when everything else holds.
+    pub conditions: Vec<Condition>,
     /// Whether a payload that came beside the statement is kept with the entry.
     pub keep_payload: bool,
     /// How long the bytes are kept after they were registered, in seconds; `None` for ever.

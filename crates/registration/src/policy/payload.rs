@@ -4,11 +4,11 @@
 //! so that a later release with other defaults reads the old policy as it was meant.
 
 use data_encoding::{BASE64, HEXLOWER};
-use scitt::header::ContentType;
+use scitt::header::{ContentType, Label};
 use serde_json::{Map, Value, json};
 
-use super::LEAF_RULE;
 use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, TypeRule};
+use super::{LEAF_RULE, condition};
 
 /// The canonical JSON (RFC 8785) of a policy.
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
@@ -80,6 +80,8 @@ fn type_rule(rule: &TypeRule) -> Value {
         ("detached".to_owned(), json!(rule.detached)),
         ("hash_envelope".to_owned(), json!(rule.hash_envelope)),
         ("claims".to_owned(), list(&rule.claims, |claim| json!(claim.name()))),
+        ("headers".to_owned(), list(&rule.headers, label)),
+        ("rule".to_owned(), list(&rule.conditions, condition::document)),
         ("keep_payload".to_owned(), json!(rule.keep_payload)),
     ]);
     if let Some(options) = rule.profile.options() {
@@ -90,6 +92,13 @@ fn type_rule(rule: &TypeRule) -> Value {
         document.insert("retention".to_owned(), json!(format!("{seconds}s")));
     }
     Value::Object(document)
+}
+
+fn label(label: &Label) -> Value {
+    match label {
+        Label::Int(number) => json!(number),
+        Label::Text(text) => json!(text),
+    }
 }
 
 fn content_type(name: &ContentType) -> Value {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use scitt::header::ContentType;
+use scitt::header::{ContentType, Label};
 use scitt::key::read_key;
 use scitt::x509::{self, RootCertificate};
 use scitt::{Algorithm, CoseKey, PublicKey};
@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
-use super::{LEAF_RULE, is_policy, spell};
+use super::{LEAF_RULE, condition, is_policy, spell};
 use crate::conversation;
-use crate::limits::{MAX_ORIGIN, MAX_STATEMENT};
+use crate::erasure::is_erasure;
+use crate::limits::{MAX_HEADERS, MAX_ORIGIN, MAX_STATEMENT};
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
@@ -208,9 +209,17 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let detached = section.optional("detached", switch).unwrap_or(false);
     let hash_envelope = section.optional("hash_envelope", switch).unwrap_or(false);
     let claims = section.values("claims", claim);
+    let headers = section.values("headers", label);
+    if headers.len() > MAX_HEADERS {
+        section.note("headers", format!("more than {MAX_HEADERS} headers"));
+    }
+    let conditions = condition::read(&mut section, notes);
     let keep_payload = section.optional("keep_payload", switch).unwrap_or(true);
     let retention = section.optional("retention", retention);
     let profile = Profile::read(&mut section, content_type.as_ref(), notes);
+    if hash_envelope && matches!(profile, Profile::VapVerdict(_) | Profile::VapAudit(_) | Profile::JwkSet) {
+        section.note("hash_envelope", "the log reads this content type: a hash says nothing to it");
+    }
     if hash_envelope && matches!(profile, Profile::Vrf(_)) {
         section.note(
             "hash_envelope",
@@ -231,6 +240,8 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
         detached,
         hash_envelope,
         claims,
+        headers,
+        conditions,
         keep_payload,
         retention,
     })
@@ -240,14 +251,26 @@ fn content_type(value: &Value) -> Result<ContentType, String> {
     match value {
         Value::Number(_) => number(value).map(ContentType::Id),
         _ => match name(value)? {
-            own if is_policy(&own) => {
-                Err("policies are admitted by the operator's keys, never by a type".to_owned())
+            own if is_policy(&own) || is_erasure(&own) => {
+                Err("policies and erasures are admitted by the operator's keys, never by a type".to_owned())
             }
             other if other.split_once('/').is_none_or(|(a, b)| a.is_empty() || b.is_empty()) => {
                 Err("a media type (\"type/subtype\") or a CoAP content format is needed here".to_owned())
             }
             other => Ok(ContentType::Text(other)),
         },
+    }
+}
+
+/// A label of a protected header: a number, or a text.
+fn label(value: &Value) -> Result<Label, String> {
+    match value {
+        Value::Number(number) => number
+            .as_i64()
+            .filter(|number| number.unsigned_abs() < 1 << 53)
+            .map(Label::Int)
+            .ok_or_else(|| "a whole number is needed here".to_owned()),
+        _ => name(value).map(Label::Text),
     }
 }
 
@@ -305,9 +328,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
 
 /// `application/json` is a conversation record or a type of its own.
 fn one_reading_of_json(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
-    let takes_json = |rule: &TypeRule| {
-        matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json)
-    };
+    let takes_json = |rule: &TypeRule| matches!(&rule.profile, Profile::Conversation(options) if options.accept_application_json);
     let own = types.iter().any(|rule| spelled(rule) == conversation::JSON);
     if let Some(i) = types.iter().position(takes_json).filter(|_| own) {
         notes.note(

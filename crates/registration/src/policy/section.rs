@@ -149,11 +149,7 @@ impl<'a> Section<'a> {
     }
 
     /// A list of tables.
-    pub fn tables<T>(
-        &mut self,
-        key: &'static str,
-        mut read: impl FnMut(Section<'a>) -> Option<T>,
-    ) -> Vec<T> {
+    pub fn tables<T>(&mut self, key: &'static str, mut read: impl FnMut(Section<'a>) -> Option<T>) -> Vec<T> {
         let notes = self.notes;
         self.list(key, |value, at| read(Section::open(value, at, notes)?))
     }

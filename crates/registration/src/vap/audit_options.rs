@@ -77,6 +77,7 @@ fn check_outcome(
     permit: &mut Permit,
 ) -> Result<(), Violation> {
     let is_decision = log.guard(&place(record, outcome)).is_some();
+    permit.learned.insert("decision_known".to_owned(), is_decision.into());
     match log.entry(&outcome.decision) {
         Some(_) if !is_decision => {
             let detail = "that entry is no decision of this gateway in this stream";

@@ -1,4 +1,4 @@
-//! `vectors/vap` and `vectors/jwk-set`: for every rule a statement that keeps it and statements that break it and nothing
+//! `vectors/vap`, `vectors/jwk-set` and `vectors/erasure`: for every rule a statement that keeps it and statements that break it and nothing
 //! else.
 //!
 //! The files are the contract, readable by any implementation; `cases` says how they were made. After a change there, write
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
 use registration::vap::{AuditRule, VerdictRule};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct Case {
     /// Whether the statement keeps the rule.
     keeps: bool,
     statement: Vec<u8>,
+    /// What came beside it, if it is detached.
+    payload: Option<Vec<u8>>,
     /// Options of the type's rule that are not those of the tests' policy.
     options: Value,
     /// What the log holds already.
@@ -35,7 +38,7 @@ pub struct Case {
     at: u64,
 }
 
-/// A rule of one of the three profiles.
+/// A rule of one of the profiles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     folder: &'static str,
@@ -62,7 +65,7 @@ macro_rules! rule_of {
     };
 }
 
-rule_of!(VerdictRule in "vap", AuditRule in "vap", JwkSetRule in "jwk-set");
+rule_of!(VerdictRule in "vap", AuditRule in "vap", JwkSetRule in "jwk-set", ErasureRule in "erasure");
 
 impl Case {
     fn path(&self) -> PathBuf {
@@ -70,7 +73,7 @@ impl Case {
     }
 
     fn to_json(&self) -> Value {
-        json!({
+        let mut vector = json!({
             "rule": self.rule.name,
             "reading": self.rule.reading,
             "section": self.rule.section,
@@ -80,7 +83,11 @@ impl Case {
             "at": self.at,
             "log": self.log.iter().map(|statement| HEXLOWER.encode(statement)).collect::<Vec<_>>(),
             "statement": HEXLOWER.encode(&self.statement),
-        })
+        });
+        if let Some(payload) = &self.payload {
+            vector["payload"] = HEXLOWER.encode(payload).into();
+        }
+        vector
     }
 }
 
@@ -92,7 +99,9 @@ fn folder(name: &str) -> PathBuf {
 fn files() -> BTreeMap<PathBuf, Value> {
     let mut files = BTreeMap::new();
     let inside = |path: PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-    for rule in ["vap", "jwk-set"].map(folder).into_iter().flat_map(inside).filter(|path| path.is_dir()) {
+    for rule in
+        ["vap", "jwk-set", "erasure"].map(folder).into_iter().flat_map(inside).filter(|path| path.is_dir())
+    {
         for file in inside(rule) {
             let text = std::fs::read(&file).unwrap();
             let vector =

@@ -11,17 +11,24 @@ pub fn register(vector: &Value) -> Result<Permit, Violation> {
     let in_force = PolicyInForce::new(policy(vector), LeafIndex::new(0));
     let mut log: Vec<Permit> = Vec::new();
     for hex in vector["log"].as_array().unwrap() {
-        let permit = append(&in_force, hex, &log, vector["at"].as_u64().unwrap());
+        let permit = append(&in_force, hex, None, &log, vector["at"].as_u64().unwrap());
         log.push(permit.unwrap_or_else(|violation| panic!("what the log holds was refused: {violation}")));
     }
-    append(&in_force, &vector["statement"], &log, vector["at"].as_u64().unwrap())
+    let payload = vector.get("payload").map(|hex| HEXLOWER.decode(hex.as_str().unwrap().as_bytes()).unwrap());
+    append(&in_force, &vector["statement"], payload.as_deref(), &log, vector["at"].as_u64().unwrap())
 }
 
-fn append(in_force: &PolicyInForce, hex: &Value, log: &[Permit], at: u64) -> Result<Permit, Violation> {
+fn append(
+    in_force: &PolicyInForce,
+    hex: &Value,
+    payload: Option<&[u8]>,
+    log: &[Permit],
+    at: u64,
+) -> Result<Permit, Violation> {
     let bytes = HEXLOWER.decode(hex.as_str().unwrap().as_bytes()).unwrap();
     let statement = SignedStatement::parse(bytes).unwrap();
-    let authenticated =
-        in_force.authenticate(&statement, Beside::default()).map_err(|error| error.violation())?;
+    let beside = Beside { payload, x5chain: None };
+    let authenticated = in_force.authenticate(&statement, beside).map_err(|error| error.violation())?;
     let record = Record::read(&authenticated)?;
     let questions = in_force.questions(&authenticated, &record);
     let mut answers = Answers::none();

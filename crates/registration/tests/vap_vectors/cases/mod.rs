@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_log;
+mod erasure;
 mod jwk_set;
 mod signature;
 mod verdict;
@@ -13,7 +14,15 @@ use testkit::{GATEWAY, KID, NOW, gateway};
 use crate::{Case, Rule};
 
 pub fn all() -> Vec<Case> {
-    [verdict::cases(), signature::cases(), audit::cases(), audit_log::cases(), jwk_set::cases()].concat()
+    [
+        verdict::cases(),
+        signature::cases(),
+        audit::cases(),
+        audit_log::cases(),
+        jwk_set::cases(),
+        erasure::cases(),
+    ]
+    .concat()
 }
 
 /// A statement that keeps the rule.
@@ -24,6 +33,7 @@ fn keeps(rule: impl Into<Rule>, name: &str, why: &str, statement: Vec<u8>) -> Ca
         why: why.to_owned(),
         keeps: true,
         statement,
+        payload: None,
         options: json!({}),
         log: Vec::new(),
         at: NOW,

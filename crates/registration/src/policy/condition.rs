@@ -1,0 +1,93 @@
+//! `[[type.rule]]`: what an operator adds to the typed checks of a content type, as conditions on what was read.
+//!
+//! ```toml
+//! [[type.rule]]
+//! name = "failed-below-tier-1"
+//! when = 'input.record.verdict != "pass"; input.record.tier < 1'
+//! then = "refuse"
+//! ```
+//!
+//! They are asked in order after everything else held, and the first that holds decides: no condition can admit what
+//! a typed check refuses. A condition that does not compile is a mistake of the policy.
+
+use expression::Expression;
+use serde_json::{Value, json};
+
+use super::resolve::unique;
+use super::section::{Notebook, Section, name, text};
+use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
+
+/// A condition of an operator's, and what follows where it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What a permit or a refusal calls it.
+    pub name: String,
+    /// The condition.
+    pub when: Expression,
+    /// What follows.
+    pub then: Outcome,
+}
+
+/// What follows from a condition that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The statement is refused.
+    Refuse,
+    /// The statement is admitted, and no later condition is asked.
+    Admit,
+}
+
+impl Outcome {
+    const ALL: [Outcome; 2] = [Outcome::Refuse, Outcome::Admit];
+
+    /// What a policy calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Refuse => "refuse",
+            Outcome::Admit => "admit",
+        }
+    }
+}
+
+/// The conditions of a content type.
+pub(super) fn read(section: &mut Section<'_>, notes: &Notebook) -> Vec<Condition> {
+    let conditions = section.list("rule", |value, at| condition(value, at, notes));
+    if conditions.len() > MAX_CONDITIONS {
+        section.note("rule", format!("more than {MAX_CONDITIONS} rules"));
+    }
+    unique(&section.path("rule"), conditions.iter().map(|condition| condition.name.clone()), "name", notes);
+    conditions
+}
+
+fn condition(value: &Value, at: &str, notes: &Notebook) -> Option<Condition> {
+    let mut section = Section::open(value, at, notes)?;
+    let name = section.required("name", rule_name);
+    let when = section
+        .required("when", |value| Expression::compile(text(value)?).map_err(|mistake| mistake.to_string()));
+    let then = section.required("then", outcome);
+    section.close();
+    Some(Condition { name: name?, when: when?, then: then? })
+}
+
+/// Clients match on names of rules, and metrics count by them.
+fn rule_name(value: &Value) -> Result<String, String> {
+    let name = name(value)?;
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    match name.bytes().all(plain) && name.len() <= MAX_RULE_NAME {
+        true => Ok(name),
+        false => {
+            Err(format!("a name of at most {MAX_RULE_NAME} small letters, digits and hyphens is needed here"))
+        }
+    }
+}
+
+fn outcome(value: &Value) -> Result<Outcome, String> {
+    let named = text(value)?;
+    let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == named);
+    known.ok_or_else(|| format!("{named:?} is not one of refuse, admit"))
+}
+
+/// A condition as the log carries it.
+pub(super) fn document(condition: &Condition) -> Value {
+    json!({ "name": condition.name, "when": condition.when.text(), "then": condition.then.name() })
+}

@@ -1,0 +1,282 @@
+//! `vectors/policy/decided/*.json`: what an operator adds to a content type (conditions, required headers), a statement, and
+//! what becomes of it.
+//!
+//! After a change here, write them again with `WRITE_VECTORS=1 cargo test -p registration --test conditions`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use merkle::LeafIndex;
+use registration::vrf::VrfStatement;
+use registration::{
+    Answers, Beside, Decision, NotPermitted, Policy, PolicyInForce, Record, Undecided, Violation,
+};
+use scitt::{SignedStatement, Signer, StatementBuilder};
+use serde_json::{Value, json};
+use testkit::{AGENT, ISSUER, KID, LOG_ISS, ORIGIN, es256, operator, receipt_json, verifier};
+
+fn policy_of(types: &str) -> Policy {
+    Policy::from_toml(&policy_text(types)).unwrap_or_else(|mistakes| panic!("{types}\n{mistakes}"))
+}
+
+fn policy_text(types: &str) -> String {
+    let (operator, issuer) = (operator().public_key().did_key(), es256().public_key().did_key());
+    format!(
+        "iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{operator}\"]\ndid = {{ key = \"open\" }}\n\
+         [[issuer]]\niss = \"{ISSUER}\"\nkeys = [{{ key = \"{issuer}\", kid = \"{KID}\" }}]\n{types}"
+    )
+}
+
+fn decided(statement: &SignedStatement, policy: &Policy) -> Decision {
+    let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(0));
+    let authenticated = in_force.authenticate(statement, Beside::default()).unwrap();
+    let record = Record::read(&authenticated).unwrap();
+    in_force.decide(&authenticated, &record, &Answers::none())
+}
+
+fn rule_that_admits(statement: &SignedStatement, policy: &Policy) -> String {
+    decided(statement, policy).into_permit().unwrap().rule().to_string()
+}
+
+fn refusal(statement: &SignedStatement, policy: &Policy) -> Violation {
+    match decided(statement, policy).into_permit() {
+        Err(NotPermitted::Refused(refusal)) => refusal.violation,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn receipt(n: u64, verdict: &str) -> SignedStatement {
+    let mut receipt = receipt_json(n);
+    receipt["verdict"] = verdict.into();
+    if verdict != "pass" {
+        receipt["results"] = json!({ "total": 1, "passed": 0, "failed": 1, "errors": 0 });
+    }
+    VrfStatement::new(receipt, AGENT).sign(&verifier()).unwrap()
+}
+
+fn note() -> StatementBuilder {
+    StatementBuilder::new(*b"{}").content_type("application/json").kid(KID).iss(ISSUER).sub("s")
+}
+
+fn signed(builder: StatementBuilder) -> SignedStatement {
+    builder.sign(&es256()).unwrap()
+}
+
+const FAILED_BELOW_TIER_1: &str = r#"
+[[type]]
+content_type = "application/vrf+cbor"
+[[type.rule]]
+name = "failed-below-tier-1"
+when = 'input.record.verdict != "pass"; input.record.tier < 1'
+then = "refuse"
+"#;
+
+const IN_ORDER: &str = r#"
+[[type]]
+name = "notes"
+content_type = "application/json"
+[[type.rule]]
+name = "from-the-lab"
+when = 'startswith(input.sub, "lab/")'
+then = "admit"
+[[type.rule]]
+name = "dated"
+when = "not input.claims.iat"
+then = "refuse"
+[[type.rule]]
+name = "short"
+when = "input.size > 300"
+then = "refuse"
+"#;
+
+const WITH_HEADERS: &str = r#"
+[[type]]
+content_type = "application/json"
+headers = [16, "x-build", -70001]
+"#;
+
+struct Case {
+    name: &'static str,
+    why: &'static str,
+    types: &'static str,
+    statement: SignedStatement,
+    answer: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name, why, types, statement, answer| Case { name, why, types, statement, answer };
+    let admitted = |rule: &str| json!({ "admitted_by": rule });
+    let refused = |rule: &str, place: &str| json!({ "refused_by": rule, "place": place });
+    let full = || note().typ("application/x").label("x-build", 7_i64.into()).label(-70001, 7_i64.into());
+    vec![
+        case(
+            "condition-that-holds-refuses",
+            "the condition's name is the rule that refuses",
+            FAILED_BELOW_TIER_1,
+            receipt(1, "fail"),
+            refused("failed-below-tier-1", "statement"),
+        ),
+        case(
+            "condition-that-does-not-hold-leaves-the-type",
+            "no condition holds: the type's own rule admits",
+            FAILED_BELOW_TIER_1,
+            receipt(2, "pass"),
+            admitted("application/vrf+cbor"),
+        ),
+        case(
+            "first-condition-that-holds-decides",
+            "the second would refuse, but the first admits and ends the asking",
+            IN_ORDER,
+            signed(note().sub("lab/7")),
+            admitted("from-the-lab"),
+        ),
+        case(
+            "second-condition-decides-where-the-first-does-not-hold",
+            "a member that is not there is no error: `not` holds",
+            IN_ORDER,
+            signed(note()),
+            refused("dated", "statement"),
+        ),
+        case(
+            "third-condition-decides",
+            "size is that of the statement's bytes",
+            IN_ORDER,
+            signed(note().iat(1_767_225_600).label("x-pad", "x".repeat(300).into())),
+            refused("short", "statement"),
+        ),
+        case(
+            "no-condition-holds",
+            "the type's name admits, not its content type",
+            IN_ORDER,
+            signed(note().iat(1_767_225_600)),
+            admitted("notes"),
+        ),
+        case(
+            "every-header-asked-for",
+            "numbers, negative ones and texts are labels",
+            WITH_HEADERS,
+            signed(full()),
+            admitted("application/json"),
+        ),
+        case(
+            "header-missing",
+            "a header that the policy asks for is not there",
+            WITH_HEADERS,
+            signed(note().typ("application/x").label(-70001, 7_i64.into())),
+            refused("header-missing", "protected/\"x-build\""),
+        ),
+        case(
+            "header-unprotected",
+            "the same header, where nobody signed it",
+            WITH_HEADERS,
+            signed(note().typ("application/x").label("x-build", 7_i64.into()).unprotected(-70001, 7_i64.into())),
+            refused("header-missing", "protected/-70001"),
+        ),
+        case(
+            "condition-without-answer",
+            "a function that is given what it cannot take refuses, it does not pass",
+            "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"lab\"\n\
+             when = \"startswith(input.size, `lab`)\"\nthen = \"refuse\"\n",
+            signed(note()),
+            refused("lab", "statement"),
+        ),
+    ]
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/policy/decided")
+}
+
+fn answer_of(decision: Decision) -> Value {
+    match decision.into_permit() {
+        Ok(permit) => json!({ "admitted_by": permit.rule().as_str() }),
+        Err(NotPermitted::Refused(refusal)) => {
+            let violation = refusal.violation;
+            json!({ "refused_by": violation.rule.as_str(), "place": violation.place.to_string() })
+        }
+        Err(NotPermitted::Undecided(undecided)) => json!({ "undecided": undecided.rule.as_str() }),
+    }
+}
+
+#[test]
+fn every_vector_is_decided_as_it_says() {
+    for Case { name, why, types, statement, answer } in cases() {
+        let policy = policy_of(types);
+        assert_eq!(answer_of(decided(&statement, &policy)), answer, "{name}: {why}");
+        let made = json!({
+            "why": why,
+            "policy": String::from_utf8(policy.payload().to_vec()).unwrap(),
+            "statement": data_encoding::HEXLOWER.encode(statement.bytes()),
+            "answer": answer,
+        });
+        let path = folder().join(format!("{name}.json"));
+        if std::env::var_os("WRITE_VECTORS").is_some() {
+            std::fs::create_dir_all(folder()).unwrap();
+            std::fs::write(&path, serde_json::to_string_pretty(&made).unwrap() + "\n").unwrap();
+        }
+        let kept: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(kept, made, "{path:?} drifted");
+    }
+    assert_eq!(std::fs::read_dir(folder()).unwrap().count(), cases().len());
+}
+
+#[test]
+fn a_condition_sees_what_was_authenticated_and_read() {
+    let with = |when: &str| {
+        format!(
+            "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"seen\"\nwhen = '''{when}'''\nthen = \"admit\"\n"
+        )
+    };
+    let statement = signed(note().iat(5));
+    for when in [
+        format!("input.iss == \"{ISSUER}\"; input.sub == \"s\"; input.content_type == \"application/json\""),
+        "input.algorithm == \"ES256\"; input.authenticated_by == \"kid\"".to_owned(),
+        format!("input.size == {}; not input.detached; not input.hash_envelope", statement.bytes().len()),
+        "input.claims == {\"iat\": 5}; input.record == null".to_owned(),
+        "count(input) == 10".to_owned(),
+    ] {
+        assert_eq!(rule_that_admits(&statement, &policy_of(&with(&when))), "seen", "{when}");
+    }
+}
+
+#[test]
+fn no_condition_admits_what_a_typed_check_refuses() {
+    let types = "[[type]]\ncontent_type = \"application/json\"\nalgorithms = [\"EdDSA\"]\n\
+                 [[type.rule]]\nname = \"all\"\nwhen = \"true\"\nthen = \"admit\"\n";
+    assert_eq!(refusal(&signed(note()), &policy_of(types)).rule.as_str(), "algorithm-not-accepted");
+}
+
+#[test]
+fn the_conditions_of_one_type_are_not_asked_of_another() {
+    let types = format!("{FAILED_BELOW_TIER_1}{IN_ORDER}");
+    assert_eq!(rule_that_admits(&receipt(1, "pass"), &policy_of(&types)), "application/vrf+cbor");
+}
+
+#[test]
+fn a_condition_that_runs_out_of_time_decides_nothing() {
+    let when =
+        "some a in numbers; some b in numbers; some c in numbers; some d in numbers; a + b + c + d < 0";
+    let numbers: Vec<String> = (0..150).map(|n| n.to_string()).collect();
+    let types = format!(
+        "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"slow\"\nwhen = \"numbers := [{}]; {when}\"\nthen = \"refuse\"\n",
+        numbers.join(",")
+    );
+    let Err(NotPermitted::Undecided(Undecided { rule, .. })) =
+        decided(&signed(note()), &policy_of(&types)).into_permit()
+    else {
+        panic!("it was decided")
+    };
+    assert_eq!(rule.as_str(), "slow");
+}
+
+#[test]
+fn a_policy_with_conditions_comes_back_from_the_log_as_it_was() {
+    let types = format!("{FAILED_BELOW_TIER_1}{IN_ORDER}");
+    let own = "name = \"notes\"\nheaders = [16, \"x\"]\nretention = \"365 days\"\nkeep_payload = false";
+    let types = types.replacen("name = \"notes\"", own, 1);
+    let policy = policy_of(&types);
+    let back = Policy::from_payload(policy.payload()).unwrap();
+    assert_eq!(back.contents(), policy.contents());
+    assert_eq!(back.digest(), policy.digest());
+}
