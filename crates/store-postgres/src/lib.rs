@@ -12,6 +12,7 @@
 //! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
 
 mod commit;
+mod custody;
 mod durability;
 mod entry;
 mod error;
@@ -20,9 +21,12 @@ mod history;
 mod inbox;
 mod lease;
 mod limits;
+mod lookup;
 mod notices;
 mod number;
 mod partition;
+mod promises;
+mod quota;
 mod schema;
 mod session;
 #[cfg(feature = "testing")]

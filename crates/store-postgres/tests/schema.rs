@@ -7,8 +7,8 @@ use bytes::Bytes;
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
-    Batch, Collateral, CommitError, GuardKey, Head, HeadSignature, InboxItem, LogKey, LogStore, NewEntry,
-    SignatureKind, StoreError,
+    Batch, Collateral, CommitError, Custody, GuardKey, Head, HeadSignature, InboxItem, LogKey, LogStore,
+    NewEntry, Report, Reports, SignatureKind, StoreError,
 };
 use store_postgres::testing::Database;
 use store_postgres::{Postgres, schema_version};
@@ -87,13 +87,61 @@ async fn a_tile_only_grows() {
 #[tokio::test]
 async fn an_entry_and_its_collateral_can_be_erased() {
     let database = full_database().await;
-    database.run("UPDATE entry SET statement = NULL WHERE idx = 1; UPDATE collateral SET bytes = NULL").await;
+    expect_refused(&database, "UPDATE collateral SET bytes = NULL").await;
+    expect_refused(&database, "UPDATE entry SET statement = NULL WHERE idx = 1").await;
+    database
+        .run("UPDATE entry SET statement = NULL, facts = '{}' WHERE idx = 1; UPDATE collateral SET bytes = NULL")
+        .await;
     let store = database.store().await;
     let erased = store.entry(LeafIndex::new(1)).await.unwrap().unwrap();
     assert_eq!((erased.statement, erased.digest), (None, entry(1).digest));
     assert_eq!(store.collateral(LeafIndex::new(1)).await.unwrap(), []);
     assert!(store.find(&[entry(1).digest]).await.unwrap()[0].is_some(), "it is still in the log");
     expect_refused(&database, "UPDATE entry SET statement = 'x' WHERE idx = 1").await;
+}
+
+#[tokio::test]
+async fn an_entry_on_hold_stays_whole_and_the_hold_on_record() {
+    let database = full_database().await;
+    let store = database.store().await;
+    store.hold(LeafIndex::new(1), "case", 5).await.unwrap();
+    let erase = "UPDATE entry SET statement = NULL, facts = '{}' WHERE idx = 1";
+    for statement in [
+        erase,
+        "DELETE FROM hold",
+        "TRUNCATE hold",
+        "UPDATE hold SET at = 6",
+        "UPDATE hold SET matter = 'x', released_at = 6",
+        "INSERT INTO hold (log_id, idx, matter, at) VALUES (1, 99, 'case', 5)",
+    ] {
+        expect_refused(&database, statement).await;
+    }
+    assert!(store.release(LeafIndex::new(1), "case", 6).await.unwrap());
+    expect_refused(&database, "UPDATE hold SET released_at = NULL").await;
+    database.run(erase).await;
+}
+
+#[tokio::test]
+async fn a_report_only_loses_its_statement() {
+    let database = full_database().await;
+    let report = Report {
+        guard: GuardKey(b"guard".to_vec()),
+        registered: (LeafIndex::new(1), entry(1).digest),
+        refused: entry(9).digest,
+        statement: Some(Bytes::from_static(b"refused")),
+        at: 5,
+    };
+    database.store().await.keep_report(&report).await.unwrap();
+    for statement in [
+        "UPDATE report SET at = 6",
+        "UPDATE report SET statement = 'x'",
+        "UPDATE report SET statement = NULL, idx = 0",
+        "DELETE FROM report",
+        "TRUNCATE report",
+    ] {
+        expect_refused(&database, statement).await;
+    }
+    database.run("UPDATE report SET statement = NULL").await;
 }
 
 #[tokio::test]
@@ -195,8 +243,8 @@ async fn full_database() -> Database {
     store.refuse(&entry(5).digest, "no").await.unwrap();
     store.enqueue(&waiting(6)).await.unwrap();
     let collateral = vec![Collateral { kind: 1, bytes: Bytes::from_static(b"chain") }];
-    let mut batch =
-        appender.batch(vec![NewEntry { guards: vec![GuardKey(b"guard".to_vec())], collateral, ..entry(1) }]);
+    let (guards, facts) = (vec![GuardKey(b"guard".to_vec())], r#"{"of":"somebody"}"#.into());
+    let mut batch = appender.batch(vec![NewEntry { guards, facts, collateral, ..entry(1) }]);
     batch.to.policy = LeafIndex::new(1);
     batch.settled = vec![(entry(1).digest, LeafIndex::new(1))];
     appender.commit(&batch).await.unwrap();

@@ -12,9 +12,12 @@
 //!
 //! Not here: order, signatures and the pin that notices an old backup (`sequencer`).
 
+mod custody;
 mod heads;
 mod inbox;
+mod lookup;
 mod place;
+mod promises;
 mod reader;
 mod sql;
 #[cfg(test)]
@@ -34,6 +37,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
+use store::quota::Counters;
 use store::{
     Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
     Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
@@ -85,6 +89,8 @@ struct Shared {
     place: Option<Place>,
     wal: bool,
     lease: Arc<LeaseFlag>,
+    /// One process uses the database, so what it counts needs no disk.
+    quotas: Counters,
     /// Set once this process must not write any more.
     poisoned: AtomicBool,
 }
@@ -99,8 +105,7 @@ impl Sqlite {
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let place = Place::take(&settings.path, settings.allow_filesystem)?;
         let wal = !settings.allow_filesystem;
-        let shared =
-            Shared { settings, place: Some(place), wal, lease: Arc::default(), poisoned: false.into() };
+        let shared = Shared { place: Some(place), ..Shared::reading(settings, wal) };
         let mut store = Self::connect(Arc::new(shared)).await?;
         MIGRATIONS.run(&store.write).await.map_err(sql::migration)?;
         if store.shared.wal {
@@ -114,8 +119,7 @@ impl Sqlite {
     /// Opens a database to be read beside the process that writes it. Every write is refused.
     pub async fn open_read_only(settings: Settings) -> Result<Self, StoreError> {
         let read = readers(&settings).await?;
-        let shared =
-            Shared { settings, place: None, wal: true, lease: Arc::default(), poisoned: false.into() };
+        let shared = Shared::reading(settings, true);
         Ok(Self { write: read.clone(), read, shared: Arc::new(shared) })
     }
 
@@ -150,6 +154,17 @@ impl Sqlite {
 }
 
 impl Shared {
+    fn reading(settings: Settings, wal: bool) -> Self {
+        Self {
+            settings,
+            place: None,
+            wal,
+            lease: Arc::default(),
+            quotas: Counters::default(),
+            poisoned: false.into(),
+        }
+    }
+
     fn check(&self) -> Result<(), StoreError> {
         if self.poisoned.load(Ordering::Acquire) {
             return Err(StoreError::Refused("the database failed in use: start the process again".into()));

@@ -108,8 +108,20 @@ pub(crate) async fn guards(
     Ok(asked.iter().map(|key| found.get(*key).copied()).collect())
 }
 
+/// As a column of indexes has them.
+pub(crate) fn columns(entries: &[LeafIndex]) -> Vec<i64> {
+    entries.iter().map(|entry| signed(entry.get())).collect()
+}
+
 /// Runs `select`, which ends with `IN`, over as many keys as there are.
-async fn select_in(pool: &SqlitePool, select: &str, keys: &[&[u8]]) -> Result<Vec<SqliteRow>, StoreError> {
+pub(crate) async fn select_in<K>(
+    pool: &SqlitePool,
+    select: &str,
+    keys: &[K],
+) -> Result<Vec<SqliteRow>, StoreError>
+where
+    K: for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Copy + Send,
+{
     let mut rows = Vec::new();
     for chunk in keys.chunks(KEYS) {
         // Two statements for each look-up are remembered: for a few keys, and for many.

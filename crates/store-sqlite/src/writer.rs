@@ -1,13 +1,13 @@
 //! The one transaction in which history grows, and what decides who may send it.
 
 use merkle::{CompactRange, EntryDigest, Hash};
-use sqlx::{Row, SqliteConnection};
+use sqlx::{Row, SqliteConnection, Transaction};
 use store::{Batch, CommitError, Head, NewEntry, StoreError};
 
 use crate::sql::{self, seen_key, signed};
 use crate::{CHECKPOINT_BYTES, Sqlite, reader};
 
-const IMMEDIATE: &str = "BEGIN IMMEDIATE";
+pub(crate) const IMMEDIATE: &str = "BEGIN IMMEDIATE";
 
 pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreError> {
     if store.shared.place.is_some() {
@@ -39,11 +39,19 @@ pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, Stor
     let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?").bind(holder);
     update.execute(&mut *transaction).await.map_err(sql::store_error)?;
     let head = reader::head(&mut *transaction).await?;
+    finish(store, transaction).await?;
+    Ok(head)
+}
+
+/// Commits what is not a batch.
+pub(crate) async fn finish(
+    store: &Sqlite,
+    transaction: Transaction<'_, sqlx::Sqlite>,
+) -> Result<(), StoreError> {
     transaction.commit().await.map_err(|error| {
         poison_if_in_doubt(store, &error);
         sql::store_error(error)
-    })?;
-    Ok(head)
+    })
 }
 
 pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitError> {
@@ -164,6 +172,15 @@ async fn checkpoint(store: &Sqlite) {
     // Passive: a slow reader must not hold up the next commit.
     if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(&store.write).await {
         tracing::error!(%error, "the write-ahead log could not be copied into the database");
+        poison_if_in_doubt(store, &error);
+    }
+}
+
+/// Takes what was erased out of the write-ahead log, where it would stay until that is written
+/// over. A reader that is still busy with it can be in the way; then the next checkpoint does it.
+pub(crate) async fn empty_the_log(store: &Sqlite) {
+    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&store.write).await {
+        tracing::warn!(%error, "what was erased is still in the write-ahead log");
         poison_if_in_doubt(store, &error);
     }
 }

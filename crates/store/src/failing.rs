@@ -3,6 +3,8 @@
 //! Wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are
 //! counted from the moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
 
+mod around;
+
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +29,7 @@ pub enum Fault {
     AppliedButUnheard,
 }
 
-/// A method of [`LogStore`].
+/// A method of [`LogStore`], or of what every store promises beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Call {
@@ -57,6 +59,22 @@ pub enum Call {
     RetireKey,
     Keys,
     CheckDurability,
+    Erase,
+    Hold,
+    Release,
+    Holds,
+    Held,
+    KeepReport,
+    Reports,
+    ReportsAbout,
+    Indexed,
+    Index,
+    DropIndex,
+    Search,
+    Values,
+    Lookups,
+    TakeQuota,
+    TrimQuotas,
 }
 
 /// A store whose calls fail when they are told to. Clones share the orders.

@@ -4,6 +4,8 @@
 //! another one over a clone. [`Memory::backup`] and [`Memory::restore`] play the operator who puts
 //! an old copy back.
 
+mod custody;
+mod lookup;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +16,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use tokio::sync::watch;
 
 use self::tables::{Tables, head_signature, not_open};
+use crate::quota::{Counters, Quotas};
 use crate::{
     Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
     Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
@@ -31,6 +34,7 @@ struct Shared {
     /// The number of the lease in force; 0 is none.
     lease: watch::Sender<u64>,
     leases_given: Mutex<u64>,
+    quotas: Counters,
 }
 
 impl Memory {
@@ -256,5 +260,16 @@ impl LogStore for Memory {
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Quotas for Memory {
+    async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        self.shared.quotas.take(bucket, window, limit, want)
+    }
+
+    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
+        Ok(self.shared.quotas.trim(before))
     }
 }

@@ -10,22 +10,30 @@
 //! tested where that database is known.
 
 mod commit;
+mod custody;
 mod fixture;
 mod heads;
 mod inbox;
+mod lookup;
 mod opening;
+mod quotas;
 mod reading;
+mod reports;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use commit::*;
+pub use custody::*;
 pub use fixture::{Appender, ORIGIN, entry, statement};
 pub use heads::*;
 pub use inbox::*;
+pub use lookup::*;
 pub use opening::*;
+pub use quotas::*;
 pub use reading::*;
+pub use reports::*;
 
 use crate::{LogStore, Memory};
 
@@ -107,6 +115,39 @@ macro_rules! log_store_contract {
                 refusing_what_does_not_wait_changes_nothing,
                 trimming_forgets_only_what_is_finished,
                 a_failure_outlives_the_trimming,
+
+                an_erased_entry_keeps_its_place_and_loses_its_bytes,
+                erasing_again_changes_nothing,
+                erasing_what_is_not_in_the_log_is_refused_whole,
+                a_log_grows_over_erased_entries,
+                erasing_forgets_the_finished_submission,
+                a_held_entry_is_not_erased_until_it_is_released,
+                holds_are_listed_with_their_ends,
+                only_an_entry_that_is_there_can_be_held,
+                a_hold_and_an_erasure_at_once_do_not_both_succeed,
+                an_index_that_is_behind_does_not_bring_an_erased_entry_back,
+
+                reports_come_back_in_order,
+                a_report_is_kept_once,
+                a_guard_has_a_bounded_number_of_reports,
+                erasing_an_entry_empties_the_reports_about_it,
+
+                a_new_index_is_empty,
+                what_is_indexed_is_found,
+                pages_join_without_gap_or_overlap,
+                every_term_of_a_search_must_hold,
+                a_search_that_looks_at_much_stops_and_says_where,
+                an_index_moves_by_compare_and_swap,
+                an_index_takes_only_rows_of_committed_entries_in_turn,
+                a_dropped_index_starts_again_and_forgets,
+                any_value_can_be_indexed_and_found,
+                values_are_found_by_their_beginning,
+                a_search_with_too_many_terms_is_refused,
+
+                a_quota_is_shared_and_never_exceeded,
+                a_quota_grants_what_is_left,
+                a_later_window_starts_at_nothing,
+                old_quotas_are_forgotten,
             }
         }
     )+};

@@ -1,13 +1,14 @@
 //! The tables of a log as maps, and what a commit does to them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    LogKey, NewEntry, Progress, SignatureKind, StoreError, TileAddress, TileWrite,
+    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, Hold,
+    InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, StoreError,
+    TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,10 @@ pub(super) struct Tables {
     /// Finished attempts that `trim_inbox` has not forgotten yet.
     pub(super) finished: Vec<EntryDigest>,
     pub(super) keys: Vec<LogKey>,
+    pub(super) holds: Vec<Hold>,
+    pub(super) reports: Vec<KeptReport>,
+    pub(super) indexed: Indexed,
+    pub(super) lookups: BTreeSet<Lookup>,
 }
 
 impl Tables {

@@ -3,8 +3,10 @@
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Memory, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    Batch, Collateral, CommitError, CommittedHead, Custody, Entry, Erased, Found, GuardKey, Head,
+    HeadSignature, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey, LogStore, Lookup, LookupIndex,
+    Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, StoreError,
+    TileAddress,
 };
 use tokio::sync::watch;
 
@@ -143,5 +145,81 @@ impl LogStore for Gated {
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         self.memory.check_durability().await
+    }
+}
+
+#[async_trait]
+impl Custody for Gated {
+    async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+        self.memory.erase(entries).await
+    }
+
+    async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
+        self.memory.hold(entry, case, at).await
+    }
+
+    async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
+        self.memory.release(entry, case, at).await
+    }
+
+    async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
+        self.memory.holds(after, limit).await
+    }
+
+    async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
+        self.memory.held(entries).await
+    }
+}
+
+#[async_trait]
+impl Reports for Gated {
+    async fn keep_report(&self, report: &Report) -> Result<bool, StoreError> {
+        self.memory.keep_report(report).await
+    }
+
+    async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError> {
+        self.memory.reports(after, limit).await
+    }
+
+    async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError> {
+        self.memory.reports_about(registered).await
+    }
+}
+
+#[async_trait]
+impl LookupIndex for Gated {
+    async fn indexed(&self) -> Result<Indexed, StoreError> {
+        self.memory.indexed().await
+    }
+
+    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
+        self.memory.index(from, to, rows).await
+    }
+
+    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
+        self.memory.drop_index(form).await
+    }
+
+    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
+        self.memory.search(query).await
+    }
+
+    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.memory.values(kind, prefix, limit).await
+    }
+
+    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
+        self.memory.lookups(entries).await
+    }
+}
+
+#[async_trait]
+impl Quotas for Gated {
+    async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        self.memory.take_quota(bucket, window, limit, want).await
+    }
+
+    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
+        self.memory.trim_quotas(before).await
     }
 }

@@ -1,0 +1,331 @@
+//! Erasure, holds and reports. The triggers say what may change; this says it in order.
+//!
+//! Whoever erases, holds or reports first takes an advisory lock of the table concerned, for the
+//! length of a transaction: two of them never act upon what they cannot see of each other. An
+//! erasure also locks the index's progress, so that what is read from an entry meanwhile is not
+//! written after it.
+
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex};
+use sqlx::{PgPool, PgTransaction};
+use store::custody::{check_case, to_erase};
+use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
+
+use crate::entry::guard_column;
+use crate::error::store_error;
+use crate::lookup::lock_progress;
+use crate::number::{column, hash, number, rows};
+
+pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+    let entries = columns(&to_erase(entries)?);
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    lock(&mut transaction, log, "hold").await?;
+    lock_progress(&mut transaction, log).await?;
+    expect_in_the_log(&mut transaction, log, &entries).await?;
+    let held = held_now(&mut *transaction, log, &entries).await?;
+    let erased: Vec<i64> = entries.into_iter().filter(|entry| !held.contains(entry)).collect();
+    erase_rows(&mut transaction, log, &erased).await?;
+    transaction.commit().await.map_err(store_error)?;
+    Ok(Erased { erased: leaves(erased)?, held: leaves(held)? })
+}
+
+/// The statement first: the triggers let the rest go only after it.
+async fn erase_rows(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    entries: &[i64],
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "UPDATE entry SET statement = NULL, facts = '{}'
+          WHERE log_id = $1 AND idx = ANY($2) AND (statement IS NOT NULL OR facts <> '{}')",
+        log,
+        entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    sqlx::query!(
+        "UPDATE collateral SET bytes = NULL WHERE log_id = $1 AND idx = ANY($2) AND bytes IS NOT NULL",
+        log,
+        entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    sqlx::query!("DELETE FROM lookup WHERE log_id = $1 AND idx = ANY($2)", log, entries)
+        .execute(&mut **transaction)
+        .await
+        .map_err(store_error)?;
+    sqlx::query!(
+        "UPDATE report SET statement = NULL WHERE log_id = $1 AND idx = ANY($2) AND statement IS NOT NULL",
+        log,
+        entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    sqlx::query!(
+        "DELETE FROM inbox USING entry, inbox_outcome AS o
+          WHERE entry.log_id = $1 AND entry.idx = ANY($2) AND inbox.log_id = $1 AND inbox.digest = entry.digest
+            AND o.log_id = $1 AND o.digest = inbox.digest AND o.attempt = inbox.attempt",
+        log,
+        entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(())
+}
+
+pub(crate) async fn hold(
+    pool: &PgPool,
+    log: i16,
+    entry: LeafIndex,
+    case: &str,
+    at: u64,
+) -> Result<(), StoreError> {
+    check_case(case)?;
+    let index = column(entry.get());
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    lock(&mut transaction, log, "hold").await?;
+    expect_in_the_log(&mut transaction, log, &[index]).await?;
+    let is_there = sqlx::query_scalar!(
+        r#"SELECT statement IS NOT NULL AS "there!" FROM entry WHERE log_id = $1 AND idx = $2"#,
+        log,
+        index
+    )
+    .fetch_one(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    if !is_there {
+        return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
+    }
+    sqlx::query!(
+        "INSERT INTO hold (log_id, idx, matter, at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (log_id, idx, matter) WHERE released_at IS NULL DO NOTHING",
+        log,
+        index,
+        case,
+        column(at)
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    transaction.commit().await.map_err(store_error)
+}
+
+pub(crate) async fn release(
+    pool: &PgPool,
+    log: i16,
+    entry: LeafIndex,
+    case: &str,
+    at: u64,
+) -> Result<bool, StoreError> {
+    let released = sqlx::query!(
+        "UPDATE hold SET released_at = $4
+          WHERE log_id = $1 AND idx = $2 AND matter = $3 AND released_at IS NULL",
+        log,
+        column(entry.get()),
+        case,
+        column(at)
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    Ok(released.rows_affected() > 0)
+}
+
+pub(crate) async fn holds(
+    pool: &PgPool,
+    log: i16,
+    after: Option<LeafIndex>,
+    limit: usize,
+) -> Result<Vec<Hold>, StoreError> {
+    sqlx::query!(
+        "SELECT idx, matter, at, released_at FROM hold
+          WHERE log_id = $1 AND idx > $2
+            AND idx <= (SELECT max(idx) FROM (SELECT idx FROM hold WHERE log_id = $1 AND idx > $2
+                                               ORDER BY idx LIMIT $3) AS page)
+          ORDER BY idx, no",
+        log,
+        after.map_or(-1, |entry| column(entry.get())),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(|row| {
+        Ok(Hold {
+            entry: LeafIndex::new(number(row.idx)?),
+            case: row.matter,
+            at: number(row.at)?,
+            released: row.released_at.map(number).transpose()?,
+        })
+    })
+    .collect()
+}
+
+pub(crate) async fn held(
+    pool: &PgPool,
+    log: i16,
+    entries: &[LeafIndex],
+) -> Result<Vec<LeafIndex>, StoreError> {
+    leaves(held_now(pool, log, &columns(entries)).await?)
+}
+
+async fn held_now(
+    executor: impl sqlx::PgExecutor<'_>,
+    log: i16,
+    entries: &[i64],
+) -> Result<Vec<i64>, StoreError> {
+    sqlx::query_scalar!(
+        "SELECT DISTINCT idx FROM hold WHERE log_id = $1 AND idx = ANY($2) AND released_at IS NULL ORDER BY idx",
+        log,
+        entries
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(store_error)
+}
+
+async fn expect_in_the_log(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    entries: &[i64],
+) -> Result<(), StoreError> {
+    let known = sqlx::query_scalar!(
+        "SELECT idx FROM entry WHERE log_id = $1 AND idx = ANY($2) ORDER BY idx",
+        log,
+        entries
+    )
+    .fetch_all(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    match entries.iter().find(|entry| known.binary_search(entry).is_err()) {
+        Some(unknown) => Err(StoreError::Refused(format!("entry {unknown} is not in the log"))),
+        None => Ok(()),
+    }
+}
+
+/// Waits for the others that lock this table for this log.
+async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Result<(), StoreError> {
+    sqlx::query!("SELECT pg_advisory_xact_lock($2::text::regclass::oid::int, $1)", i32::from(log), table)
+        .execute(&mut **transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(())
+}
+
+/// One at a time: the bound holds, and numbers are seen in their order.
+pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Result<bool, StoreError> {
+    let guard = guard_column(&report.guard);
+    let refused = report.refused.as_bytes().as_slice();
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    lock(&mut transaction, log, "report").await?;
+    sqlx::query!(
+        "INSERT INTO report (log_id, guard, guard_key, refused, idx, registered, at, statement)
+         SELECT $1, $2::bytea, $3::bytea, $4::bytea, $5::bigint, $6::bytea, $7::bigint, $8::bytea
+          WHERE (SELECT count(*) FROM report WHERE log_id = $1 AND guard = $2) < $9
+             ON CONFLICT (log_id, guard, refused) DO NOTHING",
+        log,
+        &guard,
+        report.guard.0,
+        refused,
+        column(report.registered.0.get()),
+        report.registered.1.as_bytes(),
+        column(report.at),
+        report.statement.as_deref(),
+        rows(REPORTS_PER_GUARD)
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    let kept = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM report WHERE log_id = $1 AND guard = $2 AND refused = $3) AS "kept!""#,
+        log,
+        &guard,
+        refused
+    )
+    .fetch_one(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    transaction.commit().await.map_err(store_error)?;
+    Ok(kept)
+}
+
+struct ReportRow {
+    no: i64,
+    guard_key: Vec<u8>,
+    refused: Vec<u8>,
+    idx: i64,
+    registered: Vec<u8>,
+    at: i64,
+    statement: Option<Vec<u8>>,
+}
+
+impl TryFrom<ReportRow> for KeptReport {
+    type Error = StoreError;
+
+    fn try_from(row: ReportRow) -> Result<Self, StoreError> {
+        let digest = |column: &[u8]| hash(column).map(EntryDigest::from_bytes);
+        let report = Report {
+            guard: GuardKey(row.guard_key),
+            registered: (LeafIndex::new(number(row.idx)?), digest(&row.registered)?),
+            refused: digest(&row.refused)?,
+            statement: row.statement.map(Bytes::from),
+            at: number(row.at)?,
+        };
+        Ok(Self { number: number(row.no)?, report })
+    }
+}
+
+pub(crate) async fn reports(
+    pool: &PgPool,
+    log: i16,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<KeptReport>, StoreError> {
+    sqlx::query_as!(
+        ReportRow,
+        "SELECT no, guard_key, refused, idx, registered, at, statement FROM report
+          WHERE log_id = $1 AND no > $2 ORDER BY no LIMIT $3",
+        log,
+        after.map_or(-1, column),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(KeptReport::try_from)
+    .collect()
+}
+
+pub(crate) async fn reports_about(
+    pool: &PgPool,
+    log: i16,
+    registered: &[LeafIndex],
+) -> Result<Vec<KeptReport>, StoreError> {
+    sqlx::query_as!(
+        ReportRow,
+        "SELECT no, guard_key, refused, idx, registered, at, statement FROM report
+          WHERE log_id = $1 AND idx = ANY($2) ORDER BY no",
+        log,
+        &columns(registered)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(KeptReport::try_from)
+    .collect()
+}
+
+pub(crate) fn columns(entries: &[LeafIndex]) -> Vec<i64> {
+    entries.iter().map(|entry| column(entry.get())).collect()
+}
+
+pub(crate) fn leaves(columns: Vec<i64>) -> Result<Vec<LeafIndex>, StoreError> {
+    columns.into_iter().map(|index| number(index).map(LeafIndex::new)).collect()
+}

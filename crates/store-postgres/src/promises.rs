@@ -1,0 +1,86 @@
+//! What a store promises beside the log.
+
+use async_trait::async_trait;
+use merkle::{LeafIndex, TreeSize};
+use store::{
+    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
+    StoreError,
+};
+
+use crate::{Postgres, custody, lookup, quota};
+
+#[async_trait]
+impl Custody for Postgres {
+    async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+        self.in_time(custody::erase(&self.pool, self.log, entries)).await
+    }
+
+    async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
+        self.in_time(custody::hold(&self.pool, self.log, entry, case, at)).await
+    }
+
+    async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
+        self.in_time(custody::release(&self.pool, self.log, entry, case, at)).await
+    }
+
+    async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
+        self.in_time(custody::holds(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
+        self.in_time(custody::held(&self.pool, self.log, entries)).await
+    }
+}
+
+#[async_trait]
+impl Reports for Postgres {
+    async fn keep_report(&self, report: &Report) -> Result<bool, StoreError> {
+        self.in_time(custody::keep_report(&self.pool, self.log, report)).await
+    }
+
+    async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError> {
+        self.in_time(custody::reports(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError> {
+        self.in_time(custody::reports_about(&self.pool, self.log, registered)).await
+    }
+}
+
+#[async_trait]
+impl LookupIndex for Postgres {
+    async fn indexed(&self) -> Result<Indexed, StoreError> {
+        self.in_time(lookup::indexed(&self.pool, self.log)).await
+    }
+
+    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
+        self.in_time(lookup::index(&self.pool, self.log, from, to, rows)).await
+    }
+
+    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
+        self.in_time(lookup::drop_index(&self.pool, self.log, form)).await
+    }
+
+    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
+        self.in_time(lookup::search(&self.pool, self.log, query)).await
+    }
+
+    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.in_time(lookup::values(&self.pool, self.log, kind, prefix, limit)).await
+    }
+
+    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
+        self.in_time(lookup::lookups(&self.pool, self.log, entries)).await
+    }
+}
+
+#[async_trait]
+impl Quotas for Postgres {
+    async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        self.in_time(quota::take(&self.pool, self.log, bucket, window, limit, want)).await
+    }
+
+    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
+        self.in_time(quota::trim(&self.pool, self.log, before)).await
+    }
+}

@@ -1,0 +1,86 @@
+//! What a store promises beside the log.
+
+use async_trait::async_trait;
+use merkle::{LeafIndex, TreeSize};
+use store::{
+    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
+    StoreError,
+};
+
+use crate::{Sqlite, custody, lookup};
+
+#[async_trait]
+impl Custody for Sqlite {
+    async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+        custody::erase(self, entries).await
+    }
+
+    async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
+        custody::hold(self, entry, case, at).await
+    }
+
+    async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
+        custody::release(self.writable()?, entry, case, at).await
+    }
+
+    async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
+        custody::holds(&self.read, after, limit).await
+    }
+
+    async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
+        custody::held(&self.read, entries).await
+    }
+}
+
+#[async_trait]
+impl Reports for Sqlite {
+    async fn keep_report(&self, report: &Report) -> Result<bool, StoreError> {
+        custody::keep_report(self, report).await
+    }
+
+    async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError> {
+        custody::reports(&self.read, after, limit).await
+    }
+
+    async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError> {
+        custody::reports_about(&self.read, registered).await
+    }
+}
+
+#[async_trait]
+impl LookupIndex for Sqlite {
+    async fn indexed(&self) -> Result<Indexed, StoreError> {
+        lookup::indexed(&self.read).await
+    }
+
+    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
+        lookup::index(self, from, to, rows).await
+    }
+
+    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
+        lookup::drop_index(self, form).await
+    }
+
+    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
+        lookup::search(&self.read, query).await
+    }
+
+    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        lookup::values(&self.read, kind, prefix, limit).await
+    }
+
+    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
+        lookup::lookups(&self.read, entries).await
+    }
+}
+
+#[async_trait]
+impl Quotas for Sqlite {
+    async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        self.shared.quotas.take(bucket, window, limit, want)
+    }
+
+    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
+        Ok(self.shared.quotas.trim(before))
+    }
+}

@@ -1,0 +1,172 @@
+//! What may be taken out of an entry, and what forbids it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::LeafIndex;
+
+use super::{Appender, Database, entry, rows, said};
+use crate::{
+    Collateral, Entry, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query, StoreError, Term,
+};
+
+/// Bytes go, place and digest stay; so do tiles, guards and look-ups by digest.
+pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    appender.append_entries(vec![telling(2)]).await.unwrap();
+    assert!(store.index(Indexed::default(), appender.head().size(), &rows(&[(2, "said")])).await.unwrap());
+    let answer = store.erase(&[leaf(2)]).await.unwrap();
+    assert_eq!(answer, Erased { erased: vec![leaf(2)], held: vec![] });
+
+    let other = database.handle().await;
+    let erased = other.entry(leaf(2)).await.unwrap().unwrap();
+    let NewEntry { digest, policy, rule, .. } = telling(2);
+    assert_eq!(erased, Entry { index: leaf(2), digest, statement: None, policy, rule, facts: "{}".into() });
+    assert_eq!(other.entries(leaf(2), 1).await.unwrap(), [erased]);
+    assert_eq!(other.collateral(leaf(2)).await.unwrap(), []);
+    assert_eq!(other.lookups(&[leaf(2)]).await.unwrap(), []);
+    assert_eq!(said(&*other, "said").await, [0; 0]);
+    assert!(other.find(&[digest]).await.unwrap()[0].is_some(), "it is still in the log");
+    assert_eq!(other.guards(&telling(2).guards).await.unwrap(), [Some(leaf(2))]);
+    assert_eq!(other.head().await.unwrap(), *appender.head());
+    let untouched = other.entry(leaf(1)).await.unwrap().unwrap();
+    assert!(untouched.statement.is_some());
+}
+
+/// A repeated call is as good as one.
+pub async fn erasing_again_changes_nothing(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    let expected = Erased { erased: vec![leaf(0), leaf(2)], held: vec![] };
+    for _ in 0..2 {
+        assert_eq!(store.erase(&[leaf(2), leaf(0), leaf(2)]).await.unwrap(), expected);
+    }
+    assert_eq!(store.erase(&[]).await.unwrap(), Erased::default());
+}
+
+/// A typing mistake must not erase half of a list.
+pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 2).await;
+    let refused = store.erase(&[leaf(1), leaf(2)]).await;
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    assert!(store.entry(leaf(1)).await.unwrap().unwrap().statement.is_some());
+}
+
+/// The log goes on over what was erased.
+pub async fn a_log_grows_over_erased_entries(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    store.erase(&[leaf(0), leaf(1)]).await.unwrap();
+    appender.append(2).await;
+    assert_eq!(store.head().await.unwrap(), *appender.head());
+    let again = appender.append_entries(vec![entry(1)]).await;
+    assert!(again.is_err(), "what was erased is not registered a second time");
+}
+
+/// The submission of a 202 is the statement once more.
+pub async fn erasing_forgets_the_finished_submission(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    let item = InboxItem { digest: entry(1).digest, submission: Bytes::from_static(b"waits") };
+    store.enqueue(&item).await.unwrap();
+    let mut batch = appender.batch(vec![entry(1)]);
+    batch.settled = vec![(entry(1).digest, leaf(1))];
+    appender.commit(&batch).await.unwrap();
+    store.erase(&[leaf(1)]).await.unwrap();
+    assert_eq!(store.trim_inbox(10).await.unwrap(), 0, "nothing of it is left");
+}
+
+/// A hold is stronger than an erasure, for exactly as long as it lasts.
+pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    for case in ["case 1", "case 2"] {
+        store.hold(leaf(1), case, 100).await.unwrap();
+    }
+    let kept = Erased { erased: vec![leaf(0), leaf(2)], held: vec![leaf(1)] };
+    assert_eq!(store.erase(&[leaf(0), leaf(1), leaf(2)]).await.unwrap(), kept);
+    assert!(store.release(leaf(1), "case 1", 200).await.unwrap());
+    let other = database.handle().await;
+    assert_eq!(other.erase(&[leaf(1)]).await.unwrap().held, [leaf(1)], "the other case holds it still");
+    assert_eq!(other.held(&[leaf(2), leaf(1)]).await.unwrap(), [leaf(1)]);
+    assert!(other.entry(leaf(1)).await.unwrap().unwrap().statement.is_some());
+    assert!(other.release(leaf(1), "case 2", 201).await.unwrap());
+    assert_eq!(other.held(&[leaf(1)]).await.unwrap(), []);
+    assert_eq!(other.erase(&[leaf(1)]).await.unwrap().erased, [leaf(1)]);
+}
+
+/// Twice is once; an ended hold stays on record, and the same case may begin again.
+pub async fn holds_are_listed_with_their_ends(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    for (index, case, at) in [(2, "b", 5), (1, "a", 6), (1, "b", 7), (1, "a", 8)] {
+        store.hold(leaf(index), case, at).await.unwrap();
+    }
+    assert!(store.release(leaf(1), "a", 9).await.unwrap());
+    assert!(!store.release(leaf(1), "a", 10).await.unwrap(), "it has ended");
+    assert!(!store.release(leaf(2), "a", 10).await.unwrap(), "it never began");
+    store.hold(leaf(1), "a", 11).await.unwrap();
+    let hold = |index, case: &str, at, released| Hold { entry: leaf(index), case: case.into(), at, released };
+    let first = [hold(1, "a", 6, Some(9)), hold(1, "b", 7, None), hold(1, "a", 11, None)];
+    assert_eq!(store.holds(None, 1).await.unwrap(), first, "the holds of one entry are never split");
+    assert_eq!(store.holds(Some(leaf(1)), 10).await.unwrap(), [hold(2, "b", 5, None)]);
+    assert_eq!(store.holds(None, 10).await.unwrap().len(), 4);
+    assert_eq!(store.holds(Some(leaf(2)), 10).await.unwrap(), []);
+}
+
+/// Neither the future nor the past.
+pub async fn only_an_entry_that_is_there_can_be_held(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 2).await;
+    store.erase(&[leaf(0)]).await.unwrap();
+    let long = "x".repeat(crate::custody::CASE_BYTES + 1);
+    for (index, case) in [(2, "case"), (0, "case"), (1, ""), (1, "a\0b"), (1, &long)] {
+        let refused = store.hold(leaf(index), case, 1).await;
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{index} {case:?}: {refused:?}");
+    }
+    assert_eq!(store.holds(None, 10).await.unwrap(), []);
+}
+
+/// Whoever comes first, an entry on hold has its bytes.
+pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 20).await;
+    for index in (0..20).map(leaf) {
+        let (holder, eraser) = (database.handle().await, database.handle().await);
+        let hold = tokio::spawn(async move { holder.hold(index, "case", 1).await });
+        let erased = eraser.erase(&[index]).await.unwrap();
+        let held = hold.await.unwrap().is_ok();
+        assert_eq!(held, erased.held == [index], "entry {index}");
+        assert_eq!(held, store.entry(index).await.unwrap().unwrap().statement.is_some(), "entry {index}");
+    }
+}
+
+/// What was read before the erasure is not written after it.
+pub async fn an_index_that_is_behind_does_not_bring_an_erased_entry_back(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 3).await;
+    store.erase(&[leaf(1)]).await.unwrap();
+    let late = rows(&[(0, "said"), (1, "said"), (2, "said")]);
+    assert!(store.index(Indexed::default(), appender.head().size(), &late).await.unwrap());
+    assert_eq!(said(&*store, "said").await, [0, 2]);
+    let query =
+        Query { terms: vec![Term::exactly(1, "said")], within: 1..2, order: Order::NewestFirst, limit: 10 };
+    assert_eq!(store.search(&query).await.unwrap().entries, []);
+}
+
+fn leaf(index: u64) -> LeafIndex {
+    LeafIndex::new(index)
+}
+
+/// An entry that has something in each place.
+fn telling(n: u64) -> NewEntry {
+    let item = |kind, bytes: &'static [u8]| Collateral { kind, bytes: Bytes::from_static(bytes) };
+    NewEntry {
+        facts: r#"{"name":"somebody"}"#.into(),
+        guards: vec![GuardKey(b"guard".to_vec())],
+        collateral: vec![item(1, b"chain"), item(2, b"payload")],
+        ..entry(n)
+    }
+}

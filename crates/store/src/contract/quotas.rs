@@ -1,0 +1,62 @@
+//! Counters shared by all processes of a log.
+
+use super::Database;
+use crate::StoreError;
+use crate::quota::BUCKET_BYTES;
+
+/// What one process took another does not get.
+pub async fn a_quota_is_shared_and_never_exceeded(database: &impl Database) {
+    let mut calls = Vec::new();
+    for _ in 0..8 {
+        let store = database.handle().await;
+        calls.push(tokio::spawn(async move {
+            let mut taken = 0;
+            for _ in 0..5 {
+                taken += store.take_quota("issuer", 60, 30, 1).await.unwrap();
+            }
+            taken
+        }));
+    }
+    let mut taken = 0;
+    for call in calls {
+        taken += call.await.unwrap();
+    }
+    assert_eq!(taken, 30);
+}
+
+/// The last portion may be smaller than what was wanted.
+pub async fn a_quota_grants_what_is_left(database: &impl Database) {
+    let store = database.handle().await;
+    let take = async |want| store.take_quota("issuer", 60, 10, want).await.unwrap();
+    assert_eq!([take(4).await, take(0).await, take(4).await, take(4).await, take(4).await], [4, 0, 4, 2, 0]);
+    assert_eq!(store.take_quota("issuer", 60, 12, 5).await.unwrap(), 2, "the limit was raised");
+    assert_eq!(store.take_quota("issuer", 60, 3, 5).await.unwrap(), 0, "the limit was lowered");
+    assert_eq!(store.take_quota("other", 60, 10, 10).await.unwrap(), 10);
+    assert_eq!(store.take_quota("none", 60, 0, 10).await.unwrap(), 0);
+    let huge = i64::MAX as u64;
+    assert_eq!(store.take_quota("huge", 60, huge, huge).await.unwrap(), huge);
+}
+
+/// A clock that is behind gains nothing.
+pub async fn a_later_window_starts_at_nothing(database: &impl Database) {
+    let store = database.handle().await;
+    let take = async |window, want| store.take_quota("issuer", window, 10, want).await.unwrap();
+    assert_eq!(take(60, 10).await, 10);
+    assert_eq!(take(120, 7).await, 7);
+    assert_eq!(take(60, 10).await, 3, "from the later window");
+    assert_eq!(take(120, 1).await, 0);
+}
+
+/// Names of issuers that came once do not pile up.
+pub async fn old_quotas_are_forgotten(database: &impl Database) {
+    let store = database.handle().await;
+    for (bucket, window) in [("a", 60), ("b", 120), ("c", 180)] {
+        store.take_quota(bucket, window, 1, 1).await.unwrap();
+    }
+    assert_eq!(store.trim_quotas(180).await.unwrap(), 2);
+    assert_eq!(store.trim_quotas(180).await.unwrap(), 0);
+    assert_eq!(store.take_quota("c", 180, 1, 1).await.unwrap(), 0, "this one is still counted");
+    let long = "x".repeat(BUCKET_BYTES + 1);
+    let refused = store.take_quota(&long, 1, 1, 1).await;
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+}

@@ -1,0 +1,86 @@
+//! What a store promises beside the log, failing on request.
+
+use async_trait::async_trait;
+use merkle::{LeafIndex, TreeSize};
+
+use super::{Call, Failing};
+use crate::{
+    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
+    StoreError,
+};
+
+#[async_trait]
+impl Custody for Failing {
+    async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+        self.run(Call::Erase, self.inner.erase(entries)).await
+    }
+
+    async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
+        self.run(Call::Hold, self.inner.hold(entry, case, at)).await
+    }
+
+    async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
+        self.run(Call::Release, self.inner.release(entry, case, at)).await
+    }
+
+    async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
+        self.run(Call::Holds, self.inner.holds(after, limit)).await
+    }
+
+    async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
+        self.run(Call::Held, self.inner.held(entries)).await
+    }
+}
+
+#[async_trait]
+impl Reports for Failing {
+    async fn keep_report(&self, report: &Report) -> Result<bool, StoreError> {
+        self.run(Call::KeepReport, self.inner.keep_report(report)).await
+    }
+
+    async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError> {
+        self.run(Call::Reports, self.inner.reports(after, limit)).await
+    }
+
+    async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError> {
+        self.run(Call::ReportsAbout, self.inner.reports_about(registered)).await
+    }
+}
+
+#[async_trait]
+impl LookupIndex for Failing {
+    async fn indexed(&self) -> Result<Indexed, StoreError> {
+        self.run(Call::Indexed, self.inner.indexed()).await
+    }
+
+    async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
+        self.run(Call::Index, self.inner.index(from, to, rows)).await
+    }
+
+    async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
+        self.run(Call::DropIndex, self.inner.drop_index(form)).await
+    }
+
+    async fn search(&self, query: &Query) -> Result<Page, StoreError> {
+        self.run(Call::Search, self.inner.search(query)).await
+    }
+
+    async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.run(Call::Values, self.inner.values(kind, prefix, limit)).await
+    }
+
+    async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError> {
+        self.run(Call::Lookups, self.inner.lookups(entries)).await
+    }
+}
+
+#[async_trait]
+impl Quotas for Failing {
+    async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        self.run(Call::TakeQuota, self.inner.take_quota(bucket, window, limit, want)).await
+    }
+
+    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
+        self.run(Call::TrimQuotas, self.inner.trim_quotas(before)).await
+    }
+}
