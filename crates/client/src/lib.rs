@@ -6,6 +6,8 @@
 //!
 //! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
 
+mod batch;
+mod multipart;
 mod retry;
 mod wire;
 
@@ -23,6 +25,9 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use verifier::{TrustStore, Verdict};
 
+pub use batch::{BATCH_STATEMENTS, Message};
+
+use multipart::Body;
 use retry::Backoff;
 use wire::Answer;
 
@@ -156,6 +161,34 @@ impl Client {
         now: u64,
     ) -> Result<Registered, ClientError> {
         let (location, receipt) = self.submit(message).await?;
+        self.verified(statement, location, receipt, trust, now)
+    }
+
+    /// The same for a statement whose payload is detached: the service checks the signature over `payload`, and keeps it
+    /// if its policy says so.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub async fn register_detached(
+        &self,
+        statement: &SignedStatement,
+        message: &Bytes,
+        payload: &[u8],
+        trust: &TrustStore,
+        now: u64,
+    ) -> Result<Registered, ClientError> {
+        let (location, receipt) = self.send(&Body::form(message, payload)?).await?;
+        self.verified(statement, location, receipt, trust, now)
+    }
+
+    fn verified(
+        &self,
+        statement: &SignedStatement,
+        location: Url,
+        receipt: Bytes,
+        trust: &TrustStore,
+        now: u64,
+    ) -> Result<Registered, ClientError> {
         let verdict = verifier::verify_receipt(statement, &receipt, trust, now);
         if !verdict.is_verified() {
             return Err(ClientError::Unverified(Box::new(verdict)));
@@ -168,8 +201,13 @@ impl Client {
     /// # Errors
     /// If the service refuses or patience runs out.
     pub async fn submit(&self, message: &Bytes) -> Result<(Url, Bytes), ClientError> {
+        self.send(&Body::statement(message)).await
+    }
+
+    async fn send(&self, body: &Body) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
-        let answer = self.post_until_taken(message, &mut backoff).await?;
+        let url = self.url("entries")?;
+        let answer = self.post_until_taken(&url, body, "application/cose", &mut backoff).await?;
         let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
             return Ok((location, answer.body));
@@ -244,12 +282,17 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
     }
 
-    async fn post_until_taken(&self, message: &Bytes, backoff: &mut Backoff) -> Result<Answer, ClientError> {
-        let url = self.url("entries")?;
+    async fn post_until_taken(
+        &self,
+        url: &Url,
+        body: &Body,
+        accept: &'static str,
+        backoff: &mut Backoff,
+    ) -> Result<Answer, ClientError> {
         loop {
             let request = self.authorized(self.http.post(url.clone()));
-            let request = request.header(CONTENT_TYPE, "application/cose").body(message.clone());
-            match self.heard(Answer::to(request, "application/cose").await) {
+            let request = request.header(CONTENT_TYPE, &body.content_type).body(body.bytes.clone());
+            match self.heard(Answer::to(request, accept).await) {
                 Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                     return Ok(answer);
                 }
@@ -317,6 +360,10 @@ impl Client {
 
     async fn exchange(&self, url: Url, accept: &'static str) -> Result<Answer, ClientError> {
         self.heard(Answer::to(self.authorized(self.http.get(url)), accept).await)
+    }
+
+    fn patience(&self) -> Duration {
+        self.options.patience
     }
 
     fn heard(&self, answer: Result<Answer, ClientError>) -> Result<Answer, ClientError> {

@@ -51,24 +51,21 @@ impl Answer {
 
     /// Whether the same request may succeed later (SCRAPI 5.1: 429, 503 and other server errors).
     pub fn is_transient(&self) -> bool {
-        self.status == StatusCode::TOO_MANY_REQUESTS || self.status.is_server_error()
+        is_transient(self.status)
     }
 
     /// The answer as the error it is: the problem details where there are any, else the status.
     pub fn into_error(self) -> ClientError {
-        let problem = self.problem();
-        match self.status {
-            StatusCode::NOT_FOUND => ClientError::NotFound(problem),
-            _ if self.is_transient() => ClientError::TryAgain { status: self.status, problem },
-            _ => ClientError::Refused { status: self.status, problem },
-        }
+        error_of(self.status, self.problem())
     }
 
     fn problem(&self) -> Box<Problem> {
         let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let parsed = match kind {
             kind if kind.starts_with(scitt::media::PROBLEM) => Problem::parse(&self.body).ok(),
-            kind if kind.starts_with(JSON_PROBLEM) => problem_in_json(&self.body),
+            kind if kind.starts_with(JSON_PROBLEM) => {
+                serde_json::from_slice(&self.body).ok().as_ref().and_then(problem_in_json)
+            }
             _ => None,
         };
         let fallback =
@@ -77,9 +74,21 @@ impl Answer {
     }
 }
 
+fn is_transient(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// A status and its problem as the error they are.
+pub fn error_of(status: StatusCode, problem: Box<Problem>) -> ClientError {
+    match status {
+        StatusCode::NOT_FOUND => ClientError::NotFound(problem),
+        _ if is_transient(status) => ClientError::TryAgain { status, problem },
+        _ => ClientError::Refused { status, problem },
+    }
+}
+
 /// The members that the CBOR form has too.
-fn problem_in_json(body: &[u8]) -> Option<Problem> {
-    let members: serde_json::Value = serde_json::from_slice(body).ok()?;
+pub fn problem_in_json(members: &serde_json::Value) -> Option<Problem> {
     let text = |name: &str| members.get(name)?.as_str();
     let mut problem = Problem::new(text("title")?, text("detail").unwrap_or_default());
     if let Some(code) = text("code") {
@@ -121,12 +130,14 @@ mod tests {
 
     #[test]
     fn a_problem_in_json_says_what_one_in_cbor_says() {
-        let body = br#"{"type":"about:blank","title":"Rejected","detail":"no","code":"policy","rule":"exp","offset":7}"#;
-        let problem = problem_in_json(body).unwrap();
+        let body = serde_json::json!({
+            "type": "about:blank", "title": "Rejected", "detail": "no", "code": "policy", "rule": "exp", "offset": 7
+        });
+        let problem = problem_in_json(&body).unwrap();
         assert_eq!(
             (problem.get_code(), problem.get_rule(), problem.get_offset()),
             (Some("policy"), Some("exp"), Some(7))
         );
-        assert_eq!(problem_in_json(b"[]"), None);
+        assert_eq!(problem_in_json(&serde_json::json!([])), None);
     }
 }
