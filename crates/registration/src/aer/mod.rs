@@ -1,7 +1,7 @@
 //! AER, the Agent Execution Receipt of AgentROA: a gateway's signed word that it let a tool call through, or did not.
 //!
 //! The statement's payload is the receipt's canonical JSON, with the gateway's own Ed25519 signatures within
-//! (section 6.1). The draft gives no schema and an example that contradicts its text; these are our readings, by name, as
+//! (draft-nivalto-agentroa-route-authorization-00, section 6.1). The draft gives no schema and an example that contradicts its text; these are our readings, by name, as
 //! [`AerRule`] cites them:
 //!
 //! | # | reading |

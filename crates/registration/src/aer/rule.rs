@@ -1,6 +1,6 @@
 //! The rules of an execution receipt, by name.
 //!
-//! Each cites the section of the AgentROA draft it comes from and, where the draft leaves two readings or none, ours: the
+//! Each cites the section of draft-nivalto-agentroa-route-authorization-00 it comes from and, where the draft leaves two readings or none, ours: the
 //! table in [`aer`](crate::aer).
 
 use crate::rule::rules;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, CommandFactory};
+use registration::aer::AerRule;
 use registration::vrf::VrfRule;
 use serde::Serialize;
 
@@ -64,7 +65,11 @@ impl Names for [(&str, &str)] {
 
 fn page(topic: &str) -> Option<String> {
     let (_, text) = TOPICS.iter().find(|(name, _)| *name == topic)?;
-    Some(if topic == "errors" { format!("{text}\n{}", vrf_rules()) } else { (*text).to_owned() })
+    Some(if topic == "errors" { format!("{text}\n{}", rules()) } else { (*text).to_owned() })
+}
+
+fn rules() -> String {
+    PROFILES.iter().map(Profile::list).collect::<Vec<_>>().join("\n")
 }
 
 /// The paragraph of the errors page that is about the code: its first line names one code or several.
@@ -76,22 +81,58 @@ fn error_code(code: &str) -> Option<String> {
         lines.next().is_some_and(names) && lines.next().is_some_and(|line| line.starts_with("  "))
     };
     let paragraph = errors.split("\n\n").find(about).map(|paragraph| format!("{}\n", paragraph.trim_end()));
-    paragraph.or_else(|| VrfRule::ALL.iter().find(|rule| rule.name() == code).map(|rule| vrf_rule(*rule)))
+    paragraph.or_else(|| PROFILES.iter().find_map(|profile| profile.explain(code)))
 }
 
-fn vrf_rule(rule: VrfRule) -> String {
-    format!(
-        "{}\n  A rule of VRF statements: draft-clawbizarre-scitt-vrf-00, section {}. The answer says where it is broken and what was\n  \
-         found there.\n  Do: tabellion vrf verify FILE checks every rule without a service.\n",
-        rule.name(),
-        rule.section()
-    )
+/// The rules of a content type, each with its section of the document.
+struct Profile {
+    /// What they are rules of.
+    of: &'static str,
+    document: &'static str,
+    /// What checks them without a service.
+    check: &'static str,
+    rules: fn() -> Vec<(&'static str, &'static str)>,
 }
 
-fn vrf_rules() -> String {
-    let rules = VrfRule::ALL.iter().map(|rule| format!("{:26}  section {}\n", rule.name(), rule.section()));
-    let rules: String = rules.collect();
-    format!("== Rules of VRF statements, and where draft-clawbizarre-scitt-vrf-00 has them\n\n{rules}")
+/// Makes the list of a profile's rules.
+macro_rules! listed {
+    ($rule:ty) => {
+        || <$rule>::ALL.iter().map(|rule| (rule.name(), rule.section())).collect()
+    };
+}
+
+const PROFILES: &[Profile] = &[
+    Profile {
+        of: "VRF statements",
+        document: "draft-clawbizarre-scitt-vrf-00",
+        check: "tabellion vrf verify FILE",
+        rules: listed!(VrfRule),
+    },
+    Profile {
+        of: "execution receipts",
+        document: "draft-nivalto-agentroa-route-authorization-00",
+        check: "tabellion execution verify FILE",
+        rules: listed!(AerRule),
+    },
+];
+
+impl Profile {
+    /// What `help CODE` says of one of its rules.
+    fn explain(&self, code: &str) -> Option<String> {
+        let rules = (self.rules)();
+        let (name, section) = rules.iter().find(|(name, _)| *name == code)?;
+        Some(format!(
+            "{name}\n  A rule of {}: {}, section {section}. The answer says where it is broken and what was\n  \
+             found there.\n  Do: {} checks every rule without a service.\n",
+            self.of, self.document, self.check
+        ))
+    }
+
+    fn list(&self) -> String {
+        let rules: String =
+            (self.rules)().iter().map(|(name, section)| format!("{name:26}  section {section}\n")).collect();
+        format!("== Rules of {}, and where {} has them\n\n{rules}", self.of, self.document)
+    }
 }
 
 fn command(words: &[String]) -> Option<String> {
@@ -194,7 +235,8 @@ mod tests {
             MAKERS.iter().flat_map(|(folder, makers)| codes_in(folder, makers)).collect();
         assert!(codes.len() > 80, "the sources are not read as they should be: {codes:?}");
         codes.extend(verifier::Code::ALL.iter().map(ToString::to_string));
-        codes.extend(VrfRule::ALL.iter().map(|rule| rule.name().to_owned()));
+        codes.extend(audit::Rule::ALL.iter().map(ToString::to_string));
+        codes.extend(PROFILES.iter().flat_map(|profile| (profile.rules)()).map(|(name, _)| name.to_owned()));
         let unexplained: Vec<_> = codes.iter().filter(|code| error_code(code).is_none()).collect();
         assert!(unexplained.is_empty(), "topics/errors.txt lacks {unexplained:?}");
     }

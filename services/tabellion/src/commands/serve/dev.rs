@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use client::{Client, Options};
+use registration::aer::AerStatement;
 use registration::policy::{self, Identity};
 use registration::vrf::VrfStatement;
 use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, transparent};
@@ -38,6 +39,7 @@ const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
 pub struct Dev {
     issuer: SigningKey,
     verifier: SigningKey,
+    gateway: SigningKey,
     any_filesystem: bool,
 }
 
@@ -50,6 +52,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     let operator = key("operator.key", Algorithm::Es256)?;
     let issuer = key("issuer.key", Algorithm::Es256)?;
     let verifier = key("verifier.key", Algorithm::EdDsa)?;
+    let gateway = key("gateway.key", Algorithm::EdDsa)?;
     let iss = format!("https://{ORIGIN}");
     let log = Identity { iss: &iss, origin: ORIGIN, operator: operator.public_key() };
     if !at("policy.toml").exists() {
@@ -61,7 +64,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     if fresh {
         context.console.note(format!("made       ./{FOLDER}"));
     }
-    Ok(Dev { issuer, verifier, any_filesystem })
+    Ok(Dev { issuer, verifier, gateway, any_filesystem })
 }
 
 impl Dev {
@@ -113,7 +116,12 @@ impl Dev {
 
     /// One statement of each content type this release understands. Kept, so that a restart finds the same leaves.
     fn samples(&self) -> Result<Vec<(&'static str, SignedStatement)>, Failure> {
-        Ok(vec![("opaque", kept("opaque", || self.opaque())?), ("vrf", kept("vrf", || self.vrf())?)])
+        Ok(vec![
+            ("opaque", kept("opaque", || self.opaque())?),
+            ("vrf", kept("vrf", || self.vrf())?),
+            ("vap-audit", kept("vap-audit", || self.vap_audit())?),
+            ("aer", kept("aer", || self.aer())?),
+        ])
     }
 
     fn opaque(&self) -> Result<SignedStatement, Failure> {
@@ -123,23 +131,85 @@ impl Dev {
         statement::sign(&self.issuer, jose::jcs::canonical(&payload), &terms, Form::Attached)
     }
 
+    /// The first record of a gateway's session: a call that was denied, so that nothing is left open.
+    fn vap_audit(&self) -> Result<SignedStatement, Failure> {
+        let session = uuid::Uuid::new_v4().to_string();
+        let terms = Terms { iss: DEV_ISSUER, sub: &session, content_type: registration::vap::VAP_AUDIT };
+        let payload = jose::jcs::canonical(&sample_decision(&session));
+        statement::sign(&self.issuer, payload, &terms, Form::Attached)
+    }
+
+    /// A call that a gateway let through; the gateway is named by its key.
+    fn aer(&self) -> Result<SignedStatement, Failure> {
+        let receipt = sample_execution(&self.gateway.public_key().did_key());
+        let signed = AerStatement::new(receipt).sign(&self.gateway);
+        signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
+    }
+
     fn vrf(&self) -> Result<SignedStatement, Failure> {
         let signed = VrfStatement::new(sample_receipt(), SAMPLE_AGENT).sign(&self.verifier);
         signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
     }
 }
 
+fn now_text() -> String {
+    jiff::Timestamp::from_second(i64::try_from(now()).unwrap_or_default()).unwrap_or_default().to_string()
+}
+
+fn sample_decision(session: &str) -> Json {
+    json!({
+        "version": "1",
+        "kind": "decision",
+        "gateway": DEV_ISSUER,
+        "stream": session,
+        "seq": 0,
+        "at": now_text(),
+        "agent_id": SAMPLE_AGENT,
+        "tool": "delete_repository",
+        "verdict": "denied",
+        "verification": { "checks": ["scope_exceeded"], "method": "static", "reason": "tool_not_allowed" },
+        "policy_digest": format!("sha256:{}", merkle::EntryDigest::of(b"a sample policy")),
+        "meters": { "calls": "0" },
+        "committed": {}
+    })
+}
+
 fn sample_receipt() -> Json {
     json!({
         "vrf_version": "1.0",
         "receipt_id": uuid::Uuid::new_v4().to_string(),
-        "verified_at": jiff::Timestamp::from_second(i64::try_from(now()).unwrap_or_default()).unwrap_or_default().to_string(),
+        "verified_at": now_text(),
         "tier": 0,
         "verdict": "pass",
         "task": { "task_type": "code_generation", "description": "a sample: a sort function" },
         "results": { "total": 2, "passed": 2, "failed": 0, "errors": 0 },
         "hashes": { "output": format!("sha256:{}", merkle::EntryDigest::of(b"def f(x): return sorted(x)\n")) },
         "metadata": { "structural": true, "verifier": "tabellion-dev" }
+    })
+}
+
+fn sample_execution(gateway: &str) -> Json {
+    let digest = |bytes: &[u8]| format!("sha256:{}", merkle::EntryDigest::of(bytes));
+    json!({
+        "schema_version": "1.0",
+        "aer_id": format!("aer:{}", &uuid::Uuid::new_v4().simple().to_string()[16..]),
+        "produced_at": now_text(),
+        "enforcement_outcome": "permit",
+        "enforcement_mode": "normal",
+        "session": { "session_id": "sample", "agent_id": "aha:dev/samples/agent-1" },
+        "action": {
+            "capability": "mcp:tests.run",
+            "mcp_server_id": "tests",
+            "mcp_tool_name": "run",
+            "input_hash": digest(b"{}"),
+        },
+        "policy": { "policy_id": "samples", "policy_digest": digest(b"a sample of a policy") },
+        "chain_summary": {
+            "chain_depth": 0,
+            "root_envelope_id": "env:5a5a5a5a5a5a5a5a",
+            "chain_digest": digest(b"a sample of a chain"),
+        },
+        "border_gateway": { "gateway_id": gateway, "gateway_version": "tabellion-dev" }
     })
 }
 

@@ -1,0 +1,113 @@
+//! `tabellion execution`: execution receipts of a gateway (AgentROA), made and checked without a service.
+
+mod sign;
+mod summary;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use registration::Violation;
+use registration::aer::{AerRecord, VerifyingKeys};
+use scitt::{PublicKey, SignedStatement};
+
+use super::statement;
+use crate::cli::Context;
+use crate::console::{Exit, Failure, files};
+use crate::keyfile;
+use sign::Sign;
+use summary::Summary;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion execution verify aer.json.cose")]
+pub enum Execution {
+    /// Check an execution receipt against every rule of the format, and its gateway's signatures
+    #[command(before_help = "example:  tabellion execution verify --gateway-key gateway.pem aer.json.cose")]
+    Verify(Verify),
+    /// Make a statement of an execution receipt in JSON
+    #[command(before_help = "example:  tabellion execution sign --key gateway.pem aer.json")]
+    Sign(Sign),
+}
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The statement, transparent or not
+    file: PathBuf,
+    /// A key that signs the gateway's receipts: a file or a did:key; may be given more than once
+    #[arg(long, value_name = "KEY")]
+    gateway_key: Vec<String>,
+    /// Who signed the statement [default: its did:key, or the gateway]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// The payload, when it is detached
+    #[arg(long, value_name = "FILE", conflicts_with = "disclosed")]
+    payload: Option<PathBuf>,
+    /// What a redacted statement holds the hash of: the receipt, as `execution sign --redacted` kept it
+    #[arg(long, value_name = "FILE")]
+    disclosed: Option<PathBuf>,
+}
+
+impl Execution {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Verify(verify) => verify.run(context),
+            Self::Sign(sign) => sign.run(context),
+        }
+    }
+}
+
+impl Verify {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let statement = statement::read(&self.file)?;
+        let beside = self.payload.as_deref().or(self.disclosed.as_deref()).map(files::read).transpose()?;
+        let gateway = self.gateway_keys(&statement)?;
+        let issuer = match &self.key {
+            Some(key) => keyfile::read_public(key)?,
+            None => issuer_of(&statement, &gateway)?,
+        };
+        let keys = VerifyingKeys { gateway: &gateway, issuer: &issuer };
+        let record =
+            AerRecord::verify(&statement, beside.as_deref(), keys).map_err(|violation| broken(&violation))?;
+        context.console.result(&Summary::of(&statement, &record.receipt))
+    }
+
+    /// The keys given, or else the one that the issuer is.
+    fn gateway_keys(&self, statement: &SignedStatement) -> Result<Vec<PublicKey>, Failure> {
+        if !self.gateway_key.is_empty() {
+            return self.gateway_key.iter().map(|key| keyfile::read_public(key)).collect();
+        }
+        did_key(statement).map(|key| vec![key]).ok_or_else(|| unknown_gateway(&self.file))
+    }
+}
+
+/// Who signed: the did:key that the issuer is, or else the gateway's key that fits.
+fn issuer_of(statement: &SignedStatement, gateway: &[PublicKey]) -> Result<PublicKey, Failure> {
+    if let Some(key) = did_key(statement) {
+        return Ok(key);
+    }
+    let kid = statement.header().kid().map(|kid| kid.as_ref()).unwrap_or_default();
+    let named = gateway.iter().find(|key| key.thumbprint() == kid).or(gateway.first());
+    named.cloned().ok_or_else(|| unknown_gateway(Path::new("the statement")))
+}
+
+fn did_key(statement: &SignedStatement) -> Option<PublicKey> {
+    let iss = statement.header().claims().and_then(|claims| claims.iss())?;
+    PublicKey::from_did_key(iss).ok()
+}
+
+fn unknown_gateway(source: &Path) -> Failure {
+    let what = format!("{} does not say by itself which key its gateway has", source.display());
+    Failure::new(Exit::Usage, "no-gateway-key", what)
+        .why("its issuer is no did:key, and a receipt is worth what its gateway's key is")
+        .hint("tabellion execution verify --gateway-key gateway.pem aer.json.cose")
+}
+
+fn broken(violation: &Violation) -> Failure {
+    Failure::new(
+        Exit::VerificationFailed,
+        violation.rule.as_str(),
+        "this is not a conforming execution receipt",
+    )
+    .fact("rule", violation.rule.as_str())
+    .fact("where", violation.place.to_string())
+    .fact("found", violation.detail.clone())
+}

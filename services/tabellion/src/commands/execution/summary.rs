@@ -1,0 +1,79 @@
+//! What is told of an execution receipt that was made or checked.
+
+use std::io::{self, Write};
+
+use registration::aer::Receipt;
+use scitt::SignedStatement;
+use serde::Serialize;
+
+use crate::console::{Report, safe};
+
+#[derive(Serialize)]
+pub struct Summary {
+    entry: String,
+    issuer: String,
+    gateway: String,
+    aer_id: String,
+    session: String,
+    agent: String,
+    capability: String,
+    input_hash: String,
+    decision: &'static str,
+    denial_reason: Option<&'static str>,
+    denial_code: Option<String>,
+    mode: &'static str,
+    redacted: bool,
+    verified: bool,
+}
+
+impl Summary {
+    /// Of a statement whose receipt was read and whose signatures were checked, or have just been made.
+    pub fn of(statement: &SignedStatement, receipt: &Receipt) -> Self {
+        let denial = receipt.outcome.denial();
+        let iss = statement.header().claims().and_then(|claims| claims.iss());
+        Self {
+            entry: statement.digest().to_string(),
+            issuer: iss.unwrap_or_default().to_owned(),
+            gateway: receipt.gateway.id.clone(),
+            aer_id: receipt.aer_id.clone(),
+            session: receipt.session.id.clone(),
+            agent: receipt.session.agent.clone(),
+            capability: receipt.action.capability.clone(),
+            input_hash: receipt.action.input_hash.clone(),
+            decision: receipt.outcome.as_str(),
+            denial_reason: denial.map(|denial| denial.reason),
+            denial_code: denial.and_then(|denial| denial.detail.as_ref()).map(|detail| detail.code.clone()),
+            mode: receipt.mode(),
+            redacted: statement.header().hash_envelope().is_some(),
+            verified: true,
+        }
+    }
+
+    fn decided(&self) -> String {
+        let reason = self.denial_reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let code = self.denial_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let mode = if self.mode == "normal" { "" } else { ", in degraded operation" };
+        format!("{}{reason}{code}{mode}", self.decision)
+    }
+}
+
+impl Report for Summary {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let form = if self.redacted { "format and signatures, by its hash" } else { "format and signatures" };
+        writeln!(out, "ok    {form}")?;
+        for (name, value) in [
+            ("issuer", safe(&self.issuer)),
+            ("gateway", safe(&self.gateway)),
+            ("decision", safe(&self.decided())),
+            ("call", safe(&self.capability)),
+            ("input", safe(&self.input_hash)),
+            ("agent", safe(&self.agent)),
+            ("session", safe(&self.session)),
+            ("receipt", safe(&self.aer_id)),
+            ("entry", safe(&self.entry)),
+        ] {
+            writeln!(out, "      {name:10}  {value}")?;
+        }
+        writeln!(out, "the gateway said so; whether a log has it, `tabellion verify` tells")
+    }
+}
