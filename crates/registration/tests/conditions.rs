@@ -14,17 +14,16 @@ use registration::{
 };
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
-use testkit::{AGENT, ISSUER, KID, LOG_ISS, ORIGIN, es256, operator, receipt_json, verifier};
+use testkit::{AGENT, LOG_ISS, ORIGIN, operator, receipt_json, verifier};
 
 fn policy_of(types: &str) -> Policy {
     Policy::from_toml(&policy_text(types)).unwrap_or_else(|mistakes| panic!("{types}\n{mistakes}"))
 }
 
 fn policy_text(types: &str) -> String {
-    let (operator, issuer) = (operator().public_key().did_key(), es256().public_key().did_key());
+    let operator = operator().public_key().did_key();
     format!(
-        "iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{operator}\"]\ndid = {{ key = \"open\" }}\n\
-         [[issuer]]\niss = \"{ISSUER}\"\nkeys = [{{ key = \"{issuer}\", kid = \"{KID}\" }}]\n{types}"
+        "iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{operator}\"]\ndid = {{ key = \"open\" }}\n{types}"
     )
 }
 
@@ -56,11 +55,14 @@ fn receipt(n: u64, verdict: &str) -> SignedStatement {
 }
 
 fn note() -> StatementBuilder {
-    StatementBuilder::new(*b"{}").content_type("application/json").kid(KID).iss(ISSUER).sub("s")
+    StatementBuilder::new(*b"{}")
+        .content_type("application/json")
+        .iss(&verifier().public_key().did_key())
+        .sub("s")
 }
 
 fn signed(builder: StatementBuilder) -> SignedStatement {
-    builder.sign(&es256()).unwrap()
+    builder.kid(*b"k").sign(&verifier()).unwrap()
 }
 
 const FAILED_BELOW_TIER_1: &str = r#"
@@ -170,7 +172,9 @@ fn cases() -> Vec<Case> {
             "header-unprotected",
             "the same header, where nobody signed it",
             WITH_HEADERS,
-            signed(note().typ("application/x").label("x-build", 7_i64.into()).unprotected(-70001, 7_i64.into())),
+            signed(
+                note().typ("application/x").label("x-build", 7_i64.into()).unprotected(-70001, 7_i64.into()),
+            ),
             refused("header-missing", "protected/-70001"),
         ),
         case(
@@ -229,9 +233,10 @@ fn a_condition_sees_what_was_authenticated_and_read() {
         )
     };
     let statement = signed(note().iat(5));
+    let issuer = verifier().public_key().did_key();
     for when in [
-        format!("input.iss == \"{ISSUER}\"; input.sub == \"s\"; input.content_type == \"application/json\""),
-        "input.algorithm == \"ES256\"; input.authenticated_by == \"kid\"".to_owned(),
+        format!("input.iss == \"{issuer}\"; input.sub == \"s\"; input.content_type == \"application/json\""),
+        "input.algorithm == \"EdDSA\"; input.authenticated_by == \"did:key\"".to_owned(),
         format!("input.size == {}; not input.detached; not input.hash_envelope", statement.bytes().len()),
         "input.claims == {\"iat\": 5}; input.record == null".to_owned(),
         "count(input) == 10".to_owned(),
@@ -242,7 +247,7 @@ fn a_condition_sees_what_was_authenticated_and_read() {
 
 #[test]
 fn no_condition_admits_what_a_typed_check_refuses() {
-    let types = "[[type]]\ncontent_type = \"application/json\"\nalgorithms = [\"EdDSA\"]\n\
+    let types = "[[type]]\ncontent_type = \"application/json\"\nalgorithms = [\"ES256\"]\n\
                  [[type.rule]]\nname = \"all\"\nwhen = \"true\"\nthen = \"admit\"\n";
     assert_eq!(refusal(&signed(note()), &policy_of(types)).rule.as_str(), "algorithm-not-accepted");
 }

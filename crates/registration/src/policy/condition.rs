@@ -10,10 +10,11 @@
 //! They are asked in order after everything else held, and the first that holds decides: no condition can admit what
 //! a typed check refuses. A condition that does not compile is a mistake of the policy.
 
+use std::collections::HashSet;
+
 use expression::Expression;
 use serde_json::{Value, json};
 
-use super::resolve::unique;
 use super::section::{Notebook, Section, name, text};
 use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
 
@@ -51,11 +52,17 @@ impl Outcome {
 
 /// The conditions of a content type.
 pub(super) fn read(section: &mut Section<'_>, notes: &Notebook) -> Vec<Condition> {
-    let conditions = section.list("rule", |value, at| condition(value, at, notes));
+    let mut names = HashSet::new();
+    let conditions = section.list("rule", |value, at| {
+        let name = value.get("name").and_then(Value::as_str);
+        if name.is_some_and(|name| !names.insert(name)) {
+            notes.note(format!("{at}.name"), "appears more than once");
+        }
+        condition(value, at, notes)
+    });
     if conditions.len() > MAX_CONDITIONS {
         section.note("rule", format!("more than {MAX_CONDITIONS} rules"));
     }
-    unique(&section.path("rule"), conditions.iter().map(|condition| condition.name.clone()), "name", notes);
     conditions
 }
 

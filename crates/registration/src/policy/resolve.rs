@@ -292,7 +292,10 @@ fn max_size(value: &Value) -> Result<u64, String> {
 
 /// A span of days, hours and smaller units, e.g. "365 days"; a day has 24 hours. In seconds.
 fn retention(value: &Value) -> Result<u64, String> {
-    let needed = || "a length of time is needed here, e.g. \"365 days\"".to_owned();
+    let needed = || {
+        "a length of time in weeks, days, hours, minutes or seconds is needed here, e.g. \"365 days\""
+            .to_owned()
+    };
     let span: jiff::Span = text(value)?.parse().map_err(|_| needed())?;
     let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| needed())?;
     u64::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(needed)
