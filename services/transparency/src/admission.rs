@@ -19,6 +19,7 @@ use sequencer::{Redecide, Redecision, Submission, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::doors::OverRate;
+use crate::equivocation::{self, Refused};
 use crate::metrics::Metrics;
 
 /// The policy in force, as the log holds it.
@@ -79,6 +80,14 @@ impl Policies {
             tracing::info!(%leaf, digest = %read.in_force.policy().digest(), "policy in force");
         }
         Ok(self.current().unwrap_or(read))
+    }
+
+    /// The policy at this leaf, in force or not.
+    pub async fn at(&self, leaf: LeafIndex) -> Result<Arc<Current>, PolicyUnreadable> {
+        match self.current().filter(|known| known.in_force.leaf() == leaf) {
+            Some(known) => Ok(known),
+            None => Ok(Arc::new(self.read(leaf).await?)),
+        }
     }
 
     async fn read(&self, leaf: LeafIndex) -> Result<Current, PolicyUnreadable> {
@@ -281,6 +290,13 @@ impl Redecide for DecideAgain {
             Err(NotAdmitted::Store(_) | NotAdmitted::Undecided(_)) => Redecision::Later,
             Err(why) => Redecision::Refuse(why.to_string()),
         }
+    }
+
+    async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
+        let NewEntry { digest, statement, .. } = &submission.entry;
+        let refused = Refused { digest: *digest, statement, key, held_by: by };
+        equivocation::look_into(&*self.policies.store, &refused).await;
+        equivocation::told(key, by)
     }
 }
 

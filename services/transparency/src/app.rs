@@ -9,7 +9,10 @@ use utoipa_axum::routes;
 
 use crate::house::{self, House};
 use crate::log::Log;
-use crate::routes::{batch, configuration, entries, keys, listing, pages, policy, statements};
+use crate::routes::{
+    batch, configuration, entries, equivocations, evidence, keys, listing, pages, payloads, policy,
+    statements,
+};
 
 /// The log, and the house around it. Clones are handles.
 #[derive(Clone)]
@@ -54,6 +57,10 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(listing::entry))
         .routes(routes!(statements::statement))
         .routes(routes!(statements::transparent))
+        .routes(routes!(payloads::payload))
+        .routes(routes!(evidence::evidence))
+        .routes(routes!(evidence::evidence_page))
+        .routes(routes!(equivocations::equivocations))
         .routes(routes!(policy::policy))
         .routes(routes!(policy::limits))
         .routes(routes!(configuration::scitt_configuration))

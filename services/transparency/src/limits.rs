@@ -36,6 +36,22 @@ pub const FORM_FRAME_BYTES: usize = 8 << 10;
 pub const BATCH_STATEMENTS: usize = 256;
 /// No configuration raises the limit on one batch above this.
 pub const BATCH_BYTES_CAP: usize = 32 << 20;
+/// Entries on one page of evidence.
+pub const EVIDENCE_PAGE: usize = 256;
+/// A page of evidence ends before it holds more bytes than this, unless its first entry does.
+pub const EVIDENCE_BYTES: usize = 4 << 20;
+/// Entries read for it at one time.
+pub const EVIDENCE_CHUNK: usize = 4;
+/// Heads read for it at one time.
+pub const EVIDENCE_HEADS: usize = 256;
+/// Reports of equivocation on one page.
+pub const REPORTS_PAGE: usize = 64;
+/// Reports of equivocation on a page, unless asked otherwise.
+pub const REPORTS_DEFAULT: usize = 16;
+/// A page of them ends once it holds this many bytes of statements.
+pub const REPORTS_BYTES: usize = 4 << 20;
+/// Reports read for it at one time.
+pub const REPORTS_CHUNK: usize = 4;
 /// Input that an error quotes, at most, in bytes.
 pub const ECHO_BYTES: usize = 64;
 /// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.

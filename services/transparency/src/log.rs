@@ -9,7 +9,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::Permit;
 use scitt::SignedStatement;
 use sequencer::{Handle, Placement, Role, SubmitError};
-use store::{Found, LogStore, Progress, StoreError};
+use store::{Found, GuardKey, LogStore, Progress, StoreError};
 
 use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable};
 use crate::doors::Doorkeeper;
@@ -196,7 +196,7 @@ impl Log {
                     self.policies.follow(policy).await.map_err(RegisterError::Policy)?;
                 }
                 Err(SubmitError::RelyOnAbsent { .. }) => {}
-                Err(error) => return Err(self.refused(error, &admitted.permit).await),
+                Err(error) => return Err(self.refused(error, &admitted.permit, statement).await),
             }
         }
         Err(RegisterError::KeepsMoving)
@@ -213,11 +213,16 @@ impl Log {
     }
 
     /// What the sequencer refused, in the policy's words where it has them.
-    async fn refused(&self, error: SubmitError, permit: &Permit) -> RegisterError {
+    async fn refused(
+        &self,
+        error: SubmitError,
+        permit: &Permit,
+        statement: &SignedStatement,
+    ) -> RegisterError {
         match error {
             SubmitError::GuardTaken { key, index } => RegisterError::GuardTaken {
                 refusal: Box::new(permit.refusal_for_guard(&key.0, index)),
-                by: self.store.entry(index).await.ok().flatten().map(|entry| entry.digest),
+                by: self.look_into(&key, index, statement).await,
                 forks: equivocation::is_proven_by(&key),
             },
             SubmitError::OutsideWindow { at, .. } => match permit.refusal_at(at) {
@@ -238,6 +243,17 @@ impl Log {
             }
             error @ SubmitError::DigestMismatch { .. } => RegisterError::Internal(error.to_string()),
         }
+    }
+
+    async fn look_into(
+        &self,
+        key: &GuardKey,
+        held_by: LeafIndex,
+        statement: &SignedStatement,
+    ) -> Option<EntryDigest> {
+        let digest = statement.digest();
+        let refused = equivocation::Refused { digest, statement: statement.bytes(), key, held_by };
+        equivocation::look_into(&*self.store, &refused).await
     }
 
     /// The receipt of a statement that is in the log already.

@@ -182,6 +182,7 @@ fn unsigned(status: &Status, committed: TreeSize, at: u64) -> Option<String> {
         .then(|| format!("{committed} leaves are committed and {signed} are signed"))
 }
 
-fn now() -> u64 {
+/// Unix seconds.
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -4,8 +4,10 @@
 
 mod common;
 
-use common::{Answer, Place, Site, refusal};
+use common::{Answer, Gated, Place, Site, refusal};
+use data_encoding::BASE64URL_NOPAD;
 use merkle::EntryDigest;
+use registration::vrf::{VrfRecord, VrfRedacted};
 use scitt::SignedStatement;
 use testkit::{receipt, verifier};
 
@@ -144,4 +146,130 @@ async fn a_redacted_receipt_is_taken_where_the_policy_says_so_and_keeps_its_plac
     refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
     let again = receipt(1).unchained().sign(&verifier()).unwrap();
     refused_by(&site.register(&again).await, "policy", "vrf-receipt-id-unique");
+}
+
+/// The statement a report shows, which proves itself: read and verified by nothing but its own issuer's key.
+fn shown(report: &serde_json::Value) -> SignedStatement {
+    let bytes = report["refused"]["statement"].as_str().expect("the statement");
+    let statement = SignedStatement::parse(BASE64URL_NOPAD.decode(bytes.as_bytes()).unwrap()).unwrap();
+    match statement.header().hash_envelope() {
+        Some(_) => drop(VrfRedacted::verify(&statement, None).expect("signed by its issuer")),
+        None => drop(VrfRecord::verify(&statement, None).expect("signed by its issuer")),
+    }
+    assert_eq!(report["refused"]["entry_id"], statement.digest().to_string());
+    statement
+}
+
+async fn reports(site: &Site, query: &str) -> Vec<serde_json::Value> {
+    let answer = site.get(&format!("/v1/equivocations{query}")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["equivocations"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_refused_fork_is_kept_with_what_proves_it() {
+    let place = Place::new();
+    let site = place.start().await;
+    let one = first(1);
+    let (two, fork, beginning) = (after(2, &one, 1), after(3, &one, 1), first(4));
+    site.registered(&one).await;
+    site.registered(&two).await;
+    assert!(reports(&site, "").await.is_empty());
+    for _ in 0..3 {
+        refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
+    }
+    refused_by(&site.register(&beginning).await, "chain_fork", "vrf-chain-second-genesis");
+    let used_again = receipt(1).unchained().sign(&verifier()).unwrap();
+    refused_by(&site.register(&used_again).await, "policy", "vrf-receipt-id-unique");
+
+    site.service.stop().await;
+    let site = place.start().await;
+    let kept = reports(&site, "").await;
+    assert_eq!(kept.len(), 2, "each once, and no other refusal: {kept:?}");
+    assert_eq!((shown(&kept[0]), shown(&kept[1])), (fork, beginning));
+    assert_eq!(
+        (&kept[0]["rule"], &kept[1]["rule"]),
+        (&"vrf-chain-fork".into(), &"vrf-chain-second-genesis".into())
+    );
+    assert_eq!(kept[0]["registered"]["entry_id"], two.digest().to_string());
+    assert_eq!(kept[0]["registered"]["index"], 2);
+    assert_eq!(kept[1]["registered"]["entry_id"], one.digest().to_string());
+    assert!(kept[0]["at"].as_str().unwrap().ends_with('Z'), "{kept:?}");
+}
+
+#[tokio::test]
+async fn a_redacted_fork_is_kept_too() {
+    let site = place_with("allow_redacted = true").start().await;
+    let one = first(1);
+    let fork = receipt(2).redacted().sign(&verifier()).unwrap();
+    site.registered(&one).await;
+    refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-second-genesis");
+    assert_eq!(shown(&reports(&site, "").await[0]), fork);
+}
+
+#[tokio::test]
+async fn a_fork_that_was_accepted_before_its_like_was_placed_fails_later_and_is_kept() {
+    let store = Gated::new();
+    let wait = std::time::Duration::from_millis(50);
+    let site = Place::new().start_on(store.clone(), |config| config.limits.receipt_wait = wait).await;
+    store.close();
+    let both = [first(1), first(2)];
+    for one in &both {
+        assert_eq!(site.register(one).await.status, 202);
+    }
+    store.open();
+    let mut failed = None;
+    for one in &both {
+        let answer = loop {
+            match site.get(&site.location(one)).await {
+                running if running.status == 204 => tokio::time::sleep(wait).await,
+                answer => break answer,
+            }
+        };
+        if answer.status != 200 {
+            assert_eq!(answer.refusal(), refusal(404, "Registration Failed", "registration-failed"));
+            assert!(answer.problem().detail.unwrap().contains("vrf-chain-second-genesis"));
+            assert!(failed.replace(one).is_none(), "one of two is placed");
+        }
+    }
+    let kept = reports(&site, "").await;
+    assert_eq!(kept.iter().map(shown).collect::<Vec<_>>(), [failed.expect("one of two fails").clone()]);
+}
+
+#[tokio::test]
+async fn of_one_place_only_so_many_forks_are_kept() {
+    let site = Place::new().start().await;
+    site.registered(&first(0)).await;
+    for n in 1..=store::REPORTS_PER_GUARD as u64 + 3 {
+        refused_by(&site.register(&first(n)).await, "chain_fork", "vrf-chain-second-genesis");
+    }
+    assert_eq!(reports(&site, "?limit=64").await.len(), store::REPORTS_PER_GUARD);
+}
+
+#[tokio::test]
+async fn reports_are_read_page_by_page() {
+    let site = Place::new().start().await;
+    for n in 0..5_u64 {
+        let agent = format!("did:web:agent-{n}.example");
+        let sign = |id: u64| registration::vrf::VrfStatement::new(testkit::receipt_json(id), &agent);
+        site.registered(&sign(2 * n).sign(&verifier()).unwrap()).await;
+        let second = sign(2 * n + 1).sign(&verifier()).unwrap();
+        refused_by(&site.register(&second).await, "chain_fork", "vrf-chain-second-genesis");
+    }
+    let (mut numbers, mut next) = (Vec::new(), Some("/v1/equivocations?limit=2".to_owned()));
+    while let Some(page) = next {
+        let answer = site.get(&page).await;
+        numbers.extend(
+            answer.json()["equivocations"].as_array().unwrap().iter().map(|it| it["number"].as_u64()),
+        );
+        let link = answer.header("link").map(str::to_owned);
+        next = link.map(|link| link.split(['<', '>']).nth(1).unwrap().to_owned());
+    }
+    assert_eq!(numbers.len(), 5);
+    assert!(numbers.is_sorted(), "{numbers:?}");
+    assert!(reports(&site, &format!("?after={}", u64::MAX)).await.is_empty());
+    for query in ["?limit=0", "?limit=65", "?limit=x", "?after=-1", "?before=3"] {
+        let answer = site.get(&format!("/v1/equivocations{query}")).await;
+        assert_eq!(answer.refusal().0, 400, "{query}: {answer:?}");
+    }
 }

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, LINK};
-use merkle::{LeafIndex, TreeSize};
+use merkle::LeafIndex;
 use serde::{Deserialize, Serialize};
 use store::{CommittedHead, Entry, LogStore, StoreError};
 use utoipa::{IntoParams, ToSchema};
@@ -82,7 +82,8 @@ impl EntryView {
     }
 }
 
-fn rfc3339(seconds: u64) -> Option<String> {
+/// A time as people and JSON write it.
+pub fn rfc3339(seconds: u64) -> Option<String> {
     Some(jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?.to_string())
 }
 
@@ -99,14 +100,17 @@ fn rfc3339(seconds: u64) -> Option<String> {
     )
 )]
 pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
-    let entry = super::statements::entry(&app, digest).await?;
+    let entry = super::statements::stored_entry(&app, digest).await?;
     let head = first_head_with(&*app.log.store, entry.index).await?;
     let view = EntryView::of(&entry, head.map(|head| head.at));
     Ok(([(CACHE_CONTROL, "public, max-age=60")], Json(view)).into_response())
 }
 
 /// The batch that brought a leaf: the first committed head that covers it. Log-many reads.
-async fn first_head_with(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
+pub async fn first_head_with(
+    store: &dyn LogStore,
+    leaf: LeafIndex,
+) -> Result<Option<CommittedHead>, StoreError> {
     let (mut low, mut high) = (1, store.head().await?.batch);
     let mut found = None;
     while low <= high {
@@ -185,7 +189,7 @@ fn range(app: &App, page: Result<Query<Page>, QueryRejection>) -> Result<(u64, u
 /// Reads a page in chunks, so that large statements are never in memory together. Says whether
 /// there is more after it.
 async fn read(app: &App, from: u64, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
-    let size = app.log.sequencer.status().borrow().size.max(covered(app)).get();
+    let size = app.log.committed_size().get();
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
     let (mut next, mut chunk, mut bytes) = (from, FIRST_CHUNK, 0);
     while views.len() < limit && next < size && bytes < PAGE_BYTES {
@@ -202,8 +206,4 @@ async fn read(app: &App, from: u64, limit: usize) -> Result<(Vec<EntryView>, boo
         chunk = (CHUNK_BYTES * entries.len() / taken.max(1)).clamp(1, LARGEST_CHUNK);
     }
     Ok((views, next < size))
-}
-
-fn covered(app: &App) -> TreeSize {
-    app.log.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size)
 }

@@ -3,9 +3,12 @@
 pub mod batch;
 pub mod configuration;
 pub mod entries;
+pub mod equivocations;
+pub mod evidence;
 pub mod keys;
 pub mod listing;
 pub mod pages;
+pub mod payloads;
 pub mod policy;
 pub mod statements;
 

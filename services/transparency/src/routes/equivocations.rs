@@ -1,0 +1,155 @@
+//! Reports of equivocation: the statements that were refused because their issuer had signed the contrary.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, LINK};
+use registration::GuardKind;
+use serde::{Deserialize, Serialize};
+use store::KeptReport;
+use utoipa::{IntoParams, ToSchema};
+
+use super::listing::rfc3339;
+use crate::app::App;
+use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
+use crate::problem::Problem;
+
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Reports {
+    /// List reports after this number; from the first when absent.
+    after: Option<u64>,
+    /// How many, at most: 1 to 64, 16 unless given.
+    limit: Option<usize>,
+}
+
+/// A page of reports.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Equivocations {
+    /// In the order in which they came.
+    equivocations: Vec<Equivocation>,
+}
+
+/// Two statements of one issuer of which at most one can be so.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Equivocation {
+    /// Rises from report to report.
+    number: u64,
+    /// The rule that the refused statement breaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    /// What both claim: the guard's key, hex.
+    guard: String,
+    /// The one on the log.
+    registered: Registered,
+    /// The one that was refused.
+    refused: Refused,
+    /// When it was refused, by the clock of the process that did. RFC 3339.
+    at: Option<String>,
+}
+
+/// The entry that made the claim first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Registered {
+    /// SHA-256 of the statement, hex.
+    entry_id: String,
+    /// The leaf.
+    index: u64,
+}
+
+/// The statement that made it again. Its signature is the proof: check it by the key that its issuer is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Refused {
+    /// SHA-256 of the statement, hex: the entry ID it would have.
+    entry_id: String,
+    /// The statement, base64url; absent once the registered entry was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<String>,
+}
+
+impl Equivocation {
+    fn of(kept: &KeptReport) -> Self {
+        let report = &kept.report;
+        let (index, entry) = report.registered;
+        Self {
+            number: kept.number,
+            rule: GuardKind::of_key(&report.guard.0).map(|kind| kind.rule().to_string()),
+            guard: HEXLOWER.encode(&report.guard.0),
+            registered: Registered { entry_id: entry.to_string(), index: index.get() },
+            refused: Refused {
+                entry_id: report.refused.to_string(),
+                statement: report.statement.as_ref().map(|bytes| BASE64URL_NOPAD.encode(bytes)),
+            },
+            at: rfc3339(report.at),
+        }
+    }
+}
+
+/// Statements that were refused because they contradict an entry of the same issuer: a second first receipt of a chain, or
+/// a second successor of a receipt. `Link: rel="next"` leads on while there is more.
+#[utoipa::path(
+    get,
+    path = "/v1/equivocations",
+    tag = "Log",
+    params(Reports),
+    responses(
+        (
+            status = 200,
+            body = Equivocations,
+            headers(("Link" = String, description = "rel=next, while there may be more"))
+        ),
+        (status = 400, description = "after or limit is no number, or limit is too large")
+    )
+)]
+pub async fn equivocations(
+    State(app): State<App>,
+    page: Result<Query<Reports>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let wrong =
+        || Problem::malformed("page", format!("after is a number, limit a number from 1 to {REPORTS_PAGE}"));
+    let Query(page) = page.map_err(|_| wrong())?;
+    let limit = page.limit.unwrap_or(REPORTS_DEFAULT);
+    if !(1..=REPORTS_PAGE).contains(&limit) {
+        return Err(wrong());
+    }
+    let (equivocations, more) = read(&app, page.after, limit).await?;
+    let last = equivocations.last().map(|report| report.number);
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Equivocations { equivocations })).into_response();
+    if let Some(last) = last.filter(|_| more) {
+        let url = &app.log.identity.public_url;
+        let next = format!("<{url}/v1/equivocations?after={last}&limit={limit}>; rel=\"next\"");
+        if let Ok(link) = HeaderValue::from_str(&next) {
+            response.headers_mut().insert(LINK, link);
+        }
+    }
+    Ok(response)
+}
+
+/// Reads a page few reports at a time, so that large statements are never in memory together. Says whether there may be
+/// more after it.
+async fn read(app: &App, mut after: Option<u64>, limit: usize) -> Result<(Vec<Equivocation>, bool), Problem> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    while page.len() < limit && bytes < REPORTS_BYTES {
+        let asked = REPORTS_CHUNK.min(limit - page.len());
+        let kept = app.log.store.reports(after, asked).await?;
+        after = kept.last().map(|kept| kept.number).or(after);
+        bytes += kept
+            .iter()
+            .filter_map(|kept| kept.report.statement.as_ref())
+            .map(bytes::Bytes::len)
+            .sum::<usize>();
+        page.extend(kept.iter().map(Equivocation::of));
+        if kept.len() < asked {
+            return Ok((page, false));
+        }
+    }
+    Ok((page, true))
+}
