@@ -117,7 +117,7 @@ async fn statements_come_in_four_content_types_and_no_other() {
         assert_eq!(answer.status, 201, "{taken:?}");
     }
     for refused in
-        ["application/json", "text/plain", "multipart/form-data", "application/cose; cose-type=cose-mac"]
+        ["application/json", "text/plain", "multipart/related", "application/cose; cose-type=cose-mac"]
     {
         let headers = [("content-type", refused)];
         let answer = site.send(Method::POST, "/entries", &headers, statement(1).bytes().clone()).await;

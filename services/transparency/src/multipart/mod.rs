@@ -48,6 +48,9 @@ pub enum What {
     /// More after the closing delimiter.
     #[error("more bytes follow the closing boundary")]
     Epilogue,
+    /// No part at all.
+    #[error("there are no parts")]
+    NoParts,
     /// More parts than are read here.
     #[error("there are more than {0} parts")]
     TooManyParts(usize),
@@ -169,7 +172,7 @@ pub fn parts(body: &Bytes, delimiter: &Delimiter, most: usize) -> Result<Vec<Par
         found.push(part(body.slice(start..end), start)?);
         at = end + b"\r\n".len() + delimiter.0.len();
     }
-    Ok(found)
+    if found.is_empty() { Err(What::NoParts.at(0)) } else { Ok(found) }
 }
 
 /// Where the part begins that the delimiter opens, or `None` if it closes the body.

@@ -75,6 +75,11 @@ fn nothing_stands_before_between_or_behind_the_parts() {
 }
 
 #[test]
+fn a_body_without_parts_is_none() {
+    assert_eq!(refused("--B--\r\n").0, What::NoParts);
+}
+
+#[test]
 fn every_prefix_of_a_body_is_cut_short() {
     let whole = form(NAMED, "x");
     for end in 0..whole.trim_end().len() {

@@ -16,7 +16,7 @@ use crate::media;
 use crate::problem::Problem;
 
 /// Short, because a statement may be erased.
-const CACHED: &str = "public, max-age=60";
+pub const CACHED: &str = "public, max-age=60";
 
 /// The Signed Statement, with an empty unprotected header.
 #[utoipa::path(
@@ -83,16 +83,18 @@ fn statement_type(headers: &HeaderMap) -> String {
 }
 
 async fn stored(app: &App, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
-    let entry = entry(app, digest).await?;
-    let erased = || {
-        let detail = "The statement was erased; its receipt can still be had";
-        Problem::new(StatusCode::GONE, "erased", "Gone", detail)
-    };
+    let entry = stored_entry(app, digest).await?;
     Ok((entry.index, entry.statement.ok_or_else(erased)?))
 }
 
+/// 410: it was there.
+pub fn erased() -> Problem {
+    let detail = "The statement was erased; its receipt can still be had";
+    Problem::new(StatusCode::GONE, "erased", "Gone", detail)
+}
+
 /// The entry of this ID, or 404. One whose bytes are no longer those that were registered is not served.
-pub async fn entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
+pub async fn stored_entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
     let unknown = || Problem::unknown_entry(&digest.to_string());
     let index = app.log.index_of(digest).await?.ok_or_else(unknown)?;
     let entry = app.log.store.entry(index).await?.ok_or_else(unknown)?;

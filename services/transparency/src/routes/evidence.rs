@@ -1,0 +1,271 @@
+//! Evidence: all that an outside monitor needs to decide an admission again (RFC 9943, section 5.1.1).
+//!
+//! The statement, what came beside it, the policy that admitted it, and the log's time at that moment. Guards are not
+//! here: they follow from statement and policy, and that no two entries share one shows when all are decided again in
+//! order. Everything is what the database holds; a reader believes none of it without proofs and signatures.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use data_encoding::BASE64URL_NOPAD;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, LINK};
+use merkle::LeafIndex;
+use registration::COLLATERAL_PAYLOAD;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::{Collateral, CommittedHead, Entry};
+use utoipa::{IntoParams, ToSchema};
+
+use super::EntryId;
+use super::listing::{first_head_with, rfc3339};
+use super::statements::{CACHED, stored_entry};
+use crate::app::App;
+use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_HEADS, EVIDENCE_PAGE};
+use crate::problem::Problem;
+
+/// All that one admission was decided by.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Evidence {
+    /// The leaf.
+    index: u64,
+    /// SHA-256 of the statement, hex: the leaf's content.
+    entry_id: String,
+    /// The statement in base64url without padding; null once erased.
+    statement: Option<String>,
+    /// The payload that came beside it, in base64url; absent if none came, or none was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<String>,
+    /// What else came beside it and was needed.
+    collateral: Vec<CollateralView>,
+    /// The policy that admitted it.
+    policy: PolicyReference,
+    /// The rule of that policy.
+    rule: String,
+    /// What was read from the statement: canonical JSON. Nothing decides by it.
+    #[schema(value_type = Object)]
+    facts: Box<RawValue>,
+    /// The committed time of its batch, in Unix seconds: what rules about time were asked with.
+    at: Option<u64>,
+    /// The same, RFC 3339.
+    committed_at: Option<String>,
+    /// Leaves of the tree that its batch made.
+    tree_size_committed: Option<u64>,
+    /// Whether its bytes were erased.
+    erased: bool,
+}
+
+/// Bytes beside an entry.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CollateralView {
+    /// What they are: `x5chain` (COSE_X509), or the number under which they are kept.
+    kind: String,
+    /// In base64url without padding.
+    bytes: String,
+}
+
+/// A policy on the log.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PolicyReference {
+    /// The leaf that holds it.
+    index: u64,
+    /// The ID of that entry.
+    entry_id: String,
+    /// SHA-256 of its canonical JSON, hex.
+    digest: String,
+    /// How many policies came before it.
+    revision: u64,
+}
+
+/// The evidence of one admission.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}/evidence",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, body = Evidence),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found")
+    )
+)]
+pub async fn evidence(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+    let entry = stored_entry(&app, digest).await?;
+    let evidence = Gathering::of(&app).evidence(entry).await?.0;
+    Ok(([(CACHE_CONTROL, CACHED)], Json(evidence)).into_response())
+}
+
+/// Which entries.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Range {
+    /// The first leaf; 0 when absent.
+    from: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// A page of evidence.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EvidencePage {
+    /// In the order of their leaves. Fewer than asked for when they are large.
+    evidence: Vec<Evidence>,
+    /// The `from` of the next page, while there is more.
+    next: Option<u64>,
+}
+
+/// The evidence of many admissions, oldest first.
+#[utoipa::path(
+    get,
+    path = "/v1/evidence",
+    tag = "Log",
+    params(Range),
+    responses(
+        (status = 200, body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
+        (status = 400, description = "from or limit is no number, or limit is too large")
+    )
+)]
+pub async fn evidence_page(
+    State(app): State<App>,
+    range: Result<Query<Range>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let (from, limit) = bounds(range)?;
+    let size = app.log.committed_size().get();
+    let (mut page, mut next, mut bytes) = (Vec::new(), from, 0);
+    let mut gathering = Gathering::of(&app);
+    'page: while page.len() < limit && next < size {
+        let asked = EVIDENCE_CHUNK.min(limit - page.len());
+        let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
+        if entries.is_empty() {
+            break;
+        }
+        for entry in entries {
+            let (evidence, taken) = gathering.evidence(entry.verified()?).await?;
+            if !page.is_empty() && bytes + taken > EVIDENCE_BYTES {
+                break 'page;
+            }
+            page.push(evidence);
+            bytes += taken;
+            next += 1;
+        }
+    }
+    Ok(answer(&app, EvidencePage { evidence: page, next: (next < size).then_some(next) }, limit))
+}
+
+fn bounds(range: Result<Query<Range>, QueryRejection>) -> Result<(u64, usize), Problem> {
+    let wrong = || {
+        Problem::malformed("page", format!("from is a leaf index, limit a number from 1 to {EVIDENCE_PAGE}"))
+    };
+    let Query(range) = range.map_err(|_| wrong())?;
+    let limit = range.limit.unwrap_or(EVIDENCE_PAGE);
+    if !(1..=EVIDENCE_PAGE).contains(&limit) {
+        return Err(wrong());
+    }
+    Ok((range.from.unwrap_or(0), limit))
+}
+
+fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
+    let next = page.next;
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
+    if let Some(next) = next
+        && let Ok(link) = HeaderValue::from_str(&format!(
+            "<{}/v1/evidence?from={next}&limit={limit}>; rel=\"next\"",
+            app.log.identity.public_url
+        ))
+    {
+        response.headers_mut().insert(LINK, link);
+    }
+    response
+}
+
+/// Gathers the evidence of entries; those of one page share most of it.
+struct Gathering<'a> {
+    app: &'a App,
+    policies: HashMap<LeafIndex, PolicyReference>,
+    /// Heads from the one that brought the last entry on.
+    heads: Vec<CommittedHead>,
+}
+
+impl<'a> Gathering<'a> {
+    fn of(app: &'a App) -> Self {
+        Self { app, policies: HashMap::new(), heads: Vec::new() }
+    }
+
+    /// The evidence, and how many bytes there are of what it holds.
+    async fn evidence(&mut self, entry: Entry) -> Result<(Evidence, usize), Problem> {
+        let beside = self.app.log.store.collateral(entry.index).await?;
+        let (payload, others): (Vec<_>, Vec<_>) =
+            beside.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
+        let policy = self.policy(entry.policy).await?;
+        let head = self.head(entry.index).await?;
+        let bytes = entry.statement.as_ref().map_or(0, bytes::Bytes::len)
+            + payload.iter().chain(&others).map(|item| item.bytes.len()).sum::<usize>()
+            + entry.facts.len();
+        let evidence = Evidence {
+            index: entry.index.get(),
+            entry_id: entry.digest.to_string(),
+            erased: entry.statement.is_none(),
+            statement: entry.statement.map(|bytes| BASE64URL_NOPAD.encode(&bytes)),
+            payload: payload.first().map(|item| BASE64URL_NOPAD.encode(&item.bytes)),
+            collateral: others.iter().map(CollateralView::of).collect(),
+            policy,
+            rule: entry.rule,
+            facts: RawValue::from_string(entry.facts).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            at: head.map(|head| head.at),
+            committed_at: head.and_then(|head| rfc3339(head.at)),
+            tree_size_committed: head.map(|head| head.size.get()),
+        };
+        Ok((evidence, bytes))
+    }
+
+    async fn policy(&mut self, leaf: LeafIndex) -> Result<PolicyReference, Problem> {
+        if let Some(known) = self.policies.get(&leaf) {
+            return Ok(known.clone());
+        }
+        let read = self.app.log.policies.at(leaf).await?;
+        let policy = read.in_force.policy();
+        let reference = PolicyReference {
+            index: leaf.get(),
+            entry_id: read.entry.to_string(),
+            digest: policy.digest().to_string(),
+            revision: policy.contents().revision,
+        };
+        self.policies.insert(leaf, reference.clone());
+        Ok(reference)
+    }
+
+    /// The first head that covers a leaf. Leaves are asked about in order.
+    async fn head(&mut self, leaf: LeafIndex) -> Result<Option<CommittedHead>, Problem> {
+        let store = &*self.app.log.store;
+        loop {
+            if let Some(found) = self.heads.iter().find(|head| head.size.holds(leaf)) {
+                return Ok(Some(*found));
+            }
+            let more = match self.heads.last() {
+                Some(last) => store.heads(last.batch + 1, EVIDENCE_HEADS).await?,
+                None => first_head_with(store, leaf).await?.into_iter().collect(),
+            };
+            if more.is_empty() {
+                return Ok(None);
+            }
+            self.heads = more;
+        }
+    }
+}
+
+impl CollateralView {
+    fn of(item: &Collateral) -> Self {
+        let kind = match item.kind {
+            registration::COLLATERAL_X5CHAIN => "x5chain".to_owned(),
+            other => other.to_string(),
+        };
+        Self { kind, bytes: BASE64URL_NOPAD.encode(&item.bytes) }
+    }
+}

@@ -1,0 +1,66 @@
+//! Payloads: what a statement holds, or what came beside it and was kept.
+//!
+//! A payload that came beside its statement is not under the leaf's hash: whoever fetches it checks the statement's
+//! signature over it, as the log did once.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use registration::COLLATERAL_PAYLOAD;
+use scitt::SignedStatement;
+use store::Entry;
+
+use super::statements::{CACHED, erased, stored_entry};
+use super::{Binary, EntryId};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The payload of a statement: attached, or kept beside it.
+///
+/// Always served as bytes: its content type is in the statement, under the issuer's signature.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}/payload",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, description = "The signed payload; of a hash envelope, the hash", body = Binary, content_type = "application/octet-stream"),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found, or the payload was never kept: the problem names the policy that says so"),
+        (status = 410, description = "It was erased; its proofs still hold")
+    )
+)]
+pub async fn payload(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+    let entry = stored_entry(&app, digest).await?;
+    let statement = entry.statement.clone().ok_or_else(erased)?;
+    let payload = match attached(&statement)? {
+        Some(payload) => payload,
+        None => kept(&app, &entry).await?.ok_or_else(|| never_kept(&entry))?,
+    };
+    let headers = [(CONTENT_TYPE, "application/octet-stream"), (CACHE_CONTROL, CACHED)];
+    Ok((headers, payload).into_response())
+}
+
+/// The payload in a statement that was registered.
+pub fn attached(statement: &Bytes) -> Result<Option<Bytes>, Problem> {
+    let parsed = SignedStatement::parse(statement.clone()).map_err(|malformed| {
+        tracing::error!(%malformed, "a registered statement cannot be read");
+        Problem::internal()
+    })?;
+    Ok(parsed.payload().map(|payload| parsed.bytes().slice_ref(payload)))
+}
+
+async fn kept(app: &App, entry: &Entry) -> Result<Option<Bytes>, Problem> {
+    let beside = app.log.store.collateral(entry.index).await?;
+    Ok(beside.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+}
+
+fn never_kept(entry: &Entry) -> Problem {
+    let detail = format!(
+        "The payload came beside the statement and was not kept: the policy at leaf {} has it so",
+        entry.policy
+    );
+    Problem::new(StatusCode::NOT_FOUND, "payload-not-kept", "Not Found", detail).by_rule(entry.rule.clone())
+}
