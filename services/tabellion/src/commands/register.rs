@@ -2,7 +2,10 @@
 //!
 //! The statement is on disk before it is first sent, so a rerun sends the same bytes and gets the same entry. What has a
 //! verified receipt beside it already is left alone: running again after a crash does only what is missing. What is read
-//! from standard input has no file beside it, and so nothing is kept of it but the result.
+//! from standard input has no file beside it, and so nothing is kept of it but the result. Many files go in batches
+//! (`batches`), where the service takes them.
+
+mod batches;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -56,6 +59,9 @@ pub struct Register {
     /// Their media type [default: by the ending]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
+    /// The payload that the statement is detached from
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "iss", "sub", "content_type"])]
+    payload: Option<PathBuf>,
     /// Whom to believe; a new log is pinned here
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
@@ -69,19 +75,34 @@ pub struct Register {
 impl Register {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         self.refuse_unclear_output()?;
+        self.refuse_unclear_payload()?;
         let service = self.service.connect(context)?;
         let trust = self.trusted_log(context, &service)?;
         let issuer = self.issuer()?;
         let bar = progress(context, self.files.len());
-        let jobs = self.files.iter().map(|file| self.one(file, &issuer, &service.client, &trust));
-        let done = service.drive(
-            stream::iter(jobs)
-                .buffered(AT_ONCE)
-                .inspect(|result| self.tell(context, &bar, result))
-                .collect::<Vec<_>>(),
-        );
+        let tell = |result: &Result<Done, Failure>| self.tell(context, &bar, result);
+        let work = Work { asked: &self, issuer: &issuer, client: &service.client, trust: &trust };
+        let done = service.drive(async {
+            match self.files.len() > AT_ONCE {
+                true => work.in_batches(&self.files, &tell).await,
+                false => work.one_by_one(&self.files, &tell).await,
+            }
+        });
         bar.finish_and_clear();
         self.conclude(context, done)
+    }
+
+    fn refuse_unclear_payload(&self) -> Result<(), Failure> {
+        let wrong = |what| Err(Failure::new(Exit::Usage, "usage", what).hint("tabellion register --help"));
+        match &self.payload {
+            Some(_) if self.files.len() > 1 => wrong("--payload is for one statement, and there are more"),
+            Some(payload) if is_stream(payload) && is_stream(&self.files[0]) => Err(Failure::new(
+                Exit::Usage,
+                "stdin-twice",
+                "statement and payload cannot both come from standard input",
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn refuse_unclear_output(&self) -> Result<(), Failure> {
@@ -94,51 +115,20 @@ impl Register {
         }
     }
 
-    async fn one(
-        &self,
-        file: &Path,
-        issuer: &Issuer,
-        client: &Client,
-        trust: &TrustFile,
-    ) -> Result<Done, Failure> {
-        let started = Instant::now();
-        let Message { statement, bytes } = self.message(file, issuer)?;
-        let receipt_file = (!is_stream(file)).then(|| beside(file, "receipt"));
-        let (verdict, receipt, fresh) =
-            match receipt_file.as_deref().and_then(|kept_in| kept(kept_in, &statement, trust)) {
-                Some((verdict, receipt)) => (verdict, receipt, false),
-                None => {
-                    let Registered { receipt, verdict, .. } =
-                        client.register_message(&statement, &bytes, &trust.store, now()).await?;
-                    if let Some(file) = &receipt_file {
-                        files::write(file, &receipt, Access::Ordinary, Existing::Replace)?;
-                    }
-                    (verdict, receipt, true)
-                }
-            };
-        let transparent_file = self.output.clone().unwrap_or_else(|| beside(file, "transparent.cose"));
-        let whole = transparent::attach(&bytes, &[receipt])
-            .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
-        files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
-        let position = verdict.receipts.first().and_then(|receipt| receipt.position);
-        Ok(Done {
-            file: file.display().to_string(),
-            entry: statement.digest().to_string(),
-            leaf_index: position.map(|position| position.leaf_index.get()),
-            tree_size: position.map(|position| position.tree_size.get()),
-            location: format!("{}entries/{}", client.base(), statement.digest()),
-            wrote: transparent_file.display().to_string(),
-            fresh,
-            took: started.elapsed(),
-        })
-    }
-
     /// The statement in the file, the one signed for it before, or one signed now and kept before it is sent.
     fn message(&self, file: &Path, issuer: &Issuer) -> Result<Message, Failure> {
         let bytes = files::read(file)?;
         if is_statement(file, &bytes) {
             let (sent, _) = transparent::strip(&bytes).map_err(|error| malformed(file, &error))?;
-            return Message::of(sent, file);
+            return Message::of(sent, file)?.with(self.payload.as_deref());
+        }
+        if self.payload.is_some() {
+            return Err(Failure::new(
+                Exit::Usage,
+                "usage",
+                format!("{} is not a statement: --payload goes with a detached one", file.display()),
+            )
+            .hint("tabellion statement sign --detached"));
         }
         let kept = (!is_stream(file)).then(|| beside(file, "cose"));
         if let Some(kept) = kept.as_deref().filter(|kept| kept.exists()) {
@@ -232,14 +222,115 @@ impl Register {
 struct Message {
     statement: SignedStatement,
     bytes: Bytes,
+    /// What the statement is detached from.
+    payload: Option<Vec<u8>>,
 }
 
 impl Message {
     fn of(bytes: impl Into<Bytes>, source: &Path) -> Result<Self, Failure> {
         let bytes = bytes.into();
         let statement = statement::parse(bytes.clone(), &source.display().to_string())?;
-        Ok(Self { statement, bytes })
+        Ok(Self { statement, bytes, payload: None })
     }
+
+    fn with(self, payload: Option<&Path>) -> Result<Self, Failure> {
+        let Some(payload) = payload else { return Ok(self) };
+        if !self.statement.is_detached() {
+            let what = "the statement holds its payload: --payload goes with a detached one";
+            return Err(Failure::new(Exit::Usage, "payload-twice", what));
+        }
+        Ok(Self { payload: Some(files::read(payload)?), ..self })
+    }
+}
+
+/// A file that is ready to be sent, or was sent by an earlier run.
+struct Prepared {
+    file: PathBuf,
+    message: Message,
+    /// The receipt that an earlier run left.
+    kept: Option<(Verdict, Bytes)>,
+    started: Instant,
+}
+
+/// What every file needs.
+struct Work<'a> {
+    asked: &'a Register,
+    issuer: &'a Issuer,
+    client: &'a Client,
+    trust: &'a TrustFile,
+}
+
+impl Work<'_> {
+    async fn one_by_one(
+        &self,
+        files: &[PathBuf],
+        tell: &impl Fn(&Result<Done, Failure>),
+    ) -> Vec<Result<Done, Failure>> {
+        let jobs = files.iter().map(|file| self.one(file));
+        stream::iter(jobs).buffered(AT_ONCE).inspect(tell).collect().await
+    }
+
+    async fn one(&self, file: &Path) -> Result<Done, Failure> {
+        self.complete(self.prepare(file)?).await
+    }
+
+    /// Everything that needs no service: the statement is on disk before it is sent.
+    fn prepare(&self, file: &Path) -> Result<Prepared, Failure> {
+        let started = Instant::now();
+        let message = self.asked.message(file, self.issuer)?;
+        let kept = receipt_file(file).and_then(|receipt| kept(&receipt, &message.statement, self.trust));
+        Ok(Prepared { file: file.to_owned(), message, kept, started })
+    }
+
+    /// Registers what no earlier run has registered.
+    async fn complete(&self, prepared: Prepared) -> Result<Done, Failure> {
+        let Message { statement, bytes, payload } = &prepared.message;
+        let store = &self.trust.store;
+        let registered = match (&prepared.kept, payload) {
+            (Some(_), _) => None,
+            (None, Some(payload)) => {
+                Some(self.client.register_detached(statement, bytes, payload, store, now()).await?)
+            }
+            (None, None) => Some(self.client.register_message(statement, bytes, store, now()).await?),
+        };
+        self.keep(prepared, registered)
+    }
+
+    /// Writes down what came back, or came back to an earlier run.
+    fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
+        let Prepared { file, message, kept, started } = prepared;
+        let fresh = registered.is_some();
+        let (verdict, receipt) = match (registered, kept) {
+            (Some(Registered { receipt, verdict, .. }), _) => {
+                if let Some(file) = receipt_file(&file) {
+                    files::write(&file, &receipt, Access::Ordinary, Existing::Replace)?;
+                }
+                (verdict, receipt)
+            }
+            (None, Some(kept)) => kept,
+            (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
+        };
+        let transparent_file = self.asked.output.clone().unwrap_or_else(|| beside(&file, "transparent.cose"));
+        let whole = transparent::attach(&message.bytes, &[receipt])
+            .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
+        files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
+        let position = verdict.receipts.first().and_then(|receipt| receipt.position);
+        Ok(Done {
+            file: file.display().to_string(),
+            entry: message.statement.digest().to_string(),
+            leaf_index: position.map(|position| position.leaf_index.get()),
+            tree_size: position.map(|position| position.tree_size.get()),
+            location: format!("{}entries/{}", self.client.base(), message.statement.digest()),
+            wrote: transparent_file.display().to_string(),
+            fresh,
+            took: started.elapsed(),
+        })
+    }
+}
+
+/// Where a file's receipt is kept; what comes from standard input has none.
+fn receipt_file(file: &Path) -> Option<PathBuf> {
+    (!is_stream(file)).then(|| beside(file, "receipt"))
 }
 
 struct Issuer {
