@@ -20,6 +20,7 @@ use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::doors::OverRate;
 use crate::equivocation::{self, Refused};
+use crate::erasure::{OnHold, on_hold};
 use crate::metrics::Metrics;
 
 /// The policy in force, as the log holds it.
@@ -127,6 +128,9 @@ pub enum NotAdmitted {
     /// The policy came to no answer; asked again it may.
     #[error(transparent)]
     Undecided(Undecided),
+    /// An entry that it would erase is on hold.
+    #[error("{} is on hold for the case {:?}", .0.entry, .0.case)]
+    Held(OnHold),
     /// What the decision has to know of the log could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -177,6 +181,11 @@ pub async fn admit(
     let record = Record::read(&authenticated).map_err(refused)?;
     let answers = ask(log, in_force.questions(&authenticated, &record)).await?;
     let permit = in_force.decide(&authenticated, &record, &answers).into_permit()?;
+    if let Record::Erasure(erasure) = &record
+        && let Some(hold) = on_hold(log, erasure, &answers).await?
+    {
+        return Err(NotAdmitted::Held(hold));
+    }
     metrics.stage("policy", started.elapsed());
     let submission = submission(&authenticated, beside.payload.cloned(), &permit, in_force);
     Ok(Admitted { submission, permit })

@@ -13,6 +13,7 @@ use store::StoreError;
 
 use crate::admission::{NotAdmitted, PolicyUnreadable};
 use crate::doors::{OverRate, TurnedAway};
+use crate::erasure::OnHold;
 use crate::log::RegisterError;
 use crate::multipart::{Unreadable, What};
 use crate::problem::{Problem, shortened};
@@ -73,6 +74,7 @@ impl From<RegisterError> for Problem {
             RegisterError::NotAdmitted(NotAdmitted::Untrusted(untrusted)) => untrusted.into(),
             RegisterError::NotAdmitted(NotAdmitted::Refused(refusal)) => refusal.into(),
             RegisterError::NotAdmitted(NotAdmitted::OverQuota(over)) => over.into(),
+            RegisterError::NotAdmitted(NotAdmitted::Held(hold)) => held(&hold),
             RegisterError::NotAdmitted(NotAdmitted::Undecided(undecided)) => {
                 let detail = format!("The policy came to no answer in time: {}", undecided.rule);
                 Problem::busy("undecided", detail, LATER)
@@ -168,6 +170,11 @@ impl From<PolicyUnreadable> for Problem {
             PolicyUnreadable::NotAPolicy { .. } => internal(&why),
         }
     }
+}
+
+fn held(hold: &OnHold) -> Problem {
+    let detail = format!("Entry {} is on hold for the case {}: it cannot be erased", hold.entry, hold.case);
+    Problem::new(StatusCode::CONFLICT, "entry-held", "On Hold", detail).about_entry(hold.entry.to_string())
 }
 
 fn twin(registered: EntryDigest) -> Problem {

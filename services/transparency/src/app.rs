@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use crate::house::{self, House};
 use crate::log::Log;
 use crate::routes::{
-    batch, configuration, entries, equivocations, evidence, keys, listing, pages, payloads, policy,
+    batch, configuration, entries, equivocations, erasures, evidence, keys, listing, pages, payloads, policy,
     statements,
 };
 
@@ -61,6 +61,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::evidence_page))
         .routes(routes!(equivocations::equivocations))
+        .routes(routes!(erasures::list))
+        .routes(routes!(erasures::one))
         .routes(routes!(policy::policy))
         .routes(routes!(policy::limits))
         .routes(routes!(configuration::scitt_configuration))

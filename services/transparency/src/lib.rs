@@ -17,6 +17,8 @@ mod body;
 mod config;
 mod doors;
 mod equivocation;
+mod erasure;
+mod holds;
 mod house;
 #[cfg(test)]
 mod house_tests;

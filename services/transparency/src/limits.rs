@@ -71,6 +71,15 @@ pub const HEADER_DEPTH: usize = 16;
 /// Nesting of payloads, as the profiles keep it.
 pub const PAYLOAD_DEPTH: usize = 64;
 
+/// How often the process that leads looks for erasures, if nobody tells it of one.
+pub const ERASURE_LOOK: Duration = Duration::from_secs(1);
+/// How long it waits when the database did not let it.
+pub const ERASURE_RETRY: Duration = Duration::from_secs(10);
+/// Erasures on one page.
+pub const ERASURES_PAGE: u64 = 16;
+/// Holds on one page.
+pub const HOLDS_PAGE: usize = 1000;
+
 /// The bounds an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -110,6 +119,8 @@ pub struct Limits {
     pub issuer: Option<Rate>,
     /// Entries that one page lists at most.
     pub page: usize,
+    /// How often entries past their retention are looked for (at start).
+    pub retention_every: Duration,
     /// Memory for tiles (at start).
     pub tile_cache_bytes: u64,
 }
@@ -135,6 +146,7 @@ impl Default for Limits {
             reads: Rate::per_second(2_000, 8_000),
             issuer: None,
             page: 1000,
+            retention_every: Duration::from_secs(3600),
             tile_cache_bytes: 64 << 20,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
-use registration::Permit;
+use registration::{GuardKind, Permit};
 use scitt::SignedStatement;
 use sequencer::{Handle, Placement, Role, SubmitError};
 use store::{Found, GuardKey, LogStore, Progress, StoreError};
@@ -14,6 +14,7 @@ use store::{Found, GuardKey, LogStore, Progress, StoreError};
 use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable};
 use crate::doors::Doorkeeper;
 use crate::equivocation;
+use crate::erasure::Erasing;
 use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
 use crate::published_keys::PublishedKeys;
@@ -52,6 +53,8 @@ pub struct Log {
     pub keys: ArcSwap<PublishedKeys>,
     /// Why nothing may be registered, found after the start.
     pub obstacle: ArcSwapOption<String>,
+    /// Wakes the task that erases.
+    pub erasing: Erasing,
     /// Issuer quotas.
     pub doors: Arc<Doorkeeper>,
     /// What is counted.
@@ -186,6 +189,10 @@ impl Log {
             match outcome {
                 Ok(placement) => {
                     // Whoever is told that a policy is registered finds it in force.
+                    if admitted.permit.guards().iter().any(|guard| guard.kind() == GuardKind::ErasureSequence)
+                    {
+                        self.erasing.look();
+                    }
                     if admitted.permit.successor().is_some() {
                         self.policies.follow(placement.index).await.map_err(RegisterError::Policy)?;
                     }

@@ -3,7 +3,7 @@
 //! Guards and twins are derived again from statement and policy, so a lost row is noticed. An entry whose issuer was
 //! established by a certificate that came beside it derives no guards here: the collateral is not at hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use merkle::{EntryDigest, LeafIndex};
@@ -15,6 +15,8 @@ use store::{CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, Sig
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::VerifierKey;
 
+use crate::erasure;
+
 /// The meaning of one log's entries and signatures.
 ///
 /// Policies are learnt from the entries as they are shown, in order; those that a check does not begin with are
@@ -22,6 +24,8 @@ use tlog::key::VerifierKey;
 pub struct LogMeaning {
     origin: Origin,
     policies: Mutex<BTreeMap<LeafIndex, Option<PolicyInForce>>>,
+    /// Every entry that an erasure statement of the log names.
+    erased: HashSet<LeafIndex>,
 }
 
 impl LogMeaning {
@@ -31,7 +35,8 @@ impl LogMeaning {
     /// If the store cannot be read, or the origin is not one.
     pub async fn of(store: &dyn LogStore, origin: &str) -> Result<Self, StoreError> {
         let parsed = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
-        let meaning = Self { origin: parsed, policies: Mutex::default() };
+        let erased = erased(store).await?;
+        let meaning = Self { origin: parsed, policies: Mutex::default(), erased };
         if let Ok(head) = store.head().await
             && let Ok(Some(entry)) = store.entry(head.policy).await
         {
@@ -94,6 +99,10 @@ impl Meaning for LogMeaning {
         let derive = || {
             let authenticated = policy.authenticate(&statement, Beside::default()).ok()?;
             let record = Record::read(&authenticated).ok()?;
+            if let Record::Erasure(erasure) = &record {
+                let guards = erasure.guards(&entry.digest);
+                return Some(guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect());
+            }
             let permit = policy.decide(&authenticated, &record, &Answers::none()).into_permit().ok()?;
             Some(permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect())
         };
@@ -104,9 +113,8 @@ impl Meaning for LogMeaning {
         parse(entry)?.twin()
     }
 
-    fn may_be_erased(&self, _: LeafIndex) -> bool {
-        // No release erases yet: a statement that is gone was taken by somebody else.
-        false
+    fn may_be_erased(&self, index: LeafIndex) -> bool {
+        self.erased.contains(&index)
     }
 
     fn check_signature(
@@ -121,6 +129,23 @@ impl Meaning for LogMeaning {
             SignatureKind::Cosignature => Ok(()),
         }
     }
+}
+
+/// The entries that erasure statements name. One that cannot be read excuses nothing, and is found for itself.
+async fn erased(store: &dyn LogStore) -> Result<HashSet<LeafIndex>, StoreError> {
+    let mut erased = HashSet::new();
+    for number in 0..erasure::count(store).await? {
+        match erasure::registered(store, number..number + 1).await {
+            Ok(found) => {
+                for found in found {
+                    erased.extend(erasure::erased_leaves(store, &found.erasure).await?);
+                }
+            }
+            Err(StoreError::Damaged(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(erased)
 }
 
 fn parse(entry: &Entry) -> Option<SignedStatement> {

@@ -10,6 +10,7 @@ use store::{LogStore, StoreError};
 
 use crate::admission::{DecideAgain, Policies};
 use crate::config::{Config, Mistake};
+use crate::erasure::Erasing;
 use crate::house::House;
 use crate::listen::Listener;
 use crate::log::{Identity, Log};
@@ -125,6 +126,7 @@ pub async fn open_log(
         sequencer,
         policies,
         obstacle: ArcSwapOption::empty(),
+        erasing: Erasing::default(),
         doors: house.doors.clone(),
         metrics,
     })

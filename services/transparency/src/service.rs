@@ -17,6 +17,7 @@ use crate::admin;
 use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
 use crate::config::{Config, Mistake};
+use crate::holds;
 use crate::house::House;
 use crate::limits::STOP_TIME;
 use crate::listen::Serving;
@@ -97,12 +98,13 @@ impl Service {
         }
         let app = App { log: log.clone(), house: house.clone() };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        start_watching(&log, &config.state_dir, &tasks, &stop);
+        start_watching(&log, &config, &tasks, &stop);
         let failed = |address| move |error| StartError::Listen { address, error };
         let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
         let admin = match admin {
             Some(listener) => {
-                let routes = admin::routes(Arc::new(Ready(log.clone())), metrics);
+                let routes =
+                    admin::routes(Arc::new(Ready(log.clone())), metrics).merge(holds::routes(log.clone()));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)
             }
             None => None,

@@ -1,6 +1,6 @@
 //! What goes on beside the requests: gauges, the policy in force, durability, rate buckets.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Readiness;
+use crate::config::Config;
+use crate::erasure::keep_erasing;
+use crate::erasure::retention::keep_sweeping;
 use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -20,10 +23,13 @@ use crate::metrics::Metrics;
 const POLICY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts every background task of a log; they end with `stop`.
-pub fn start(log: &Arc<Log>, state_dir: &Path, tasks: &TaskTracker, stop: &CancellationToken) {
+pub fn start(log: &Arc<Log>, config: &Config, tasks: &TaskTracker, stop: &CancellationToken) {
     spawn(tasks, stop, follow_status(log.clone()));
     spawn(tasks, stop, check_durability(log.clone()));
-    spawn(tasks, stop, sweep(log.clone(), state_dir.to_owned()));
+    spawn(tasks, stop, sweep(log.clone(), config.state_dir.clone()));
+    spawn(tasks, stop, keep_erasing(log.clone()));
+    let operator = config.keys.operator.clone();
+    spawn(tasks, stop, keep_sweeping(log.clone(), operator, config.limits.retention_every));
 }
 
 fn spawn(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod configuration;
 pub mod entries;
 pub mod equivocations;
+pub mod erasures;
 pub mod evidence;
 pub mod keys;
 pub mod listing;

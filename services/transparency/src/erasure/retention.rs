@@ -1,0 +1,179 @@
+//! Retention: bytes go when their content type's time has passed.
+//!
+//! How long a content type is kept is policy (`retention`). Now and then the process that leads looks, in the lookup index,
+//! for entries whose time has passed under the policy in force, and registers an erasure of them like any other: signed
+//! with the operator's key, which has to be at hand (`operator_key`), and numbered. Entries on hold are left out.
+//!
+//! Not here: what erases (`erasure`), and the index (an entry that is not indexed yet is found at a later turn).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use merkle::{EntryDigest, LeafIndex};
+use registration::erasure::{self, NewErasure, RETENTION};
+use registration::limits::MAX_ERASED;
+use registration::{ERASURE_CONTENT_TYPE, LookupKind, POLICY_CONTENT_TYPE, Policy};
+use scitt::SigningKey;
+use scitt::header::ContentType;
+use sequencer::Role;
+use store::{LogStore, Order, Query, StoreError, Term};
+
+use super::{count, is_type};
+use crate::log::{Log, RegisterError};
+use crate::signer::{KeyFileError, signing_key};
+use crate::watch::now;
+
+/// Content types that are looked at in one sweep.
+const CONTENT_TYPES: usize = 1000;
+
+/// Why nothing was erased this time.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no key to sign with.
+    #[error("bytes are past their retention, and no operator_key is configured to erase them with")]
+    NoOperatorKey,
+    /// The key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// Nothing was signed.
+    #[error(transparent)]
+    Sign(#[from] erasure::SignErasureError),
+    /// The erasure got no place.
+    #[error("the erasure was not registered: {0}")]
+    NotRegistered(String),
+}
+
+/// Sweeps for as long as this process runs.
+pub async fn keep_sweeping(log: Arc<Log>, operator: Option<PathBuf>, every: Duration) {
+    let mut turns = tokio::time::interval(every);
+    turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        turns.tick().await;
+        if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+            continue;
+        }
+        if let Err(error) = sweep(&log, operator.as_ref()).await {
+            tracing::error!(%error, "retention");
+        }
+    }
+}
+
+async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> {
+    let Some(current) = log.policies.current() else { return Ok(()) };
+    let policy = current.in_force.policy();
+    if policy.contents().types.iter().all(|rule| rule.retention.is_none()) {
+        return Ok(());
+    }
+    let mut cutoffs = BTreeMap::new();
+    for value in log.store.values(LookupKind::ContentType.number(), "", CONTENT_TYPES).await? {
+        let Some(seconds) = retention_of(policy, &value) else { continue };
+        let cutoff = match cutoffs.get(&seconds) {
+            Some(known) => *known,
+            None => {
+                let cutoff = size_at(&*log.store, now().saturating_sub(seconds)).await?;
+                *cutoffs.entry(seconds).or_insert(cutoff)
+            }
+        };
+        erase_older(log, policy, &value, seconds, cutoff, operator).await?;
+    }
+    Ok(())
+}
+
+/// How long the policy keeps entries of this content type, as the index spells it.
+fn retention_of(policy: &Policy, value: &str) -> Option<u64> {
+    let stays = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE].iter().any(|own| is_type(value, own));
+    if stays {
+        return None;
+    }
+    let by_name = policy.rule_for(&ContentType::Text(value.to_owned()));
+    let rule = by_name.or_else(|| policy.rule_for(&ContentType::Id(value.parse().ok()?)));
+    rule.and_then(|rule| rule.retention)
+}
+
+/// How many leaves the log had at a time. Log-many reads.
+async fn size_at(store: &dyn LogStore, at: u64) -> Result<u64, StoreError> {
+    let (mut low, mut high, mut size) = (1, store.head().await?.batch, 0);
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let Some(head) = store.heads(middle, 1).await?.into_iter().next() else { break };
+        if head.at <= at {
+            size = head.size.get();
+            low = head.batch + 1;
+        } else {
+            high = middle.saturating_sub(1);
+        }
+    }
+    Ok(size)
+}
+
+/// Registers erasures until nothing of this content type is left below the cutoff, but what is held.
+async fn erase_older(
+    log: &Log,
+    policy: &Policy,
+    content_type: &str,
+    seconds: u64,
+    cutoff: u64,
+    operator: Option<&PathBuf>,
+) -> Result<(), SweepError> {
+    let mut from = 0;
+    while from < cutoff {
+        let query = Query {
+            terms: vec![Term::exactly(LookupKind::ContentType.number(), content_type)],
+            within: from..cutoff,
+            order: Order::OldestFirst,
+            limit: MAX_ERASED,
+        };
+        let page = log.store.search(&query).await?;
+        let entries = not_held(&*log.store, &page.entries).await?;
+        if !entries.is_empty() {
+            let reason = format!("{content_type} is kept for {seconds} seconds");
+            register(log, policy, entries, reason, operator).await?;
+        }
+        match page.more_after {
+            Some(last) => from = last.get() + 1,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// The IDs of those that are there and that no hold keeps.
+async fn not_held(store: &dyn LogStore, leaves: &[LeafIndex]) -> Result<Vec<EntryDigest>, StoreError> {
+    let held = store.held(leaves).await?;
+    let mut entries = Vec::with_capacity(leaves.len());
+    for leaf in leaves.iter().filter(|leaf| !held.contains(leaf)) {
+        if let Some(entry) = store.entry(*leaf).await?.filter(|entry| entry.statement.is_some()) {
+            entries.push(entry.digest);
+        }
+    }
+    Ok(entries)
+}
+
+async fn register(
+    log: &Log,
+    policy: &Policy,
+    entries: Vec<EntryDigest>,
+    reason: String,
+    operator: Option<&PathBuf>,
+) -> Result<(), SweepError> {
+    let key: SigningKey = signing_key(operator.ok_or(SweepError::NoOperatorKey)?)?;
+    let erasure = NewErasure {
+        sequence: count(&*log.store).await?,
+        entries,
+        reason,
+        rule: RETENTION.to_owned(),
+        at: crate::routes::listing::rfc3339(now()),
+        authorized_by: None,
+    };
+    let contents = policy.contents();
+    let statement = erasure::sign(&erasure, (&contents.iss, &contents.origin), &contents.operators, &key)?;
+    let told = |error: RegisterError| SweepError::NotRegistered(format!("{error:?}"));
+    log.register(&statement, None).await.map_err(told)?;
+    tracing::info!(erasure = erasure.sequence, entries = erasure.entries.len(), "retention has passed");
+    Ok(())
+}
