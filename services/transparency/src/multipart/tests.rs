@@ -144,6 +144,64 @@ fn a_body_of_almost_boundaries_takes_no_longer_than_any_other() {
     assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
 }
 
+/// What we take apart, another reader takes apart the same way.
+///
+/// It is laxer, so only what we accept is shown to it; and it takes the first empty line for the end of the headers of a
+/// part that has none, so those are left out.
+#[test]
+fn what_is_read_here_is_read_the_same_elsewhere() {
+    let whole =
+        [form(NAMED, "one"), form("A: b\r\nContent-Disposition: form-data; name=payload\r\n", "\r\n--\r\n")];
+    let whole = whole.concat().replacen("--B--\r\n", "", 1).into_bytes();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % below
+    };
+    let (mut accepted, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let mut body = whole.clone();
+        for _ in 0..=next(3) {
+            let at = next(body.len());
+            match next(3) {
+                0 => body[at] = b"\r\n-B:; =\"x\0"[next(11)],
+                1 => drop(body.remove(at)),
+                _ => body.insert(at, b"\r\n-B:; =\"x\0"[next(11)]),
+            }
+        }
+        match read(body.clone()) {
+            Ok(parts) if parts.iter().all(|part| !part.headers.is_empty()) => {
+                accepted += 1;
+                let ours: Vec<_> = parts
+                    .iter()
+                    .map(|part| (part.name().ok().map(str::to_owned), part.body.clone()))
+                    .collect();
+                assert_eq!(elsewhere(body.clone(), &ours), ours, "{:?}", String::from_utf8_lossy(&body));
+            }
+            Ok(_) => {}
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");
+}
+
+type Named = Vec<(Option<String>, Bytes)>;
+
+/// As multer reads it. Where we see no usable name, it need not agree on one.
+fn elsewhere(body: Vec<u8>, ours: &Named) -> Named {
+    let stream = futures::stream::iter([Ok::<_, std::io::Error>(body)]);
+    let mut multipart = multer::Multipart::new(stream, "B");
+    let mut found: Named = Vec::new();
+    futures::executor::block_on(async {
+        while let Some(field) = multipart.next_field().await.expect("it reads on") {
+            let named = ours.get(found.len()).is_some_and(|(name, _)| name.is_some());
+            let name = field.name().filter(|_| named).map(str::to_owned);
+            found.push((name, field.bytes().await.expect("it reads the part")));
+        }
+    });
+    found
+}
+
 #[test]
 fn names_of_form_parts_are_given_once_and_in_form_data() {
     for (head, name) in [
