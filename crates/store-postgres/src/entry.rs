@@ -134,6 +134,27 @@ pub(crate) async fn entries(
     }
 }
 
+pub(crate) async fn digests(
+    pool: &PgPool,
+    log: i16,
+    from: LeafIndex,
+    limit: usize,
+) -> Result<Vec<EntryDigest>, StoreError> {
+    let found = sqlx::query!(
+        "SELECT idx, digest FROM entry WHERE log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3",
+        log,
+        column(from.get()),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    match found.iter().zip(column(from.get())..).find(|(row, index)| row.idx != *index) {
+        None => found.iter().map(|row| Ok(EntryDigest::from_bytes(hash(&row.digest)?))).collect(),
+        Some((_, index)) => Err(StoreError::Damaged(format!("entry {index} is missing"))),
+    }
+}
+
 pub(crate) async fn collateral(
     pool: &PgPool,
     log: i16,

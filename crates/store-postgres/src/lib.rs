@@ -163,6 +163,10 @@ impl LogStore for Postgres {
         self.in_time(entry::entries(&self.pool, self.log, from, limit)).await
     }
 
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
+        self.in_time(entry::digests(&self.pool, self.log, from, limit)).await
+    }
+
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
         self.in_time(entry::collateral(&self.pool, self.log, index)).await
     }

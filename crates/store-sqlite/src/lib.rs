@@ -273,6 +273,10 @@ impl LogStore for Sqlite {
         reader::entries(&self.read, from, limit).await
     }
 
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
+        reader::digests(&self.read, from, limit).await
+    }
+
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
         reader::collateral(&self.read, index).await
     }

@@ -65,6 +65,24 @@ pub(crate) async fn entries(
     }
 }
 
+pub(crate) async fn digests(
+    pool: &SqlitePool,
+    from: LeafIndex,
+    limit: usize,
+) -> Result<Vec<EntryDigest>, StoreError> {
+    let select = "SELECT idx, digest FROM entry WHERE idx >= ? ORDER BY idx LIMIT ?";
+    let query = sqlx::query(select).bind(signed(from.get())).bind(signed(limit as u64));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let mut digests = Vec::with_capacity(rows.len());
+    for (row, index) in rows.iter().zip(from.get()..) {
+        if number(row, 0)? != index {
+            return Err(StoreError::Damaged(format!("entry {index} is missing")));
+        }
+        digests.push(sql::digest(blob(row, 1)?)?);
+    }
+    Ok(digests)
+}
+
 fn entry(row: &SqliteRow) -> Result<Entry, StoreError> {
     Ok(Entry {
         index: LeafIndex::new(number(row, 0)?),

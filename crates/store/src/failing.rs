@@ -42,6 +42,7 @@ pub enum Call {
     Guards,
     Entry,
     Entries,
+    Digests,
     Collateral,
     Tiles,
     Heads,
@@ -223,6 +224,10 @@ impl LogStore for Failing {
 
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.run(Call::Entries, self.inner.entries(from, limit)).await
+    }
+
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
+        self.run(Call::Digests, self.inner.digests(from, limit)).await
     }
 
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {

@@ -88,6 +88,10 @@ pub trait LogStore: Custody + LookupIndex + Quotas + Reports + Send + Sync + 'st
     /// Up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
+    /// Up to `limit` digests of entries from `from` on, in index order, without their statements: what an entry bundle
+    /// holds. A gap is [`StoreError::Damaged`].
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError>;
+
     /// What came beside an entry and is not under its leaf hash, in order of kind.
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
 

@@ -152,6 +152,12 @@ impl LogStore for Memory {
         Ok(self.tables().entries.iter().skip(from.get() as usize).take(limit).cloned().collect())
     }
 
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
+        let entries = self.tables();
+        let digests = entries.entries.iter().skip(from.get() as usize).take(limit);
+        Ok(digests.map(|entry| entry.digest).collect())
+    }
+
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
         Ok(self.tables().collateral.get(&index.get()).cloned().unwrap_or_default())
     }

@@ -50,6 +50,11 @@ impl Receipts {
         Self { store, tiles, metrics, algorithm, newest: ArcSwapOption::empty() }
     }
 
+    /// The tree that receipts are made from.
+    pub fn tiles(&self) -> &Tiles {
+        &self.tiles
+    }
+
     /// The receipt of a leaf that was just placed; from memory when the sequencer gave the path.
     pub async fn placed(&self, placement: &Placement, handle: &Handle) -> Result<Bytes, NoReceipt> {
         let signature = placement.head.as_ref().and_then(|head| head.signature(SignatureKind::Receipt));

@@ -65,6 +65,22 @@ impl Tiles {
         path
     }
 
+    /// That the tree of one committed size is the beginning of another.
+    pub async fn consistency(&self, older: TreeSize, newer: TreeSize) -> Result<Vec<Hash>, ProofError> {
+        let started = Instant::now();
+        let path = self.prove(&proof::consistency(older, newer)?).await;
+        self.metrics.proof("consistency", started.elapsed());
+        path
+    }
+
+    /// A tile as wide as its name says.
+    pub async fn tile(&self, tile: TileId) -> Result<Bytes, ProofError> {
+        let found = self.read(&[tile]).await?;
+        let data = found.get(&address(tile)).ok_or_else(|| missing(Some(tile)))?;
+        let cut = tile.cut(data).ok_or_else(|| missing(Some(tile)))?;
+        Ok(data.slice_ref(cut))
+    }
+
     async fn prove(&self, plan: &Plan) -> Result<Vec<Hash>, ProofError> {
         let tiles = self.read(&tile::needed_for(plan)).await?;
         plan.fold(|node| {

@@ -52,6 +52,12 @@ pub async fn entries_come_in_order_and_end_at_the_size(database: &impl Database)
     assert_eq!(page(0, 0).await, []);
     assert_eq!(page(i64::MAX as u64, 1).await, []);
     assert_eq!(store.entry(LeafIndex::new(10)).await.unwrap(), None);
+    let digests = async |from, limit| store.digests(LeafIndex::new(from), limit).await.unwrap();
+    let expected = |range: std::ops::Range<u64>| range.map(|n| entry(n).digest).collect::<Vec<_>>();
+    assert_eq!(digests(0, 4).await, expected(0..4));
+    assert_eq!(digests(8, 4).await, expected(8..10));
+    assert_eq!(digests(10, 4).await, []);
+    assert_eq!(digests(0, 0).await, []);
 }
 
 /// A whole batch in one look-up, hits and misses mixed, one asked for twice.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use merkle::LeafIndex;
 
 use super::{Appender, Database, entry, statement};
@@ -81,7 +80,7 @@ fn report(guard: &str, registered: u64, refused: u64) -> Report {
         guard: GuardKey(guard.as_bytes().to_vec()),
         registered: (LeafIndex::new(registered), entry(registered).digest),
         refused: entry(refused).digest,
-        statement: Some(Bytes::from(statement(refused))),
+        statement: Some(statement(refused)),
         at: 1000 + refused,
     }
 }

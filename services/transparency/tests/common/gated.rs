@@ -70,6 +70,10 @@ impl LogStore for Gated {
         self.memory.entries(from, limit).await
     }
 
+    async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
+        self.memory.digests(from, limit).await
+    }
+
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
         self.memory.collateral(index).await
     }
