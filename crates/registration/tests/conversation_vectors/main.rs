@@ -121,7 +121,7 @@ fn every_rule_has_a_vector_that_keeps_it_and_one_that_breaks_it() {
     let found: BTreeSet<(String, String)> =
         files().values().map(|vector| (text(vector, "rule"), text(vector, "expected"))).collect();
     for rule in ConversationRule::ALL {
-        // A record of a million values is too large for a file: `tests/conversations.rs` makes one.
+        // A record of a million values is too large for a file: `tests/conversation_hostile.rs` makes one.
         let too_large = *rule == ConversationRule::Items;
         for expected in if too_large { &["admit"][..] } else { &["admit", "refuse"] } {
             assert!(
