@@ -94,6 +94,30 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Takes a statement out, as somebody does who has access to the database and says nothing. Nobody may use it.
+    pub fn take_out(&self, statement: &SignedStatement) {
+        let digest = statement.digest();
+        match self {
+            Self::Sqlite(file) => {
+                let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
+                              db.execute('UPDATE entry SET statement = NULL WHERE digest = ?', (bytes.fromhex(sys.argv[2]),)); \
+                              db.commit()";
+                let mut run = Command::new(python());
+                let output = run.args(["-c", script]).arg(file).arg(digest.to_string()).output();
+                assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{output:?}");
+            }
+            Self::Postgres(url) => sql(
+                url,
+                &format!(
+                    "SET session_replication_role = replica; \
+                     UPDATE entry SET statement = NULL WHERE digest = '\\x{digest}'"
+                ),
+            ),
+        }
+    }
+}
+
 /// Out of the write-ahead log, whose damage would only look like a shorter history.
 fn move_everything_into(file: &Path) {
     let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())";

@@ -9,6 +9,7 @@
 mod batch;
 mod multipart;
 mod retry;
+mod tell;
 mod wire;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use thiserror::Error;
 use verifier::{TrustStore, Verdict};
 
 pub use batch::{BATCH_STATEMENTS, Message};
+pub use tell::Verb;
 
 use multipart::Body;
 use retry::Backoff;

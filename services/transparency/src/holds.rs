@@ -11,13 +11,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::custody::CASE_BYTES;
 use store::{Hold, StoreError};
 
 use crate::limits::HOLDS_PAGE;
 use crate::log::Log;
+use crate::media;
 use crate::routes::listing::rfc3339;
 use crate::watch::now;
 
@@ -51,20 +54,29 @@ struct Page {
     after: Option<u64>,
 }
 
-/// What is told when nothing was done.
-type Told = (StatusCode, String);
+/// Why nothing was done, as problem details.
+struct Told(StatusCode, String);
+
+impl IntoResponse for Told {
+    fn into_response(self) -> Response {
+        let Told(status, detail) = self;
+        let title = status.canonical_reason().unwrap_or("Request Failed");
+        let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": "hold" });
+        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+    }
+}
 
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Response, Told> {
-    let Query(page) = page.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))?;
+    let Query(page) = page.map_err(|error| Told(StatusCode::BAD_REQUEST, error.to_string()))?;
     let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(told)?;
     let mut views = Vec::with_capacity(holds.len());
     for hold in holds {
         views.push(view(&log, hold).await?);
     }
-    Ok(Json(serde_json::json!({ "holds": views })).into_response())
+    Ok(Json(json!({ "holds": views })).into_response())
 }
 
 async fn begin(
@@ -79,7 +91,7 @@ async fn begin(
         holds.into_iter().find(|hold| hold.entry == leaf && hold.case == case && hold.released.is_none());
     match hold {
         Some(hold) => Ok(Json(view(&log, hold).await?).into_response()),
-        None => Err((StatusCode::CONFLICT, "the hold has ended meanwhile\n".to_owned())),
+        None => Err(Told(StatusCode::CONFLICT, "the hold has ended meanwhile".to_owned())),
     }
 }
 
@@ -94,7 +106,7 @@ async fn end(
             log.erasing.look();
             Ok(StatusCode::NO_CONTENT.into_response())
         }
-        false => Err((StatusCode::NOT_FOUND, format!("no case of that name holds {digest}\n"))),
+        false => Err(Told(StatusCode::NOT_FOUND, format!("no case of that name holds {digest}"))),
     }
 }
 
@@ -102,17 +114,17 @@ async fn named(
     log: &Log,
     asked: Result<Json<Asked>, JsonRejection>,
 ) -> Result<(EntryDigest, LeafIndex, String), Told> {
-    let Json(asked) = asked.map_err(|error| (error.status(), format!("{}\n", error.body_text())))?;
+    let Json(asked) = asked.map_err(|error| Told(error.status(), error.body_text()))?;
     if asked.case.is_empty() || asked.case.len() > CASE_BYTES || asked.case.chars().any(char::is_control) {
-        let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters\n");
-        return Err((StatusCode::BAD_REQUEST, why));
+        let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters");
+        return Err(Told(StatusCode::BAD_REQUEST, why));
     }
     let digest: EntryDigest = asked
         .entry_id
         .parse()
-        .map_err(|_| (StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits\n".to_owned()))?;
+        .map_err(|_| Told(StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits".to_owned()))?;
     let leaf = log.index_of(digest).await.map_err(told)?;
-    let leaf = leaf.ok_or_else(|| (StatusCode::NOT_FOUND, format!("{digest} is not in this log\n")))?;
+    let leaf = leaf.ok_or_else(|| Told(StatusCode::NOT_FOUND, format!("{digest} is not in this log")))?;
     Ok((digest, leaf, asked.case))
 }
 
@@ -133,5 +145,5 @@ fn told(error: StoreError) -> Told {
         StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, format!("{error}\n"))
+    Told(status, error.to_string())
 }

@@ -1,4 +1,8 @@
-//! `tabellion entry`: what the log says about its entries. These are the log's words; `verify` checks them.
+//! `tabellion entry`: what the log says about its entries, and taking their bytes out. What is said are the log's words;
+//! `verify` checks them.
+
+mod erase;
+mod hold;
 
 use std::io::{self, Write};
 
@@ -11,6 +15,8 @@ use crate::cli::Context;
 use crate::console::{Failure, Report, safe};
 use crate::service::ServiceArgs;
 use crate::show;
+use erase::Erase;
+use hold::{Admin, Hold};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion entry list --limit 20")]
@@ -35,6 +41,20 @@ pub enum Entry {
         #[command(flatten)]
         service: ServiceArgs,
     },
+    /// Take the bytes of entries out of the log; its proofs stand
+    #[command(
+        before_help = "example:  tabellion entry erase report.json.cose --reason 'asked to' --key operator.pem"
+    )]
+    Erase(Erase),
+    /// Keep an entry from being erased
+    #[command(before_help = "example:  tabellion entry hold report.json.cose --case 2026-17")]
+    Hold(Hold),
+    /// End a hold
+    #[command(before_help = "example:  tabellion entry release report.json.cose --case 2026-17")]
+    Release(Hold),
+    /// Every hold, ended ones included
+    #[command(before_help = "example:  tabellion entry holds")]
+    Holds(Admin),
 }
 
 impl Entry {
@@ -52,6 +72,10 @@ impl Entry {
                     service.block_on(service.client.json(&format!("v1/entries?limit={limit}{after}")))?;
                 context.console.result(&Many(page))
             }
+            Self::Erase(erase) => erase.run(context),
+            Self::Hold(hold) => hold.begin(context),
+            Self::Release(hold) => hold.end(context),
+            Self::Holds(admin) => hold::list(admin, context),
         }
     }
 }

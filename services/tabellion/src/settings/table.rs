@@ -63,6 +63,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("queue_entries", Some("16384"), "statements waiting to be sequenced; 503 beyond"),
     fixed("linger_ms", Some("2"), "how long a busy sequencer waits to fill a batch, 0 to 5"),
     fixed("answer_within_ms", Some("1000"), "after this a registration is answered 202"),
+    fixed("retention_sweep_seconds", Some("3600"), "how often entries past their retention are looked for"),
     fixed(
         "any_filesystem",
         Some("false"),

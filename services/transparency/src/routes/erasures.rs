@@ -1,5 +1,8 @@
 //! Erasures: what was taken out of the log, why, and whether it is gone.
 
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};

@@ -152,6 +152,9 @@ impl Reading<'_> {
         if let Some(milliseconds) = self.optional("answer_within_ms") {
             limits.receipt_wait = Duration::from_millis(milliseconds);
         }
+        if let Some(seconds) = self.optional("retention_sweep_seconds") {
+            limits.retention_every = Duration::from_secs(seconds);
+        }
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
         let issuer: Option<u32> = self.optional("issuer_rate");

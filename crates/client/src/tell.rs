@@ -1,0 +1,42 @@
+//! JSON sent once: for the operator's own listener, where nothing is tried again behind the operator's back.
+
+use http::header::CONTENT_TYPE;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::wire::Answer;
+use crate::{Client, ClientError};
+
+/// What is done to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// `POST`.
+    Post,
+    /// `DELETE`.
+    Delete,
+}
+
+impl Client {
+    /// Sends JSON to a resource; answers with the JSON that came back, or null.
+    ///
+    /// # Errors
+    /// If the service refuses, or cannot be reached.
+    pub async fn tell<T: Serialize>(&self, verb: Verb, path: &str, told: &T) -> Result<Value, ClientError> {
+        let url = self.url(path)?;
+        let body = serde_json::to_vec(told).map_err(|error| ClientError::Setup(error.to_string()))?;
+        let request = match verb {
+            Verb::Post => self.http.post(url),
+            Verb::Delete => self.http.delete(url),
+        };
+        let request = self.authorized(request).header(CONTENT_TYPE, "application/json").body(body);
+        let answer = Answer::to(request, "application/json").await?;
+        if !answer.status.is_success() {
+            return Err(answer.into_error());
+        }
+        match answer.body.is_empty() {
+            true => Ok(Value::Null),
+            false => serde_json::from_slice(&answer.body)
+                .map_err(|error| ClientError::Nonsense(format!("{path}: {error}"))),
+        }
+    }
+}
