@@ -200,6 +200,7 @@ impl PolicyInForce {
         log: &Answers,
         permit: &mut Permit,
     ) -> Result<(), Violation> {
+        check_holds_its_payload(statement)?;
         permit.rule = RuleName::fixed("erasure");
         erasure.check(statement, &self.policy.contents().origin, log, permit)
     }
@@ -215,11 +216,7 @@ impl PolicyInForce {
         if (&ours.iss, &ours.origin) != (&theirs.iss, &theirs.origin) {
             return Err(broken("policy-identity", Place::payload(""), "the policy is that of another log"));
         }
-        if statement.statement().is_detached() {
-            // Whoever follows the log's policies must find them in the log.
-            let detail = "a policy holds its own payload";
-            return Err(broken("detached-payload-not-admitted", Place::payload(""), detail));
-        }
+        check_holds_its_payload(statement)?;
         check_policy_subject(statement, successor)?;
         if theirs.revision != ours.revision + 1 {
             let detail =
@@ -250,6 +247,17 @@ impl PolicyInForce {
         permit.guards.extend([revision_guard(&self.policy), permanent_guard(&statement.digest())]);
         permit.successor = Some(self.policy.clone());
         Ok(permit)
+    }
+}
+
+/// Whoever follows the log's policies and erasures must find them in the log.
+fn check_holds_its_payload(statement: &Authenticated<'_>) -> Result<(), Violation> {
+    match statement.statement().is_detached() {
+        false => Ok(()),
+        true => {
+            let detail = "policies and erasures hold their own payload";
+            Err(broken("detached-payload-not-admitted", Place::payload(""), detail))
+        }
     }
 }
 

@@ -101,14 +101,27 @@ fn types(issuers: &str) -> String {
          allow_degraded = false      # decisions of a gateway that could not reach its registry\n\
          gateway = []                # {{ iss = \"https://gateway.example\", id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
          [[type]]\n\
+         content_type = \"application/agent-conversation\"\n\
+         issuers = {issuers}\n\
+         max_size = 8388608\n\
+         detached = true             # the record beside the statement\n\
+         hash_envelope = true        # by its hash alone: the record stays with whoever made it\n\n\
+         [type.conversation]\n\
+         versions = [\"3.\"]           # what `version` may begin with\n\
+         trace_metadata_label = 100  # held against the record, and not stored\n\
+         accept_application_json = false\n\
+         allow_cbor_tag_4149 = false\n\n\
+         [[type]]\n\
          content_type = \"application/json\"\n\
          issuers = {issuers}\n\
          max_size = 1048576\n\
+         detached = true             # the payload beside the statement; keep_payload = false drops it\n\
          hash_envelope = true\n\n\
          [[type]]\n\
          content_type = \"application/octet-stream\"\n\
          issuers = {issuers}\n\
          max_size = 1048576\n\
+         detached = true\n\
          hash_envelope = true\n\n\
          [[type]]\n\
          content_type = \"text/plain\"\n\
