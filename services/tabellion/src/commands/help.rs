@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, CommandFactory};
 use registration::aer::AerRule;
+use registration::conversation::ConversationRule;
 use registration::vrf::VrfRule;
 use serde::Serialize;
 
@@ -89,7 +90,7 @@ struct Profile {
     /// What they are rules of.
     of: &'static str,
     document: &'static str,
-    /// What checks them without a service.
+    /// What to do: what checks them.
     check: &'static str,
     rules: fn() -> Vec<(&'static str, &'static str)>,
 }
@@ -105,14 +106,20 @@ const PROFILES: &[Profile] = &[
     Profile {
         of: "VRF statements",
         document: "draft-clawbizarre-scitt-vrf-00",
-        check: "tabellion vrf verify FILE",
+        check: "tabellion vrf verify FILE checks every rule without a service.",
         rules: listed!(VrfRule),
     },
     Profile {
         of: "execution receipts",
         document: "draft-nivalto-agentroa-route-authorization-00",
-        check: "tabellion execution verify FILE",
+        check: "tabellion execution verify FILE checks every rule without a service.",
         rules: listed!(AerRule),
+    },
+    Profile {
+        of: "conversation records",
+        document: "draft-birkholz-verifiable-agent-conversations-00",
+        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        rules: listed!(ConversationRule),
     },
 ];
 
@@ -123,14 +130,14 @@ impl Profile {
         let (name, section) = rules.iter().find(|(name, _)| *name == code)?;
         Some(format!(
             "{name}\n  A rule of {}: {}, section {section}. The answer says where it is broken and what was\n  \
-             found there.\n  Do: {} checks every rule without a service.\n",
+             found there.\n  Do: {}\n",
             self.of, self.document, self.check
         ))
     }
 
     fn list(&self) -> String {
         let rules: String =
-            (self.rules)().iter().map(|(name, section)| format!("{name:26}  section {section}\n")).collect();
+            (self.rules)().iter().map(|(name, section)| format!("{name:34}  section {section}\n")).collect();
         format!("== Rules of {}, and where {} has them\n\n{rules}", self.of, self.document)
     }
 }

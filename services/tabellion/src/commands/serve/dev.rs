@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use client::{Client, Options};
 use registration::aer::AerStatement;
+use registration::conversation::AGENT_CONVERSATION;
 use registration::policy::{self, Identity};
 use registration::vrf::VrfStatement;
 use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, transparent};
@@ -121,6 +122,7 @@ impl Dev {
             ("vrf", kept("vrf", || self.vrf())?),
             ("vap-audit", kept("vap-audit", || self.vap_audit())?),
             ("aer", kept("aer", || self.aer())?),
+            ("conversation", kept("conversation", || self.conversation())?),
         ])
     }
 
@@ -144,6 +146,14 @@ impl Dev {
         let receipt = sample_execution(&self.gateway.public_key().did_key());
         let signed = AerStatement::new(receipt).sign(&self.gateway);
         signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
+    }
+
+    /// A session of one question, one tool call and one answer.
+    fn conversation(&self) -> Result<SignedStatement, Failure> {
+        let session = uuid::Uuid::new_v4().to_string();
+        let terms = Terms { iss: DEV_ISSUER, sub: &session, content_type: AGENT_CONVERSATION };
+        let payload = jose::jcs::canonical(&sample_conversation(&session));
+        statement::sign(&self.issuer, payload, &terms, Form::Attached)
     }
 
     fn vrf(&self) -> Result<SignedStatement, Failure> {
@@ -210,6 +220,26 @@ fn sample_execution(gateway: &str) -> Json {
             "chain_digest": digest(b"a sample of a chain"),
         },
         "border_gateway": { "gateway_id": gateway, "gateway_version": "tabellion-dev" }
+    })
+}
+
+fn sample_conversation(session: &str) -> Json {
+    json!({
+        "version": "3.0.0-draft",
+        "id": uuid::Uuid::new_v4().to_string(),
+        "created": now_text(),
+        "session": {
+            "session-id": session,
+            "session-start": now_text(),
+            "agent-meta": { "model-id": "sample-model", "model-provider": "sample", "cli-name": "tabellion-dev" },
+            "entries": [
+                { "type": "user", "id": "1", "content": "do the tests pass?" },
+                { "type": "tool-call", "id": "2", "call-id": "call-1", "name": "run_tests", "input": {} },
+                { "type": "tool-result", "id": "3", "call-id": "call-1", "output": "2 passed", "is-error": false },
+                { "type": "assistant", "id": "4", "parent-id": "1", "content": "both do" }
+            ]
+        },
+        "recording-agent": { "name": "tabellion-dev" }
     })
 }
 
@@ -322,7 +352,7 @@ impl Report for Banner {
         for sample in &self.samples {
             writeln!(
                 out,
-                "  sample     {:7} leaf {}, registered and verified: {}",
+                "  sample     {:12} leaf {}, registered and verified: {}",
                 sample.name, sample.leaf_index, sample.file
             )?;
         }
