@@ -123,11 +123,15 @@ impl Log {
         self.command().args(arguments).output().expect("the program runs").into()
     }
 
-    /// The whole tree, recomputed from the stored statements (I7, I8). The service must not run on SQLite.
+    /// The whole tree, recomputed from the stored statements (I7, I8), and every admission decided again. The service must
+    /// not run on SQLite.
     #[track_caller]
     pub fn must_be_sound(&self) {
         let ran = self.tabellion(&["log", "fsck", "--deep", "--json"]);
         assert_eq!(ran.code, Some(0), "{ran}");
+        let ran = self.tabellion(&["audit", "--json"]);
+        let empty = ran.code == Some(4) && ran.stdout.contains("\"size\":0,");
+        assert!(ran.code == Some(0) || empty, "{ran}");
     }
 }
 

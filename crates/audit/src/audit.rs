@@ -2,6 +2,7 @@
 
 use merkle::{LeafIndex, RootHash, TreeSize};
 
+use crate::claims::Ahead;
 use crate::desk::Desk;
 use crate::entry;
 use crate::finding::Finding;
@@ -86,6 +87,7 @@ impl<'s> Audit<'s> {
     pub async fn begin(source: &'s dyn Source, mut state: State) -> Result<Self, AuditError> {
         let head = source.head().await?;
         check_state(source, &head, &mut state).await?;
+        check_history(source, &state).await?;
         let in_force = InForce::restore(source, &state.policy).await?;
         let (tree, heads) = (Tree::from(state.range()?), Heads::from(&state.history));
         Ok(Self { desk: Desk { source, workers: &Alone }, head, state, in_force, tree, heads })
@@ -124,10 +126,13 @@ impl<'s> Audit<'s> {
         let opened = map(self.desk.workers, &rows, entry::open);
         let mut page = Page::new(next, &opened, &self.heads);
         page.look_up(&self.desk).await?;
-        let in_force = page.decide(&self.desk, self.in_force.clone()).await?;
+        let mut claims = Ahead::of(&self.state.claims);
+        let in_force = page.decide(&self.desk, self.in_force.clone(), &mut claims).await?;
+        let claims = claims.into_page();
         let leaves = page.into_leaves();
         // Nothing below can fail.
         self.in_force = in_force;
+        self.state.claims.add(claims);
         self.state.policy = self.in_force.to_state();
         for (row, leaf) in rows.iter().zip(leaves) {
             self.keep(row, leaf);
@@ -182,9 +187,8 @@ impl<'s> Audit<'s> {
                 Status::Unread => {}
                 Status::Undecided => ledger.counts.undecided += 1,
                 Status::WithoutPolicy => ledger.counts.without_policy += 1,
-                Status::Erased => ledger.erased(entry, index),
-                Status::PayloadGone => ledger.payload_gone(entry, index),
-                Status::PayloadDropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
+                Status::Gone(gone) => ledger.gone(entry, index, gone),
+                Status::Dropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
             }
             ledger.erasure(index, entry, &leaf.erases);
         }
@@ -212,6 +216,10 @@ async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Res
     if next > size {
         return Err(BadState::Ahead { state: next, log: size }.into());
     }
+    if next > 0 && state.indexed != source.keeps_indexes() {
+        return Err(BadState::AnotherSource.into());
+    }
+    state.indexed = source.keeps_indexes();
     if size == 0 {
         return Ok(());
     }
@@ -225,5 +233,16 @@ async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Res
             state.log = Some(log);
             Ok(())
         }
+    }
+}
+
+/// Whether the log still has the root that was audited last.
+async fn check_history(source: &dyn Source, state: &State) -> Result<(), AuditError> {
+    let passed = state.history.last.filter(|passed| passed.size == state.next && state.history.agrees);
+    let Some(passed) = passed else { return Ok(()) };
+    let now = source.heads(passed.batch, 1).await?.first().map(|head| (head.head.batch, head.head.root));
+    match now == Some((passed.batch, state.range()?.root())) {
+        true => Ok(()),
+        false => Err(BadState::AnotherHistory { size: passed.size }.into()),
     }
 }

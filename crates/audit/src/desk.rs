@@ -6,17 +6,21 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Answers, Guard, PolicyInForce};
 use store::{Found, GuardKey};
 
+use crate::claims::Ahead;
 use crate::entry::{Admitted, Kept, Opened, Prepared, Redecided, Whole, below};
 use crate::finding::{Finding, Rule};
+use crate::ledger::Gone;
 use crate::source::{Answer, Source, SourceError};
 use crate::workers::{Workers, map};
 
-/// What came of one leaf.
+/// What came of one statement.
 pub(crate) enum Outcome {
     /// It was decided again.
     Decided(Redecided),
-    /// Its payload is gone; the flag says that its policy keeps none of its type.
-    WithoutPayload(bool),
+    /// What came beside it is gone.
+    Gone(Gone),
+    /// Its payload is gone, as its policy has it.
+    Dropped,
 }
 
 /// One statement to decide again.
@@ -31,9 +35,35 @@ pub(crate) struct Desk<'s> {
     pub(crate) workers: &'s dyn Workers,
 }
 
+/// A statement on its way.
+enum Step<'a> {
+    Prepared(Box<Prepared<'a>>),
+    Gone(Gone),
+    Dropped,
+    Refused(Finding),
+}
+
+impl<'a> Step<'a> {
+    fn prepared(&self) -> Option<&Prepared<'a>> {
+        match self {
+            Step::Prepared(prepared) => Some(prepared),
+            _ => None,
+        }
+    }
+}
+
+/// What the log answered, to whoever asked.
+struct Known {
+    entries: HashMap<EntryDigest, LeafIndex>,
+    holders: HashMap<Guard, LeafIndex>,
+}
+
 impl Desk<'_> {
     /// Whether the IDs of these rows, and the twins of those that can be read, lead to them.
     pub(crate) async fn check_look_ups(&self, page: &[Opened<'_>]) -> Result<Vec<Finding>, SourceError> {
+        if !self.source.keeps_indexes() {
+            return Ok(Vec::new());
+        }
         let mut asked: Vec<(EntryDigest, Rule, &Opened<'_>)> = Vec::new();
         for opened in page {
             if let Some(evidence) = opened.evidence() {
@@ -44,7 +74,7 @@ impl Desk<'_> {
             }
         }
         let digests: Vec<EntryDigest> = asked.iter().map(|(digest, ..)| *digest).collect();
-        let found = self.find(&digests).await?;
+        let found = self.source.find(&digests).await?;
         let checked = asked.iter().zip(found).filter_map(|((_, rule, opened), found)| {
             let evidence = opened.evidence()?;
             let detail = astray(evidence.index, evidence.digest, found)?;
@@ -53,18 +83,49 @@ impl Desk<'_> {
         Ok(checked.collect())
     }
 
-    /// Decides entries again, all under the policy that was in force for each of them.
+    /// Decides entries again, all under the policy that was in force for each of them. What claims they make is
+    /// compared with the source's index; where it keeps none, with the claims of those before.
     pub(crate) async fn decide(
         &self,
         cases: &[Case<'_>],
         in_force: &PolicyInForce,
+        claims: &mut Ahead<'_>,
     ) -> Result<Vec<Outcome>, SourceError> {
         let kept = self.collateral(cases).await?;
         let work: Vec<(&Case<'_>, &Result<Kept, String>)> = cases.iter().zip(&kept).collect();
-        let prepared = map(self.workers, &work, |(case, kept)| prepare(case.whole, kept, in_force));
-        let answers = self.answers(cases, &prepared).await?;
-        let work: Vec<_> = work.iter().zip(&prepared).zip(&answers).collect();
-        Ok(map(self.workers, &work, |(((case, _), step), answers)| finish(case, step, in_force, answers)))
+        let steps = map(self.workers, &work, |(case, kept)| prepare(case.whole, kept, in_force));
+        let known = self.ask(&steps).await?;
+        let work: Vec<(&Case<'_>, &Step<'_>)> = cases.iter().zip(&steps).collect();
+        if !self.source.keeps_indexes() {
+            return Ok(work.iter().map(|case| in_turn(case, in_force, &known, claims)).collect());
+        }
+        let mut outcomes = map(self.workers, &work, |(case, step)| {
+            finish(case, step, in_force, &known.answers(step, case.whole.evidence.index))
+        });
+        self.check_guards(cases, &mut outcomes).await?;
+        Ok(outcomes)
+    }
+
+    /// Whether admitted entries hold the claims that they make; what is wrong is added to their findings.
+    pub(crate) async fn check_guards(
+        &self,
+        cases: &[Case<'_>],
+        outcomes: &mut [Outcome],
+    ) -> Result<(), SourceError> {
+        let mut admitted: Vec<(&Whole<'_>, &mut Admitted)> =
+            cases.iter().zip(outcomes).filter_map(|(case, it)| Some((case.whole, it.admitted()?))).collect();
+        let guards: Vec<Guard> = admitted.iter().flat_map(|(_, admitted)| admitted.guards.clone()).collect();
+        let mut holders = self.holders(&guards).await?.into_iter();
+        for (whole, admitted) in &mut admitted {
+            for guard in &admitted.guards {
+                let holder = holders.next().unwrap_or(Ok(None));
+                if holder != Ok(Some(whole.evidence.index)) {
+                    let detail = format!("its {:?} is recorded as that of {}", guard.kind(), told(holder));
+                    admitted.findings.push(whole.finding(Rule::GuardMissing, detail));
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn collateral(&self, cases: &[Case<'_>]) -> Result<Vec<Result<Kept, String>>, SourceError> {
@@ -78,87 +139,53 @@ impl Desk<'_> {
         Ok(kept)
     }
 
-    /// What the log below each leaf answers.
-    async fn answers(&self, cases: &[Case<'_>], steps: &[Step<'_>]) -> Result<Vec<Answers>, SourceError> {
+    async fn ask(&self, steps: &[Step<'_>]) -> Result<Known, SourceError> {
         let asking = || steps.iter().filter_map(Step::prepared).map(|prepared| &prepared.questions);
         let digests: Vec<EntryDigest> = asking().flat_map(|questions| questions.digests.clone()).collect();
         let guards: Vec<Guard> = asking().flat_map(|questions| questions.guards.clone()).collect();
-        let entries: HashMap<EntryDigest, LeafIndex> = match digests.is_empty() {
-            true => HashMap::new(),
-            false => digests.iter().zip(self.find(&digests).await?).filter_map(stands).collect(),
-        };
-        let holders: HashMap<Guard, LeafIndex> = match guards.is_empty() {
-            true => HashMap::new(),
-            false => {
-                let found = self.guards(&guards).await?.unwrap_or_default();
-                guards.into_iter().zip(found).filter_map(|(key, holder)| Some((key, holder.ok()??))).collect()
-            }
-        };
-        let answer = |(case, step): (&Case<'_>, &Step<'_>)| {
-            let leaf = case.whole.evidence.index;
-            let mut answers = Answers::none();
-            let Some(prepared) = step.prepared() else { return answers };
-            for digest in &prepared.questions.digests {
-                if let Some(found) = entries.get(digest).filter(|found| below(**found, leaf)) {
-                    answers.put_entry(*digest, *found);
-                }
-            }
-            for guard in &prepared.questions.guards {
-                if let Some(holder) = holders.get(guard).filter(|holder| below(**holder, leaf)) {
-                    answers.put_guard(guard.clone(), *holder);
-                }
-            }
-            answers
-        };
-        Ok(cases.iter().zip(steps).map(answer).collect())
+        let found = if digests.is_empty() { Vec::new() } else { self.source.find(&digests).await? };
+        let holders = if self.source.keeps_indexes() { self.holders(&guards).await? } else { Vec::new() };
+        let held = |(guard, holder): (Guard, Answer<LeafIndex>)| Some((guard, holder.ok()??));
+        Ok(Known {
+            entries: digests.iter().zip(found).filter_map(stands).collect(),
+            holders: guards.into_iter().zip(holders).filter_map(held).collect(),
+        })
     }
 
-    /// Whether each entry holds the claims that it makes; what is wrong is added to the entry's findings.
-    pub(crate) async fn check_guards(
-        &self,
-        decided: &mut [(&Whole<'_>, &mut Admitted)],
-    ) -> Result<(), SourceError> {
-        let guards: Vec<Guard> = decided.iter().flat_map(|(_, admitted)| admitted.guards.clone()).collect();
+    async fn holders(&self, guards: &[Guard]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
         if guards.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let Some(holders) = self.guards(&guards).await? else { return Ok(()) };
-        let mut holders = holders.into_iter();
-        for (whole, admitted) in decided {
-            for guard in &admitted.guards {
-                let holder = holders.next().unwrap_or(Ok(None));
-                if holder != Ok(Some(whole.evidence.index)) {
-                    let detail = format!("its {:?} is recorded as that of {}", guard.kind(), told(holder));
-                    admitted.findings.push(whole.finding(Rule::GuardMissing, detail));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
-        self.source.find(digests).await
-    }
-
-    async fn guards(&self, guards: &[Guard]) -> Result<Option<Vec<Answer<LeafIndex>>>, SourceError> {
         let keys: Vec<GuardKey> = guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
         self.source.guards(&keys).await
     }
 }
 
-/// An entry on its way.
-enum Step<'a> {
-    Prepared(Box<Prepared<'a>>),
-    WithoutPayload(bool),
-    Refused(Finding),
-}
-
-impl<'a> Step<'a> {
-    fn prepared(&self) -> Option<&Prepared<'a>> {
+impl Outcome {
+    fn admitted(&mut self) -> Option<&mut Admitted> {
         match self {
-            Step::Prepared(prepared) => Some(prepared),
+            Outcome::Decided(Redecided::Admitted(admitted)) => Some(admitted),
             _ => None,
         }
+    }
+}
+
+impl Known {
+    /// What the log below a leaf answers.
+    fn answers(&self, step: &Step<'_>, leaf: LeafIndex) -> Answers {
+        let mut answers = Answers::none();
+        let Some(prepared) = step.prepared() else { return answers };
+        for digest in &prepared.questions.digests {
+            if let Some(found) = self.entries.get(digest).filter(|found| below(**found, leaf)) {
+                answers.put_entry(*digest, *found);
+            }
+        }
+        for guard in &prepared.questions.guards {
+            if let Some(holder) = self.holders.get(guard).filter(|holder| below(**holder, leaf)) {
+                answers.put_guard(guard.clone(), *holder);
+            }
+        }
+        answers
     }
 }
 
@@ -167,8 +194,10 @@ fn prepare<'a>(whole: &'a Whole<'a>, kept: &'a Result<Kept, String>, in_force: &
         Ok(kept) => kept,
         Err(why) => return Step::Refused(whole.finding(Rule::Collateral, why)),
     };
-    if whole.lacks_payload(kept) {
-        return Step::WithoutPayload(!in_force.keeps_payload(whole.statement.header()));
+    match whole.lacks(kept) {
+        Some(Gone::Payload) if !in_force.keeps_payload(whole.statement.header()) => return Step::Dropped,
+        Some(gone) => return Step::Gone(gone),
+        None => {}
     }
     match whole.prepare(kept, in_force) {
         Ok(prepared) => Step::Prepared(Box::new(prepared)),
@@ -179,8 +208,45 @@ fn prepare<'a>(whole: &'a Whole<'a>, kept: &'a Result<Kept, String>, in_force: &
 fn finish(case: &Case<'_>, step: &Step<'_>, in_force: &PolicyInForce, answers: &Answers) -> Outcome {
     match step {
         Step::Prepared(prepared) => Outcome::Decided(prepared.decide(case.whole, in_force, answers, case.at)),
-        Step::WithoutPayload(by_policy) => Outcome::WithoutPayload(*by_policy),
+        Step::Gone(gone) => Outcome::Gone(*gone),
+        Step::Dropped => Outcome::Dropped,
         Step::Refused(finding) => Outcome::Decided(Redecided::Refused(finding.clone())),
+    }
+}
+
+/// The same, one after the other: each entry's claims are there for the next.
+fn in_turn(
+    (case, step): &(&Case<'_>, &Step<'_>),
+    in_force: &PolicyInForce,
+    known: &Known,
+    claims: &mut Ahead<'_>,
+) -> Outcome {
+    let leaf = case.whole.evidence.index;
+    let mut answers = known.answers(step, leaf);
+    let sure = step.prepared().is_none_or(|prepared| claims.answer(&prepared.questions, &mut answers));
+    let mut outcome = finish(case, step, in_force, &answers);
+    if matches!(outcome, Outcome::Decided(Redecided::Refused(_))) && !sure {
+        outcome = Outcome::Decided(Redecided::Undecided);
+    }
+    claim(case.whole, &mut outcome, claims);
+    outcome
+}
+
+/// Enters the claims of an entry, if it is admitted.
+pub(crate) fn claim(whole: &Whole<'_>, outcome: &mut Outcome, claims: &mut Ahead<'_>) {
+    match outcome.admitted() {
+        Some(admitted) => take_claims(whole, admitted, claims),
+        None => claims.miss(),
+    }
+}
+
+/// What another entry has claimed before is a finding.
+fn take_claims(whole: &Whole<'_>, admitted: &mut Admitted, claims: &mut Ahead<'_>) {
+    for guard in &admitted.guards {
+        if let Some(holder) = claims.take(guard, whole.evidence.index) {
+            let detail = format!("leaf {holder} has made its {:?} before", guard.kind());
+            admitted.findings.push(whole.finding(Rule::GuardMissing, detail));
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use store::Collateral;
 
 use crate::erasure;
 use crate::finding::{Finding, Rule, quote};
+use crate::ledger::Gone;
 use crate::source::{Evidence, Row};
 
 /// A row, as far as its bytes can be read.
@@ -110,13 +111,20 @@ impl Kept {
 impl Whole<'_> {
     /// Whether anything beside the statement is needed to decide it again.
     pub(crate) fn needs_collateral(&self) -> bool {
-        let header = self.statement.header();
-        self.statement.is_detached() || (header.x5t().is_some() && header.x5chain().is_none())
+        self.statement.is_detached() || self.needs_chain()
     }
 
-    /// Whether its payload came beside it and is gone.
-    pub(crate) fn lacks_payload(&self, kept: &Kept) -> bool {
-        self.statement.is_detached() && kept.payload.is_none()
+    /// What came beside it and is gone.
+    pub(crate) fn lacks(&self, kept: &Kept) -> Option<Gone> {
+        if self.statement.is_detached() && kept.payload.is_none() {
+            return Some(Gone::Payload);
+        }
+        (self.needs_chain() && kept.chain.is_none()).then_some(Gone::Certificates)
+    }
+
+    fn needs_chain(&self) -> bool {
+        let header = self.statement.header();
+        header.x5t().is_some() && header.x5chain().is_none()
     }
 
     /// Authenticates and reads it again, up to what has to be asked.

@@ -5,6 +5,8 @@ use registration::Record;
 
 /// The entries that an admitted statement says are erased.
 pub(crate) fn listed(record: &Record) -> Vec<EntryDigest> {
-    let _ = record;
-    Vec::new()
+    match record {
+        Record::Erasure(erasure) => erasure.entries.clone(),
+        _ => Vec::new(),
+    }
 }

@@ -22,11 +22,11 @@ pub struct Counts {
     pub differ: u64,
     /// Entries whose statement is gone.
     pub erased: u64,
-    /// Entries whose detached payload is gone.
+    /// Entries whose payload or certificates came beside them and are gone.
     pub dropped: u64,
     /// Entries whose policy cannot be read.
     pub without_policy: u64,
-    /// Entries for which a rule came to no answer within its bounds.
+    /// Entries for which a rule came to no answer: not within its bounds, or not without what was erased.
     pub undecided: u64,
     /// Heads whose root was computed again.
     pub heads: u64,
@@ -59,8 +59,38 @@ pub enum Explains {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     leaf: u64,
-    /// Whether it is the payload only.
-    payload: bool,
+    gone: Gone,
+}
+
+/// Which bytes of an entry are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Gone {
+    /// The statement.
+    Statement,
+    /// The payload that came beside it.
+    Payload,
+    /// The certificates that came beside it.
+    Certificates,
+}
+
+impl Gone {
+    /// The finding that it is, unless something explains it.
+    fn unexplained(self) -> (Rule, &'static str) {
+        match self {
+            Gone::Statement => {
+                (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
+            }
+            Gone::Payload => (
+                Rule::PayloadUnexplained,
+                "the payload is gone, its policy keeps it, and no entry says that it was erased",
+            ),
+            Gone::Certificates => (
+                Rule::Collateral,
+                "the certificates that came beside it are gone, and no entry says that it was erased",
+            ),
+        }
+    }
 }
 
 /// The books.
@@ -87,16 +117,13 @@ impl Ledger {
         }
     }
 
-    /// An entry's statement is gone.
-    pub(crate) fn erased(&mut self, entry: EntryDigest, leaf: LeafIndex) {
-        self.counts.erased += 1;
-        self.wait(entry, Waiting { leaf: leaf.get(), payload: false });
-    }
-
-    /// An entry's payload is gone, and its policy keeps such payloads.
-    pub(crate) fn payload_gone(&mut self, entry: EntryDigest, leaf: LeafIndex) {
-        self.counts.dropped += 1;
-        self.wait(entry, Waiting { leaf: leaf.get(), payload: true });
+    /// Bytes of an entry are gone that its policy keeps.
+    pub(crate) fn gone(&mut self, entry: EntryDigest, leaf: LeafIndex, gone: Gone) {
+        match gone {
+            Gone::Statement => self.counts.erased += 1,
+            Gone::Payload | Gone::Certificates => self.counts.dropped += 1,
+        }
+        self.wait(entry, Waiting { leaf: leaf.get(), gone });
     }
 
     /// An entry's payload was not kept, as its policy has it.
@@ -119,15 +146,7 @@ impl Ledger {
         let mut waiting: Vec<(String, Waiting)> = std::mem::take(&mut self.waiting).into_iter().collect();
         waiting.sort_by_key(|(_, gone)| gone.leaf);
         for (entry, gone) in waiting {
-            let (rule, detail) = match gone.payload {
-                false => {
-                    (Rule::ErasedUnexplained, "the statement is gone, and no entry says that it was erased")
-                }
-                true => (
-                    Rule::PayloadUnexplained,
-                    "the payload is gone, its policy keeps it, and no entry says that it was erased",
-                ),
-            };
+            let (rule, detail) = gone.gone.unexplained();
             let finding = Finding::of_leaf(rule, LeafIndex::new(gone.leaf), detail);
             self.add(Finding { entry: Some(entry), ..finding });
         }
@@ -164,7 +183,7 @@ mod tests {
     #[test]
     fn what_an_erasure_lists_is_explained_by_it_and_the_rest_is_found() {
         let mut ledger = Ledger::default();
-        (1..=3).for_each(|n| ledger.erased(digest(n), LeafIndex::new(n)));
+        (1..=3).for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), Gone::Statement));
         ledger.erasure(LeafIndex::new(9), digest(9), &[digest(1), digest(3), digest(77)]);
         ledger.close();
         assert_eq!(ledger.explained[&9].entries, 2);
@@ -175,7 +194,7 @@ mod tests {
     #[test]
     fn more_findings_than_are_listed_are_counted() {
         let mut ledger = Ledger::default();
-        (0..MAX_FINDINGS as u64 + 5).for_each(|n| ledger.erased(digest(n), LeafIndex::new(n)));
+        (0..MAX_FINDINGS as u64 + 5).for_each(|n| ledger.gone(digest(n), LeafIndex::new(n), Gone::Statement));
         ledger.close();
         assert_eq!((ledger.findings.len(), ledger.omitted), (MAX_FINDINGS, 5));
         assert!(ledger.findings.is_sorted_by_key(|finding| finding.leaf));

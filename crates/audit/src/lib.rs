@@ -19,6 +19,7 @@
 //! refusals, which leave no trace on the log; and the log's storage where it holds no decision (`store::fsck`).
 
 mod audit;
+mod claims;
 mod desk;
 mod entry;
 mod erasure;

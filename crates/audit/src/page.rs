@@ -3,15 +3,19 @@
 use merkle::{EntryDigest, LeafIndex};
 use registration::PolicyInForce;
 
-use crate::desk::{Case, Desk, Outcome};
+use crate::claims::Ahead;
+use crate::desk::{Case, Desk, Outcome, claim};
 use crate::entry::{self, Admitted, Opened, Redecided, Whole};
 use crate::finding::{Finding, Rule, quote};
 use crate::history::Heads;
 use crate::in_force::{InForce, is_readable};
+use crate::ledger::Gone;
 use crate::source::{Evidence, SourceError};
 
-/// The rule that admits policies; all others are a policy's own.
-const POLICY_RULE: &str = "policy";
+/// The rules of the log's own statements; all others are a policy's.
+const FIXED_RULES: [&str; 2] = ["policy", "erasure"];
+/// What is left of the facts of an entry that was erased.
+const NO_FACTS: &str = "{}";
 
 /// What came of one leaf.
 #[derive(Debug)]
@@ -33,12 +37,10 @@ pub(crate) enum Status {
     Undecided,
     /// The policy that was in force cannot be read.
     WithoutPolicy,
-    /// Its statement is gone.
-    Erased,
-    /// Its payload is gone, and its policy keeps it.
-    PayloadGone,
+    /// Bytes of it are gone that its policy keeps.
+    Gone(Gone),
     /// Its payload was not kept, as this policy has it.
-    PayloadDropped { policy: LeafIndex, entry: EntryDigest },
+    Dropped { policy: LeafIndex, entry: EntryDigest },
 }
 
 /// The leaves of a page.
@@ -72,25 +74,34 @@ impl<'r> Page<'r> {
     }
 
     /// Decides every leaf under the policy in force for it, and answers with the one that is in force afterwards.
-    pub(crate) async fn decide(&mut self, desk: &Desk<'_>, from: InForce) -> Result<InForce, SourceError> {
+    pub(crate) async fn decide(
+        &mut self,
+        desk: &Desk<'_>,
+        from: InForce,
+        claims: &mut Ahead<'_>,
+    ) -> Result<InForce, SourceError> {
         let (mut in_force, mut place) = (from, 0);
+        if self.opened.iter().any(|opened| opened.whole().is_none()) {
+            claims.miss();
+        }
         while place < self.opened.len() {
             let end = self.end_of_segment(place);
             in_force = match in_force {
                 InForce::None => {
                     let end = place + 1;
-                    let next = self.first_leaf(desk).await?;
+                    let next = self.first_leaf(desk, claims).await?;
                     place = end;
                     next
                 }
                 InForce::Lost(leaf) => {
+                    claims.miss();
                     let next = self.without_policy(place..end).unwrap_or(InForce::Lost(leaf));
                     place = end;
                     next
                 }
                 InForce::Policy(policy, entry) => {
                     let (end, lost) = self.until_lost(desk, place..end, &policy).await?;
-                    let next = self.under(desk, place..end, &policy, entry).await?;
+                    let next = self.under(desk, place..end, (&policy, entry), claims).await?;
                     place = end;
                     match (lost, next) {
                         (Some(lost), _) => self.lose(lost, place),
@@ -110,15 +121,20 @@ impl<'r> Page<'r> {
     }
 
     /// Leaf 0 carries the policy by which it is decided.
-    async fn first_leaf(&mut self, desk: &Desk<'_>) -> Result<InForce, SourceError> {
+    async fn first_leaf(&mut self, desk: &Desk<'_>, claims: &mut Ahead<'_>) -> Result<InForce, SourceError> {
         let opened = self.opened;
-        let Some(whole) = opened[0].whole() else { return Ok(self.lose(LeafIndex::new(0), 0)) };
-        let decided = entry::first(whole, self.at[0]);
-        self.settle(desk, vec![(0, whole, Outcome::Decided(decided))], None).await?;
-        match entry::carried(&whole.statement) {
-            Some(policy) => Ok(InForce::of(whole, policy)),
-            None => Ok(self.lose(LeafIndex::new(0), 0)),
+        let whole = opened[0].whole().and_then(|whole| Some((whole, entry::carried(&whole.statement)?)));
+        let Some((whole, policy)) = whole else { return Ok(self.lose(LeafIndex::new(0), 0)) };
+        let cases = [Case { whole, at: self.at[0] }];
+        let mut outcomes = [Outcome::Decided(entry::first(whole, self.at[0]))];
+        match desk.source.keeps_indexes() {
+            true => desk.check_guards(&cases, &mut outcomes).await?,
+            false => claim(whole, &mut outcomes[0], claims),
         }
+        let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(0));
+        let [outcome] = outcomes;
+        self.settle(0, outcome, &in_force, whole.evidence.digest);
+        Ok(InForce::of(whole, policy))
     }
 
     /// Entries whose policy cannot be read; a later policy is believed all the same.
@@ -137,17 +153,18 @@ impl<'r> Page<'r> {
         &mut self,
         desk: &Desk<'_>,
         places: std::ops::Range<usize>,
-        policy: &PolicyInForce,
-        entry: EntryDigest,
+        (policy, entry): (&PolicyInForce, EntryDigest),
+        claims: &mut Ahead<'_>,
     ) -> Result<Option<InForce>, SourceError> {
         let opened = self.opened;
         let whole: Vec<(usize, &Whole<'_>)> =
             places.clone().filter_map(|place| Some((place, opened[place].whole()?))).collect();
         let cases: Vec<Case<'_>> =
             whole.iter().map(|(place, whole)| Case { whole, at: self.at[*place] }).collect();
-        let outcomes = desk.decide(&cases, policy).await?;
-        let outcomes = whole.into_iter().zip(outcomes).map(|((place, whole), it)| (place, whole, it));
-        self.settle(desk, outcomes.collect(), Some((policy, entry))).await?;
+        let outcomes = desk.decide(&cases, policy, claims).await?;
+        for ((place, _), outcome) in whole.into_iter().zip(outcomes) {
+            self.settle(place, outcome, policy, entry);
+        }
         for place in places.clone() {
             if let Opened::Gone(evidence) = &opened[place] {
                 self.leaves[place].findings.extend(row_of_gone(evidence, policy));
@@ -156,40 +173,28 @@ impl<'r> Page<'r> {
         Ok(opened.get(places.end.wrapping_sub(1)).filter(|_| !places.is_empty()).and_then(successor))
     }
 
-    /// Writes down what came of these entries, once it is known whether they hold their claims.
-    async fn settle(
-        &mut self,
-        desk: &Desk<'_>,
-        outcomes: Vec<(usize, &Whole<'_>, Outcome)>,
-        policy: Option<(&PolicyInForce, EntryDigest)>,
-    ) -> Result<(), SourceError> {
-        let mut admitted: Vec<(usize, &Whole<'_>, Box<Admitted>)> = Vec::new();
-        for (place, whole, outcome) in outcomes {
-            let leaf = &mut self.leaves[place];
-            leaf.status = Status::Decided;
-            match (outcome, policy) {
-                (Outcome::Decided(Redecided::Admitted(it)), _) => admitted.push((place, whole, it)),
-                (Outcome::Decided(Redecided::Refused(finding)), _) => leaf.findings.push(finding),
-                (Outcome::Decided(Redecided::Undecided), _) => leaf.status = Status::Undecided,
-                (Outcome::WithoutPayload(true), Some((policy, entry))) => {
-                    leaf.status = Status::PayloadDropped { policy: policy.leaf(), entry };
-                    leaf.findings.extend(row_of_gone(whole.evidence, policy));
-                }
-                (Outcome::WithoutPayload(_), _) => {
-                    leaf.status = Status::PayloadGone;
-                    leaf.findings.extend(policy.and_then(|(policy, _)| row_of_gone(whole.evidence, policy)));
-                }
+    /// Writes down what came of these entries.
+    fn settle(&mut self, place: usize, outcome: Outcome, policy: &PolicyInForce, entry: EntryDigest) {
+        let leaf = &mut self.leaves[place];
+        leaf.status = match outcome {
+            Outcome::Decided(Redecided::Admitted(admitted)) => {
+                let Admitted { findings, erases, .. } = *admitted;
+                leaf.findings.extend(findings);
+                leaf.erases = erases;
+                Status::Decided
             }
+            Outcome::Decided(Redecided::Refused(finding)) => {
+                leaf.findings.push(finding);
+                Status::Decided
+            }
+            Outcome::Decided(Redecided::Undecided) => Status::Undecided,
+            Outcome::Gone(gone) => Status::Gone(gone),
+            Outcome::Dropped => Status::Dropped { policy: policy.leaf(), entry },
+        };
+        let gone = matches!(leaf.status, Status::Gone(_) | Status::Dropped { .. });
+        if let Some(evidence) = self.opened[place].evidence().filter(|_| gone) {
+            leaf.findings.extend(row_of_gone(evidence, policy));
         }
-        let mut claims: Vec<(&Whole<'_>, &mut Admitted)> =
-            admitted.iter_mut().map(|(_, whole, admitted)| (*whole, &mut **admitted)).collect();
-        desk.check_guards(&mut claims).await?;
-        for (place, _, admitted) in admitted {
-            let Admitted { findings, erases, .. } = *admitted;
-            self.leaves[place].findings.extend(findings);
-            self.leaves[place].erases = erases;
-        }
-        Ok(())
     }
 
     /// Where the segment ends early: at a row that names a newer policy, which stood there and cannot be read.
@@ -219,7 +224,7 @@ impl<'r> Page<'r> {
 
 fn unread(opened: &Opened<'_>) -> Leaf {
     let status = match opened {
-        Opened::Gone(_) => Status::Erased,
+        Opened::Gone(_) => Status::Gone(Gone::Statement),
         _ => Status::Unread,
     };
     let findings = match opened {
@@ -236,15 +241,28 @@ fn successor(opened: &Opened<'_>) -> Option<InForce> {
     Some(InForce::of(whole, entry::carried(&whole.statement)?))
 }
 
-/// What the row of an entry whose bytes are gone says against the policy that was in force.
-fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Option<Finding> {
+/// What the row of an entry whose bytes are gone says against the policy that was in force, and of what is gone.
+fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Vec<Finding> {
+    let mut findings = Vec::new();
     if evidence.policy != policy.leaf() {
         let detail =
             format!("the row names the policy at leaf {}, in force was {}", evidence.policy, policy.leaf());
-        return Some(entry::of(evidence, Rule::PolicyNotInForce, detail));
+        findings.push(entry::of(evidence, Rule::PolicyNotInForce, detail));
+    } else if !is_rule_of(policy, &evidence.rule) {
+        let detail = format!("the policy has no rule {}", quote(&evidence.rule));
+        findings.push(entry::of(evidence, Rule::RuleDiffers, detail));
     }
+    if evidence.statement.is_none() && evidence.facts != NO_FACTS {
+        let detail = format!("the statement is gone, and the row says {}", quote(&evidence.facts));
+        findings.push(entry::of(evidence, Rule::FactsDiffer, detail));
+    }
+    findings
+}
+
+fn is_rule_of(policy: &PolicyInForce, rule: &str) -> bool {
     let mut types = policy.policy().contents().types.iter();
-    let known = evidence.rule == POLICY_RULE || types.any(|rule| rule.name == evidence.rule);
-    let detail = || format!("the policy has no rule {}", quote(&evidence.rule));
-    (!known).then(|| entry::of(evidence, Rule::RuleDiffers, detail()))
+    FIXED_RULES.contains(&rule)
+        || types.any(|known| {
+            known.name == rule || known.conditions.iter().any(|condition| condition.name == rule)
+        })
 }

@@ -94,11 +94,17 @@ pub trait Source: Send + Sync {
     /// The leaf hashes of the tile with this number; fewer, or none, when the tile is damaged.
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError>;
 
+    /// Whether it has the log's own indexes, of entry IDs and of claims. Where it has none they are not checked, and
+    /// the audit keeps the claims itself.
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
     /// Where these digests stand, or those whose twin they are: one answer for each.
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError>;
 
-    /// Which entries made these claims: one answer for each. `None` as a whole: the source does not tell.
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Option<Vec<Answer<LeafIndex>>>, SourceError>;
+    /// Which entries made these claims: one answer for each. Asked of a source that keeps indexes only.
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError>;
 }
 
 /// Why a source did not answer.

@@ -6,6 +6,7 @@
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
 
+use crate::claims::Claims;
 use crate::ledger::Ledger;
 
 /// The form of the state that this release writes and reads.
@@ -25,6 +26,9 @@ pub struct State {
     pub(crate) policy: Policy,
     pub(crate) history: History,
     pub(crate) ledger: Ledger,
+    /// Whether the source keeps the log's indexes; else the claims are here.
+    pub(crate) indexed: bool,
+    pub(crate) claims: Claims,
 }
 
 /// The policy in force at the next leaf.
@@ -81,6 +85,15 @@ pub enum BadState {
         /// The log's.
         log: u64,
     },
+    /// It is of an audit of a database, and this is a service, or the other way round.
+    #[error("the state is of an audit from another kind of source: a database, or a service")]
+    AnotherSource,
+    /// The log has another root at the size that was audited.
+    #[error("the log's history has another root at size {size} than the one that was audited")]
+    AnotherHistory {
+        /// The size.
+        size: u64,
+    },
     /// The policy in force is not what it was.
     #[error("the policy at leaf {leaf} cannot be read, or is another one than it was")]
     Policy {
@@ -100,6 +113,8 @@ impl Default for State {
             policy: Policy::None,
             history,
             ledger: Ledger::default(),
+            indexed: true,
+            claims: Claims::default(),
         }
     }
 }

@@ -104,12 +104,11 @@ impl Source for Stored<'_> {
         Ok(answers)
     }
 
-    async fn guards(&self, keys: &[GuardKey]) -> Result<Option<Vec<Answer<LeafIndex>>>, SourceError> {
-        let answers = match damage(self.store.guards(keys).await)? {
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+        Ok(match damage(self.store.guards(keys).await)? {
             Ok(holders) => holders.into_iter().map(Ok).collect(),
             Err(why) => vec![Err(why); keys.len()],
-        };
-        Ok(Some(answers))
+        })
     }
 }
 

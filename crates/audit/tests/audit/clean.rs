@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use audit::{Audit, Explains, Report, Rule, State, Stored};
+use audit::{Audit, AuditError, BadState, Explains, Report, Rule, State, Stored};
+use merkle::LeafIndex;
+use registration::erasure::{NewErasure, sign};
 use store::{LogStore, Memory};
+use testkit::{LOG_ISS, ORIGIN};
 
 use crate::log::Log;
 use crate::mixed::{KINDS, Mixer};
@@ -37,5 +40,151 @@ async fn every_content_type_is_admitted_again() {
     assert_eq!((report.counts.heads, report.counts.signatures), (5, 5));
     let (leaf, explanation) = &report.explained[0];
     assert_eq!((leaf.get(), explanation.kind, explanation.entries), (0, Explains::Policy, 8));
-    let _ = Rule::ALL;
+}
+
+/// Registers the erasure of these leaves, and erases them.
+async fn erase(log: &mut Log, sequence: u64, leaves: &[u64]) -> u64 {
+    let leaves: Vec<LeafIndex> = leaves.iter().copied().map(LeafIndex::new).collect();
+    let mut entries = Vec::new();
+    for leaf in &leaves {
+        entries.push(log.store.entry(*leaf).await.unwrap().unwrap().digest);
+    }
+    entries.sort();
+    let erasure = NewErasure {
+        sequence,
+        entries,
+        reason: "the subject asked for it".into(),
+        rule: "request".into(),
+        at: None,
+        authorized_by: None,
+    };
+    let operators = &log.in_force.policy().contents().operators;
+    let statement = sign(&erasure, (LOG_ISS, ORIGIN), operators, &testkit::operator()).unwrap();
+    let leaf = log.register(vec![statement.into()]).await;
+    log.store.erase(&leaves).await.unwrap();
+    leaf
+}
+
+#[tokio::test]
+async fn what_was_erased_is_counted_by_the_statement_that_says_so() {
+    let (mut log, _) = mixed_log(Arc::new(Memory::new()), 2).await;
+    let (first, second) = (erase(&mut log, 0, &[3, 8, 6]).await, erase(&mut log, 1, &[12]).await);
+    let report = audited(&*log.store).await;
+    assert_eq!(report.findings, []);
+    assert_eq!(report.counts.erased, 4);
+    let explained: Vec<_> =
+        report.explained.iter().map(|(leaf, it)| (leaf.get(), it.kind, it.entries)).collect();
+    let expected = [(0, Explains::Policy, 4), (first, Explains::Erasure, 3), (second, Explains::Erasure, 1)];
+    assert_eq!(explained, expected);
+}
+
+#[tokio::test]
+async fn what_is_erased_while_the_audit_walks_is_explained_by_what_was_committed_meanwhile() {
+    let (mut log, _) = mixed_log(Arc::new(Memory::new()), 6).await;
+    let store = Arc::clone(&log.store);
+    let source = Stored::new(&*store);
+    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    assert!(audit.step().await.unwrap());
+    erase(&mut log, 0, &[70, 100]).await;
+    while audit.step().await.unwrap() {}
+    assert_eq!(audit.report().findings.len(), 2, "nothing explains it yet");
+    audit.settle().await.unwrap();
+    let report = audit.report();
+    assert_eq!((report.findings, report.counts.erased), (vec![], 2));
+    assert_eq!(report.size.get(), log.size());
+}
+
+#[tokio::test]
+async fn an_erasure_that_lists_others_explains_nothing() {
+    let (mut log, _) = mixed_log(Arc::new(Memory::new()), 1).await;
+    erase(&mut log, 0, &[3]).await;
+    log.store.erase(&[LeafIndex::new(4)]).await.unwrap();
+    let report = audited(&*log.store).await;
+    let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+    assert_eq!((finding.rule, finding.leaf), (Rule::ErasedUnexplained, Some(4)));
+}
+
+#[tokio::test]
+async fn an_audit_that_is_put_down_at_every_page_finds_the_same() {
+    let (mut log, mut mixer) = mixed_log(Arc::new(Memory::new()), 4).await;
+    let revised = log.revised(&(mixer.toml() + "\n[[type]]\ncontent_type = \"text/html\"\n"));
+    log.register(vec![revised.into()]).await;
+    log.register(mixer.batch(40)).await;
+    erase(&mut log, 0, &[5, 77, 130]).await;
+    let store = Arc::clone(&log.store);
+    let source = Stored::new(&*store);
+    let mut state = State::default();
+    loop {
+        let kept = state.to_json();
+        let mut audit = Audit::begin(&source, State::from_json(&kept).unwrap()).await.unwrap();
+        if !audit.step().await.unwrap() {
+            assert_eq!(audit.report(), audited(&*log.store).await);
+            break;
+        }
+        state = audit.state().clone();
+    }
+    log.register(mixer.batch(10)).await;
+    let mut audit = Audit::begin(&source, state).await.unwrap();
+    while audit.step().await.unwrap() {}
+    assert_eq!(audit.report(), audited(&*log.store).await, "and goes on when the log has grown");
+}
+
+#[tokio::test]
+async fn a_state_of_another_log_a_longer_one_or_another_history_is_refused() {
+    let (log, _) = mixed_log(Arc::new(Memory::new()), 2).await;
+    let walked = |log: &Log| {
+        let store = Arc::clone(&log.store);
+        async move {
+            let source = Stored::new(&*store);
+            let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+            while audit.step().await.unwrap() {}
+            audit.state().clone()
+        }
+    };
+    let state = walked(&log).await;
+    let begin = |log: &Log, state: &State| {
+        let (store, state) = (Arc::clone(&log.store), state.clone());
+        async move { Audit::begin(&Stored::new(&*store), state).await.map(|_| ()).unwrap_err() }
+    };
+    let (other, _) = mixed_log(Arc::new(Memory::new()), 2).await;
+    let refused = begin(&other, &state).await;
+    assert!(matches!(refused, AuditError::State(BadState::AnotherLog { .. })), "{refused}");
+    let shorter = Log::under(Arc::new(Memory::new()), log.in_force.policy()).await;
+    let refused = begin(&shorter, &state).await;
+    assert!(matches!(refused, AuditError::State(BadState::Ahead { .. })), "{refused}");
+    let mut forked = Log::under(Arc::new(Memory::new()), log.in_force.policy()).await;
+    let notes = (0..log.size() - 1).map(|n| testkit::opaque("fork", &serde_json::json!(n)).into());
+    forked.register(notes.collect()).await;
+    let refused = begin(&forked, &state).await;
+    assert!(matches!(refused, AuditError::State(BadState::AnotherHistory { .. })), "{refused}");
+}
+
+#[tokio::test]
+async fn what_was_never_admitted_is_named() {
+    let (mut log, _) = mixed_log(Arc::new(Memory::new()), 1).await;
+    let stranger = testkit::opaque_with(
+        &testkit::es256(),
+        "https://stranger.example",
+        b"key",
+        "smuggled",
+        &serde_json::json!({}),
+    );
+    let (mut entry, _) = log.admit(&testkit::opaque("a", &serde_json::json!({})).into()).await.unwrap();
+    entry.statement = stranger.bytes().clone();
+    (entry.digest, entry.twin) = (stranger.digest(), stranger.twin());
+    let leaf = log.size();
+    log.smuggle(vec![entry]).await;
+    let report = audited(&*log.store).await;
+    let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+    assert_eq!((finding.rule, finding.leaf), (Rule::Refused, Some(leaf)));
+    assert!(finding.detail.starts_with("issuer-unknown"), "{finding}");
+}
+
+#[tokio::test]
+async fn an_empty_log_has_nothing_to_decide() {
+    let store = Memory::new();
+    store.open(ORIGIN).await.unwrap();
+    let report = audited(&store).await;
+    assert!(report.is_clean());
+    assert_eq!((report.decided(), report.counts.entries), (0, 0));
 }

@@ -199,7 +199,7 @@ async fn collateral_that_was_changed_or_taken_away_is_named() {
     let edit = |what: &str, leaf| [format!("{what} WHERE idx = {leaf}")];
     let other = "UPDATE collateral SET bytes = zeroblob(10)";
     after(&edit(other, chain)).await.expect_only(chain, &[Rule::Collateral]);
-    after(&edit("DELETE FROM collateral", chain)).await.expect_only(chain, &[Rule::Refused]);
+    after(&edit("DELETE FROM collateral", chain)).await.expect_only(chain, &[Rule::Collateral]);
     let edited = after(&edit(other, payload)).await;
     edited.expect_only(payload, &[Rule::Refused]);
     assert!(edited.report.findings[0].detail.starts_with("signature"), "{}", edited.report.findings[0]);
@@ -248,6 +248,9 @@ async fn a_row_that_is_gone_is_named() {
     let deleted = after(&[format!("DELETE FROM entry WHERE idx = {leaf}")]).await;
     deleted.expect_only(leaf, &[Rule::EntryLost]);
     let emptied = after(&[format!("UPDATE entry SET statement = NULL WHERE idx = {leaf}")]).await;
+    emptied.expect_only(leaf, &[Rule::FactsDiffer, Rule::ErasedUnexplained]);
+    let emptied =
+        after(&[format!("UPDATE entry SET statement = NULL, facts = '{{}}' WHERE idx = {leaf}")]).await;
     emptied.expect_only(leaf, &[Rule::ErasedUnexplained]);
     assert_eq!(emptied.report.counts.erased, 1);
 }
@@ -255,7 +258,8 @@ async fn a_row_that_is_gone_is_named() {
 #[tokio::test]
 async fn a_policy_that_is_gone_is_named_and_what_it_admitted_is_not_accused() {
     let leaf = second_policy();
-    let edited = after(&[format!("UPDATE entry SET statement = NULL WHERE idx = {leaf}")]).await;
+    let edited =
+        after(&[format!("UPDATE entry SET statement = NULL, facts = '{{}}' WHERE idx = {leaf}")]).await;
     edited.expect_only(leaf, &[Rule::PolicyLost, Rule::ErasedUnexplained]);
     assert_eq!(edited.report.counts.without_policy, (BATCHES - SECOND_POLICY) * KINDS * 2);
     let first = after(&["UPDATE entry SET statement = NULL WHERE idx = 0"]).await;

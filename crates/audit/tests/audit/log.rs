@@ -72,6 +72,12 @@ impl Log {
             assert!(successor.is_none(), "a policy is the last entry of its batch");
             let (entry, permit) =
                 self.admit(&draft).await.unwrap_or_else(|why| panic!("not admitted: {why}"));
+            let together =
+                |digest: &EntryDigest| entries.iter().any(|other: &NewEntry| other.digest == *digest);
+            assert!(
+                !permit.relied_absent().iter().any(together),
+                "a sequencer would not put these in one batch"
+            );
             successor = permit.successor().cloned();
             entries.push(entry);
         }

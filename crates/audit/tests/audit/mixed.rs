@@ -6,6 +6,7 @@ use rcgen::{
     date_time_ymd,
 };
 use registration::Policy;
+use registration::conversation::Form;
 use scitt::header::{CertHash, HashEnvelope};
 use scitt::{SignedStatement, SigningKey, StatementBuilder, X5Chain};
 use serde_json::json;
@@ -21,6 +22,10 @@ pub const NOT_KEPT: &str = "application/x-not-kept";
 /// Makes statements, each one new.
 pub struct Mixer {
     n: u64,
+    /// The last receipt of a chain, and its number in it.
+    chain_end: Option<(EntryDigest, u64)>,
+    /// Whether this batch has a receipt of that chain: the next one needs this one in the log.
+    linked: bool,
     /// Decisions that wait for their outcome.
     open: Vec<EntryDigest>,
     chain: X5Chain,
@@ -43,7 +48,7 @@ impl Default for Mixer {
         let certificate = params.signed_by(&key, &root).unwrap();
         let chain = X5Chain::new(vec![certificate.der().to_vec().into()]).unwrap();
         let holder = SigningKey::from_pkcs8_pem(&key.serialize_pem()).unwrap();
-        Self { n: 0, open: Vec::new(), chain, holder, root: root.pem() }
+        Self { n: 0, chain_end: None, linked: false, open: Vec::new(), chain, holder, root: root.pem() }
     }
 }
 
@@ -66,6 +71,7 @@ impl Mixer {
     /// So many statements for one batch: what answers something answers an earlier batch.
     pub fn batch(&mut self, count: usize) -> Vec<Draft> {
         let answered = std::mem::take(&mut self.open);
+        self.linked = false;
         let mut answered = answered.into_iter();
         (0..count).map(|_| self.next(&mut answered)).collect()
     }
@@ -87,11 +93,27 @@ impl Mixer {
             7 => self.detached(NOT_KEPT),
             8 => self.certified().into(),
             9 => enveloped(n).into(),
+            10 => testkit::conversation(n, Form::Json).into(),
+            11 => testkit::conversation(n, Form::Cbor).into(),
+            12 if !std::mem::replace(&mut self.linked, true) => self.link().into(),
+            12 => testkit::vrf(n).into(),
             _ => testkit::aer_statement(testkit::denied_aer_json(n, "capability_not_in_scope"))
                 .sign(&testkit::gateway())
                 .unwrap()
                 .into(),
         }
+    }
+
+    /// The next receipt of one chain.
+    fn link(&mut self) -> SignedStatement {
+        let receipt = testkit::receipt(self.n);
+        let (receipt, position) = match self.chain_end {
+            Some((previous, position)) => (receipt.after(previous, position + 1), position + 1),
+            None => (receipt, 0),
+        };
+        let statement = receipt.sign(&testkit::verifier()).unwrap();
+        self.chain_end = Some((statement.digest(), position));
+        statement
     }
 
     fn decision(&mut self) -> SignedStatement {
@@ -127,7 +149,7 @@ impl Mixer {
 }
 
 /// How many kinds of statements there are.
-pub const KINDS: u64 = 11;
+pub const KINDS: u64 = 14;
 
 fn numbered(mut verdict: serde_json::Value, n: u64) -> serde_json::Value {
     verdict["verification"]["checks"] = json!(["scope_ok", format!("check_{n}")]);

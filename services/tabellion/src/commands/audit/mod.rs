@@ -110,7 +110,9 @@ fn unanswered(error: SourceError) -> Failure {
 /// A log that lost what was audited has gone back, which no log may.
 fn unusable(error: BadState) -> Failure {
     let exit = match error {
-        BadState::Ahead { .. } | BadState::Policy { .. } => Exit::LogMisbehaviour,
+        BadState::Ahead { .. } | BadState::AnotherHistory { .. } | BadState::Policy { .. } => {
+            Exit::LogMisbehaviour
+        }
         _ => Exit::Failure,
     };
     Failure::new(exit, "audit-state", "the audit cannot go on from where it stood")

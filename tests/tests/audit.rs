@@ -1,0 +1,98 @@
+//! `tabellion audit`: the same decisions from the log alone, beside the service that writes it.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use black_box::{Log, Ran, on_both_databases};
+use serde_json::Value;
+
+fn error(ran: &Ran) -> Value {
+    let error: Value = serde_json::from_str(&ran.stderr).unwrap_or_else(|why| panic!("{why}: {ran}"));
+    error["error"]["code"].clone()
+}
+
+on_both_databases! {
+    fn a_log_is_audited_while_it_is_served(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        for _ in 0..5 {
+            connection.post(log.statement().bytes());
+        }
+        let ran = log.tabellion(&["audit", "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran}");
+        let report = ran.json();
+        assert_eq!((&report["entries"], &report["decided"], &report["clean"]), (&6.into(), &6.into(), &true.into()));
+        assert!(report["signatures"].as_u64().unwrap() >= 1, "{report}");
+        service.stop();
+    }
+
+    fn an_audit_goes_on_where_it_stood(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        connection.post(log.statement().bytes());
+        let first = log.tabellion(&["audit", "--json", "--resume", "audit.json"]);
+        assert_eq!(first.json()["entries"], 2, "{first}");
+        connection.post(log.statement().bytes());
+        let second = log.tabellion(&["audit", "--json", "--resume", "audit.json"]);
+        assert_eq!((second.code, &second.json()["entries"]), (Some(0), &3.into()), "{second}");
+        let state: Value = serde_json::from_slice(&fs::read(log.path("audit.json")).unwrap()).unwrap();
+        assert_eq!(state["next"], 3);
+        service.stop();
+    }
+
+    fn a_row_that_was_changed_is_named_and_ends_with_3(log: Log) {
+        let service = log.serve();
+        let statement = log.statement();
+        service.connection().post(statement.bytes());
+        service.stop();
+        log.must_be_sound();
+        log.database().flip_a_bit_of(&statement);
+        let ran = log.tabellion(&["audit", "--json"]);
+        assert_eq!(ran.code, Some(3), "{ran}");
+        let finding = &ran.json()["findings"][0];
+        assert_eq!((&finding["rule"], &finding["leaf"]), (&"audit-statement-digest".into(), &1.into()), "{ran}");
+        let ran = log.tabellion(&["audit"]);
+        assert!(ran.stdout.contains(&format!("FAIL  leaf 1 ({}): audit-statement-digest", statement.digest())), "{ran}");
+    }
+}
+
+#[test]
+fn a_database_alone_can_be_audited_and_nothing_can_not() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    service.stop();
+    let db = log.database().url();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = log.command();
+    let ran = command.current_dir(elsewhere.path()).args(["audit", "--db", &db]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(String::from_utf8_lossy(&ran.stdout).ends_with("the same decisions\n"));
+    let mut command = log.command();
+    let ran = command.current_dir(elsewhere.path()).args(["audit"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2), "no database is named");
+}
+
+#[test]
+fn a_state_that_is_not_of_this_logs_history_is_refused() {
+    let (log, other) = (Log::sqlite(), Log::sqlite());
+    for log in [&log, &other] {
+        let service = log.serve();
+        service.connection().post(log.statement().bytes());
+        service.stop();
+    }
+    let state = log.path("audit.json");
+    let resume = ["audit", "--json", "--resume", state.to_str().unwrap()];
+    log.tabellion(&resume).must_succeed();
+    let ran = other.tabellion(&resume);
+    assert_eq!((ran.code, error(&ran)), (Some(8), "audit-state".into()), "another history: {ran}");
+    let backup = log.database().back_up();
+    let service = log.serve();
+    service.connection().post(log.statement().bytes());
+    service.stop();
+    log.tabellion(&resume).must_succeed();
+    log.database().restore(&backup);
+    let ran = log.tabellion(&resume);
+    assert_eq!((ran.code, error(&ran)), (Some(8), "audit-state".into()), "what was audited is gone: {ran}");
+    fs::write(&state, "{}").unwrap();
+    assert_eq!(log.tabellion(&resume).code, Some(1));
+}
