@@ -31,7 +31,7 @@ pub enum Vrf {
     },
     /// Make a VRF statement of a verification receipt in JSON
     #[command(
-        before_help = "example:  tabellion vrf sign --key verifier.pem --sub did:web:agent.example receipt.json"
+        before_help = "example:  tabellion vrf sign --key key.pem --sub did:web:agent.example check.json"
     )]
     Sign(Sign),
 }

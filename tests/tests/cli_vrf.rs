@@ -1,0 +1,122 @@
+//! `tabellion vrf`: a verifier's receipts from the command line, chained and redacted.
+
+mod cli_support;
+
+use cli_support::{Dev, Ended, Folder};
+use serde_json::Value;
+
+const AGENT: &str = "did:web:agent.example";
+
+/// A folder with a verifier's key and receipts `1.json` to `4.json`.
+fn verifier(folder: &Folder) {
+    folder.run(&["issuer", "new", "-o", "verifier.pem", "--alg", "EdDSA"]).must_end_with(0);
+    folder.run(&["issuer", "new", "-o", "other.pem", "--alg", "EdDSA"]).must_end_with(0);
+    for n in 1..=4 {
+        folder.write(&format!("{n}.json"), testkit::receipt_json(n).to_string());
+    }
+}
+
+fn sign(folder: &Folder, file: &str, more: &[&str]) -> Ended {
+    sign_as(folder, "verifier.pem", AGENT, file, more)
+}
+
+fn sign_as(folder: &Folder, key: &str, sub: &str, file: &str, more: &[&str]) -> Ended {
+    let arguments = ["vrf", "sign", "--json", "--key", key, "--sub", sub, file];
+    folder.run(&[&arguments, more].concat())
+}
+
+fn verified(folder: &Folder, arguments: &[&str]) -> Value {
+    folder.run(&[&["vrf", "verify", "--json"], arguments].concat()).must_end_with(0).json()
+}
+
+#[test]
+fn a_receipt_takes_its_place_from_the_statement_before() {
+    let folder = Folder::new();
+    verifier(&folder);
+    let first = sign(&folder, "1.json", &[]).must_end_with(0).json();
+    assert_eq!(first["chain"], "first of its chain");
+    let second = sign(&folder, "2.json", &["--previous", "1.json.cose"]).must_end_with(0).json();
+    let entry = first["entry"].as_str().expect("an entry ID");
+    assert_eq!(second["chain"], format!("number 1, after {entry} (not looked up)"));
+    let third = sign(&folder, "3.json", &["--previous", "2.json.cose", "--redacted"]).must_end_with(0).json();
+    assert!(third["chain"].as_str().expect("a place").starts_with("number 2, after"), "{third}");
+    let fourth = sign(&folder, "4.json", &["--previous", "3.json.cose"]).must_end_with(0).json();
+    assert!(fourth["chain"].as_str().expect("a place").starts_with("number 3, after"), "{fourth}");
+}
+
+#[test]
+fn nothing_follows_a_statement_of_another_chain_or_of_none() {
+    let folder = Folder::new();
+    verifier(&folder);
+    sign(&folder, "1.json", &[]).must_end_with(0);
+    sign(&folder, "2.json", &["--unchained"]).must_end_with(0);
+    let previous = ["--previous", "1.json.cose"];
+    assert_eq!(sign_as(&folder, "other.pem", AGENT, "3.json", &previous).error(), "not-its-predecessor");
+    assert_eq!(
+        sign_as(&folder, "verifier.pem", "urn:x:y", "3.json", &previous).error(),
+        "not-its-predecessor"
+    );
+    assert_eq!(sign(&folder, "3.json", &["--previous", "2.json.cose"]).error(), "not-its-predecessor");
+    assert!(!folder.has("3.json.cose"));
+    sign(&folder, "3.json", &["--previous", "1.json.cose", "--unchained"]).must_end_with(2);
+}
+
+#[test]
+fn a_redacted_receipt_shows_nothing_until_it_is_disclosed() {
+    let folder = Folder::new();
+    verifier(&folder);
+    let signed = sign(&folder, "1.json", &["--redacted"]).must_end_with(0).json();
+    assert_eq!(signed["verdict"], "pass", "who signs it knows");
+    let held = folder.read("1.json.cose");
+    assert!(!held.windows(4).any(|word| word == b"pass"), "the statement holds no verdict");
+
+    let hidden = verified(&folder, &["1.json.cose"]);
+    assert_eq!((&hidden["verdict"], &hidden["receipt_id"]), (&Value::Null, &signed["receipt_id"]));
+    let told = folder.run(&["vrf", "verify", "1.json.cose"]).must_end_with(0).text();
+    assert!(told.contains("not disclosed: sha256:"), "{told}");
+
+    let shown = verified(&folder, &["1.json.cose", "--disclosed", "1.json.disclosure"]);
+    assert_eq!(shown["verdict"], "pass");
+    let told = folder.run(&["vrf", "verify", "1.json.cose", "--disclosed", "1.json.disclosure"]).text();
+    assert!(told.contains("ok    disclosed receipt"), "{told}");
+
+    sign(&folder, "2.json", &["--redacted"]).must_end_with(0);
+    let other = folder.run(&["vrf", "verify", "--json", "1.json.cose", "--disclosed", "2.json.disclosure"]);
+    assert_eq!(other.must_end_with(3).error(), "vrf-disclosure");
+    sign(&folder, "3.json", &[]).must_end_with(0);
+    let open = folder.run(&["vrf", "verify", "--json", "3.json.cose", "--disclosed", "2.json.disclosure"]);
+    assert_eq!(open.must_end_with(2).error(), "not-redacted");
+}
+
+#[test]
+fn a_disclosure_is_never_lost_for_want_of_a_name() {
+    let folder = Folder::new();
+    verifier(&folder);
+    let receipt = testkit::receipt_json(1).to_string();
+    let arguments = ["vrf", "sign", "--json", "--key", "verifier.pem", "--sub", AGENT, "--redacted", "-"];
+    let nameless = folder.run_with(&arguments, receipt.as_bytes());
+    assert_eq!(nameless.must_end_with(2).error(), "no-place-for-the-disclosure");
+    let named = folder.run_with(&[&arguments[..], &["-o", "1.cose"]].concat(), receipt.as_bytes());
+    named.must_end_with(0);
+    verified(&folder, &["1.cose", "--disclosed", "1.cose.disclosure"]);
+}
+
+#[test]
+fn a_log_takes_one_successor_and_shows_the_other_as_a_report() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    verifier(folder);
+    sign(folder, "1.json", &[]).must_end_with(0);
+    for file in ["2.json", "3.json"] {
+        sign(folder, file, &["--previous", "1.json.cose"]).must_end_with(0);
+    }
+    for (file, code) in [("1.json.cose", 0), ("2.json.cose", 0), ("3.json.cose", 6)] {
+        let ended = folder.run(&["register", "--json", file]);
+        ended.must_end_with(code);
+        if code != 0 {
+            assert_eq!(ended.error(), "chain_fork");
+        }
+    }
+    let told = folder.run(&["help", "chain_fork"]).must_end_with(0).text();
+    assert!(told.contains("/v1/equivocations"), "{told}");
+}
