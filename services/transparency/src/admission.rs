@@ -18,15 +18,17 @@ use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
-use crate::doors::OverRate;
+use crate::doors::{Doorkeeper, OverRate};
 use crate::equivocation::{self, Refused};
 use crate::erasure::{OnHold, on_hold};
 use crate::metrics::Metrics;
+use crate::policy_history::History;
 
 /// The policy in force, as the log holds it.
 pub struct Policies {
     store: Arc<dyn LogStore>,
     current: ArcSwapOption<Current>,
+    pub(crate) history: History,
 }
 
 /// A policy entry.
@@ -38,6 +40,8 @@ pub struct Current {
     pub entry: EntryDigest,
     /// The signed statement.
     pub statement: SignedStatement,
+    /// The leaf of the policy that admitted it: of its own, for the first.
+    pub admitted_under: LeafIndex,
 }
 
 /// Why the policy in force could not be read.
@@ -59,7 +63,12 @@ pub enum PolicyUnreadable {
 impl Policies {
     /// None yet.
     pub fn new(store: Arc<dyn LogStore>) -> Self {
-        Self { store, current: ArcSwapOption::empty() }
+        Self { store, current: ArcSwapOption::empty(), history: History::default() }
+    }
+
+    /// Where the log is kept.
+    pub(crate) fn store(&self) -> &dyn LogStore {
+        &*self.store
     }
 
     /// The policy in force, unless the log is empty.
@@ -101,7 +110,8 @@ impl Policies {
         let statement = SignedStatement::parse(bytes).map_err(|why| unreadable(why.to_string()))?;
         let payload = statement.payload().ok_or_else(|| unreadable("its payload is detached".into()))?;
         let policy = Policy::from_payload(payload).map_err(|why| unreadable(why.to_string()))?;
-        Ok(Current { in_force: PolicyInForce::new(policy, leaf), entry: entry.digest, statement })
+        let in_force = PolicyInForce::new(policy, leaf);
+        Ok(Current { in_force, entry: entry.digest, statement, admitted_under: entry.policy })
     }
 }
 
@@ -162,20 +172,22 @@ impl<'s> CameBeside<'s> {
 
 /// Whose statement, what does it say, may it enter.
 ///
-/// `charge` is called with the issuer once its signature is verified.
+/// The issuer is charged once its signature is verified.
 pub async fn admit(
     statement: &SignedStatement,
     beside: CameBeside<'_>,
     in_force: &PolicyInForce,
     log: &dyn LogStore,
     metrics: &Metrics,
-    charge: impl FnOnce(&str) -> Result<(), OverRate>,
+    charged_by: Option<&Doorkeeper>,
 ) -> Result<Admitted, NotAdmitted> {
     let started = Instant::now();
     let authenticated =
         in_force.authenticate(statement, beside.borrowed()).map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
-    charge(authenticated.iss()).map_err(NotAdmitted::OverQuota)?;
+    if let Some(doors) = charged_by {
+        doors.charge_issuer(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
+    }
     let started = Instant::now();
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let record = Record::read(&authenticated).map_err(refused)?;
@@ -292,8 +304,7 @@ impl Redecide for DecideAgain {
             Err(why) => return Redecision::Refuse(why),
         };
         let (store, metrics) = (&*self.policies.store, &self.metrics);
-        let decided =
-            admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, |_| Ok(()));
+        let decided = admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, None);
         match decided.await {
             Ok(admitted) => Redecision::Admit(Box::new(admitted.submission)),
             Err(NotAdmitted::Store(_) | NotAdmitted::Undecided(_)) => Redecision::Later,

@@ -8,10 +8,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::house::{self, House};
+use crate::index::Index;
 use crate::log::Log;
 use crate::routes::{
-    batch, configuration, entries, equivocations, erasures, evidence, keys, listing, pages, payloads, policy,
-    statements,
+    agents, batch, configuration, entries, equivocations, erasures, evaluate, evidence, issuers, keys, links,
+    listing, pages, payloads, policy, proof, search, statements, tlog,
 };
 
 /// The log, and the house around it. Clones are handles.
@@ -21,6 +22,8 @@ pub struct App {
     pub log: Arc<Log>,
     /// Limits, doors, metrics.
     pub house: Arc<House>,
+    /// What the log can be searched by.
+    pub index: Arc<Index>,
 }
 
 impl AsRef<House> for App {
@@ -40,6 +43,7 @@ impl AsRef<House> for App {
     tags(
         (name = "SCRAPI", description = "The four resources of the standard"),
         (name = "Log", description = "Reading the log"),
+        (name = "C2SP", description = "The tree as tlog monitors, mirrors and witnesses read it"),
         (name = "Service", description = "About the service itself")
     )
 )]
@@ -53,8 +57,12 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(batch::register_batch))
         .routes(routes!(keys::all_keys))
         .routes(routes!(keys::one_key))
-        .routes(routes!(listing::list))
+        .routes(routes!(search::list))
         .routes(routes!(listing::entry))
+        .routes(routes!(links::links))
+        .routes(routes!(issuers::issuer))
+        .routes(routes!(issuers::chain))
+        .routes(routes!(agents::summary))
         .routes(routes!(statements::statement))
         .routes(routes!(statements::transparent))
         .routes(routes!(payloads::payload))
@@ -64,7 +72,13 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(erasures::list))
         .routes(routes!(erasures::one))
         .routes(routes!(policy::policy))
+        .routes(routes!(policy::revision))
+        .routes(routes!(evaluate::evaluate))
         .routes(routes!(policy::limits))
+        .routes(routes!(proof::inclusion))
+        .routes(routes!(proof::consistency))
+        .routes(routes!(tlog::checkpoint))
+        .routes(routes!(tlog::tile))
         .routes(routes!(configuration::scitt_configuration))
         .routes(routes!(configuration::transparency_configuration))
 }

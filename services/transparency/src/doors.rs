@@ -6,7 +6,6 @@
 //! much is left (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +23,11 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
+use store::Quotas;
 use subtle::ConstantTimeEq;
 
 use crate::config::{Doors, Network};
+use crate::issuer_quota::{Charged, Issuer, IssuerQuota};
 use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
 
@@ -40,7 +41,7 @@ enum Bucket {
     Token(usize),
     V4(Ipv4Addr),
     V6Net(u64),
-    Issuer(u64),
+    Issuer(Issuer),
     /// All newcomers, once there are too many buckets to keep.
     Crowd,
 }
@@ -83,7 +84,19 @@ struct Orders {
     trusted_proxies: Vec<Network>,
     writes: Arc<Meter>,
     reads: Arc<Meter>,
-    issuer: Option<Arc<Meter>>,
+    issuer: Option<Arc<IssuerDoor>>,
+}
+
+/// The quota of issuers: counted by all processes, or by this one while the database is away.
+struct IssuerDoor {
+    together: IssuerQuota,
+    alone: Meter,
+}
+
+impl IssuerDoor {
+    fn new(rate: Rate) -> Self {
+        Self { together: IssuerQuota::new(rate), alone: Meter::new("issuer", rate) }
+    }
 }
 
 impl Doorkeeper {
@@ -95,7 +108,7 @@ impl Doorkeeper {
             trusted_proxies: doors.trusted_proxies.clone(),
             writes: Arc::new(Meter::new("writes", limits.writes)),
             reads: Arc::new(Meter::new("reads", limits.reads)),
-            issuer: limits.issuer.map(|rate| Arc::new(Meter::new("issuer", rate))),
+            issuer: limits.issuer.map(|rate| Arc::new(IssuerDoor::new(rate))),
         };
         Self { orders: ArcSwap::from_pointee(orders) }
     }
@@ -107,8 +120,8 @@ impl Doorkeeper {
             if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(meter.name, rate)) }
         };
         let issuer = limits.issuer.map(|rate| match &old.issuer {
-            Some(meter) => keep(meter, rate),
-            None => Arc::new(Meter::new("issuer", rate)),
+            Some(door) if door.together.rate() == rate => door.clone(),
+            _ => Arc::new(IssuerDoor::new(rate)),
         });
         self.orders.store(Arc::new(Orders {
             tokens: digests(doors),
@@ -121,20 +134,30 @@ impl Doorkeeper {
     }
 
     /// Charges an issuer whose signature has been verified.
-    pub fn charge_issuer(&self, issuer: &str) -> Result<(), OverRate> {
-        let orders = self.orders.load();
-        let Some(meter) = &orders.issuer else { return Ok(()) };
-        let mut hasher = DefaultHasher::new();
-        issuer.hash(&mut hasher);
-        meter.charge(Bucket::Issuer(hasher.finish())).map(|_| ())
+    pub async fn charge_issuer(&self, counters: &dyn Quotas, iss: &str) -> Result<(), OverRate> {
+        let Some(door) = self.orders.load().issuer.clone() else { return Ok(()) };
+        let issuer = Issuer::named(iss);
+        match door.together.charge(counters, issuer).await? {
+            Charged::Together => Ok(()),
+            Charged::Alone => door.alone.charge(Bucket::Issuer(issuer)).map(|_| ()),
+        }
+    }
+
+    /// Gives back what an issuer was charged for a registration that failed through no fault of its own.
+    pub async fn give_issuer_back(&self, iss: &str) {
+        if let Some(door) = self.orders.load().issuer.clone() {
+            door.together.give_back(Issuer::named(iss)).await;
+        }
     }
 
     /// Forgets clients that have not come for a while.
-    pub fn sweep(&self) {
-        let orders = self.orders.load();
-        for meter in [Some(&orders.writes), Some(&orders.reads), orders.issuer.as_ref()].into_iter().flatten()
-        {
-            meter.sweep();
+    pub async fn sweep(&self, counters: &dyn Quotas) {
+        let orders = self.orders.load_full();
+        orders.writes.sweep();
+        orders.reads.sweep();
+        if let Some(door) = &orders.issuer {
+            door.alone.sweep();
+            door.together.sweep(counters).await;
         }
     }
 }

@@ -52,6 +52,48 @@ pub const REPORTS_DEFAULT: usize = 16;
 pub const REPORTS_BYTES: usize = 4 << 20;
 /// Reports read for it at one time.
 pub const REPORTS_CHUNK: usize = 4;
+/// Policies that `/v1/policy` lists, newest first; all of them are at `/v1/policy/{revision}`.
+pub const POLICY_HISTORY: usize = 1000;
+/// Entries read for the lookup index at one time, at first and at most.
+pub const INDEX_FIRST: usize = 8;
+/// The same, once their size is known.
+pub const INDEX_ENTRIES: usize = 512;
+/// Their bytes.
+pub const INDEX_BYTES: usize = 8 << 20;
+/// Rows that are written to it at one time; those of the last entry may go beyond.
+pub const INDEX_ROWS: usize = 16_384;
+/// How long the reading rests after it has caught up: a commit of its own costs as much as a batch's.
+pub const INDEX_PAUSE: Duration = Duration::from_millis(10);
+/// How often somebody looks whether the index was dropped.
+pub const INDEX_POLL: Duration = Duration::from_millis(500);
+/// How long the reading waits when the database did not let it.
+pub const INDEX_RETRY: Duration = Duration::from_secs(1);
+/// How long the index stands still before a process reads that does not lead.
+pub const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a search waits for an index that is behind.
+pub const INDEX_WAIT: Duration = Duration::from_millis(500);
+/// How often it looks meanwhile, if another process reads.
+pub const INDEX_LOOK: Duration = Duration::from_millis(25);
+/// Entries that a name is told to be of.
+pub const NAMED_ENTRIES: usize = 16;
+/// Receipts of a chain on one page.
+pub const CHAIN_PAGE: usize = 1000;
+/// Values of an entry by which others are looked for.
+pub const LINKED_VALUES: usize = 64;
+/// Entries that are shown for each.
+pub const LINKED_ENTRIES: usize = 16;
+/// Groups of fewer receipts are not told of (VRF reading 23).
+pub const SMALL_GROUP: u64 = 5;
+/// Counts that are kept to go on with.
+pub const TALLIES: usize = 256;
+/// For how long: entries are erased meanwhile.
+pub const TALLY_AGE: Duration = Duration::from_secs(300);
+/// Entries that one request counts, at most.
+pub const TALLY_ENTRIES: usize = 50_000;
+/// Entries that are counted at one time.
+pub const TALLY_PAGE: usize = 1000;
+/// Values that one count tells apart.
+pub const TALLY_GROUPS: usize = 4096;
 /// Input that an error quotes, at most, in bytes.
 pub const ECHO_BYTES: usize = 64;
 /// Address buckets kept by a rate limit; beyond it, newcomers share one bucket.
@@ -60,6 +102,12 @@ pub const RATE_BUCKETS: usize = 100_000;
 pub const RATE_COUNT_EVERY: u64 = 256;
 /// How often forgotten rate buckets are dropped.
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
+/// An issuer's quota is taken from the shared counter in so many parts, so that most registrations need not ask.
+pub const QUOTA_CHUNKS: u64 = 64;
+/// How long the shared counter may take to answer.
+pub const QUOTA_TIME: Duration = Duration::from_millis(500);
+/// How long it is not asked again after that.
+pub const QUOTA_RETRY: Duration = Duration::from_secs(1);
 /// How often the database's durability settings are checked again.
 pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
 /// How often a decision is made again because the log moved while the statement waited.

@@ -154,7 +154,12 @@ impl Log {
         if !leads && let Some(known) = self.known(statement).await? {
             return Ok((known, true));
         }
-        match self.decide_and_submit(statement, payload).await {
+        let mut charged = false;
+        let outcome = self.decide_and_submit(statement, payload, &mut charged).await;
+        if charged && outcome.as_ref().is_err_and(is_our_fault) {
+            self.give_back(statement).await;
+        }
+        match outcome {
             Err(error) if may_be_known(&error) => match self.known(statement).await? {
                 Some(known) => Ok((known, true)),
                 None => Err(error),
@@ -163,26 +168,37 @@ impl Log {
         }
     }
 
+    /// Gives the issuer back what it was charged: a failure of ours counts against nobody.
+    async fn give_back(&self, statement: &SignedStatement) {
+        if let Some(iss) = statement.header().claims().and_then(|claims| claims.iss()) {
+            self.doors.give_issuer_back(iss).await;
+        }
+    }
+
     async fn decide_and_submit(
         &self,
         statement: &SignedStatement,
         payload: Option<&Bytes>,
+        charged: &mut bool,
     ) -> Result<(Registered, bool), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
             return Err(RegisterError::Halted(obstacle.to_string()));
         }
+        // Once, however often it is decided.
+        let mut charged_by = Some(&*self.doors);
         for _ in 0..DECISIONS {
             let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
-            let charge = |iss: &str| self.doors.charge_issuer(iss);
             let admitted = admission::admit(
                 statement,
                 CameBeside { payload, x5chain: None },
                 &current.in_force,
                 &*self.store,
                 &self.metrics,
-                charge,
+                charged_by.take(),
             );
-            let admitted = admitted.await.map_err(RegisterError::NotAdmitted)?;
+            let admitted = admitted.await;
+            *charged |= !matches!(admitted, Err(NotAdmitted::Untrusted(_) | NotAdmitted::OverQuota(_)));
+            let admitted = admitted.map_err(RegisterError::NotAdmitted)?;
             let started = Instant::now();
             let outcome = self.sequencer.submit(admitted.submission).await;
             self.metrics.stage("queue", started.elapsed());
@@ -325,6 +341,19 @@ impl Log {
 fn may_be_known(error: &RegisterError) -> bool {
     use RegisterError::{Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
     matches!(error, NotAdmitted(_) | OutsideWindow(_) | Halted(_) | NoPolicy | KeepsMoving)
+}
+
+/// Whether the client is told to come again with the same statement.
+fn is_our_fault(error: &RegisterError) -> bool {
+    use RegisterError::{
+        Halted, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy, QueueFull, Stopping, Store,
+    };
+    match error {
+        NotAdmitted(why) => matches!(why, self::NotAdmitted::Undecided(_) | self::NotAdmitted::Store(_)),
+        QueueFull { .. } | KeepsMoving | NoPolicy | Halted(_) | Stopping => true,
+        Policy(_) | Store(_) | NoReceipt(_) | Internal(_) => true,
+        RegisterError::GuardTaken { .. } | RegisterError::OutsideWindow(_) | RegisterError::Twin(_) => false,
+    }
 }
 
 fn outcome_of(outcome: &Result<(Registered, bool), RegisterError>) -> Outcome {

@@ -131,8 +131,7 @@ async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), Policy
 async fn next(log: &Log, current: &Current, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
     let signed = sign(policy, current.in_force.policy(), config)?;
     let (store, metrics) = (&*log.store, &log.metrics);
-    let admitted =
-        admission::admit(&signed, CameBeside::default(), &current.in_force, store, metrics, |_| Ok(()));
+    let admitted = admission::admit(&signed, CameBeside::default(), &current.in_force, store, metrics, None);
     let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
     submit(log, admitted.submission).await
 }

@@ -99,7 +99,7 @@ async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
     let mut every = tokio::time::interval(RATE_SWEEP);
     loop {
         every.tick().await;
-        log.doors.sweep();
+        log.doors.sweep(&*log.store).await;
         if let Ok(space) = rustix::fs::statvfs(&state_dir) {
             log.metrics.free_bytes.set(gauge(space.f_bavail.saturating_mul(space.f_frsize)));
         }

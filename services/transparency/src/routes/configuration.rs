@@ -1,7 +1,8 @@
 //! Configuration documents of older SCRAPI drafts (-04 to -06), for peers that still ask.
 //!
 //! Both point at their successor, the key set, and say that they are deprecated. The leaf rule
-//! stands here too, as it must be known to verify anything.
+//! stands here too, as it must be known to verify anything, and the entry of the registration
+//! policy in force.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -39,10 +40,16 @@ fn document(app: &App) -> Response {
     let identity = &app.log.identity;
     let keys = format!("{}/.well-known/scitt-keys", identity.public_url);
     let mut body = Writer::new();
-    body.map(3);
+    let policy = app.log.policies.current();
+    body.map(if policy.is_some() { 5 } else { 3 });
     body.text("issuer").text(&identity.iss);
     body.text("jwks_uri").text(&keys);
     body.text("leaf_rule").text(registration::policy::LEAF_RULE);
+    if let Some(policy) = policy {
+        let statement = format!("{}/v1/entries/{}/statement", identity.public_url, policy.entry);
+        body.text("registration_policy").text(&statement);
+        body.text("policy_entry").text(&policy.entry.to_string());
+    }
     let mut response = (
         [
             (CONTENT_TYPE, media::CBOR),

@@ -14,7 +14,8 @@ use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 
-use super::{Binary, EntryId};
+use super::Binary;
+use super::names::{Locator, named};
 use crate::app::App;
 use crate::intake::HandedIn;
 use crate::log::{Log, Registered, Resolved};
@@ -24,7 +25,7 @@ use crate::problem::Problem;
 /// A statement with a detached payload: both parts, once each, and no other.
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code)]
-struct DetachedForm {
+pub struct DetachedForm {
     /// A tagged COSE_Sign1 whose payload is nil.
     #[schema(value_type = String, format = Binary)]
     statement: Vec<u8>,
@@ -94,25 +95,32 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
 }
 
 /// Resolve a receipt.
+///
+/// A `receipt_id` or an `aer_id` that names exactly one entry leads to it.
 #[utoipa::path(
     get,
     path = "/entries/{entry_id}",
     tag = "SCRAPI",
-    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits; or a UUID, or aer: and 16 of them")),
     responses(
         (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
-        (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
+        (status = 307, description = "The one entry of that name", headers(("Location" = String, description = "Its receipt's URL"))),
+        (status = 400, description = "Invalid locator: none, or a name of several entries", content_type = "application/concise-problem-details+cbor"),
         (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor"),
         (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor")
     )
 )]
 pub async fn resolve(
     State(app): State<App>,
-    EntryId(digest): EntryId,
+    locator: Locator,
     receipt_type: ReceiptType,
 ) -> Result<Response, Problem> {
+    let digest = match locator {
+        Locator::Id(digest) => digest,
+        Locator::Name(kind, name) => return named(&app, kind, &name).await,
+    };
     match app.log.resolve(digest).await? {
         Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),
         Resolved::Pending => Ok(still_running(&app)),

@@ -1,17 +1,25 @@
 //! Handlers: each the story of its resource, in few lines.
 
+pub mod agents;
 pub mod batch;
 pub mod configuration;
 pub mod entries;
 pub mod equivocations;
 pub mod erasures;
+pub mod evaluate;
 pub mod evidence;
+pub mod issuers;
 pub mod keys;
+pub mod links;
 pub mod listing;
+pub mod names;
 pub mod pages;
 pub mod payloads;
 pub mod policy;
+pub mod proof;
+pub mod search;
 pub mod statements;
+pub mod tlog;
 
 use std::str::FromStr;
 

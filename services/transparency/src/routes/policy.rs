@@ -1,23 +1,28 @@
 //! The registration policy in force, and the limits a client can run into.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
+use data_encoding::BASE64URL_NOPAD;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Binary;
+use super::listing::rfc3339;
+use crate::admission::Current;
 use crate::app::App;
-use crate::limits::{BATCH_STATEMENTS, HEADER_DEPTH, PAYLOAD_DEPTH};
+use crate::limits::{BATCH_STATEMENTS, HEADER_DEPTH, PAYLOAD_DEPTH, POLICY_HISTORY};
 use crate::log::RegisterError;
 use crate::media;
+use crate::policy_history::Past;
 use crate::problem::Problem;
 
-/// The registration policy in force.
+/// A policy that the log has or had.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PolicyView {
+pub struct PolicyEntryView {
     /// The leaf that holds it.
     index: u64,
     /// The ID of that entry.
@@ -26,12 +31,51 @@ pub struct PolicyView {
     digest: String,
     /// How many policies came before it.
     revision: u64,
+    /// When it was committed. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    /// The size of the log at which it came into force: it decides about the leaves from there on, until the next.
+    in_force_from: u64,
+}
+
+impl From<&Past> for PolicyEntryView {
+    fn from(past: &Past) -> Self {
+        Self {
+            index: past.leaf.get(),
+            entry_id: past.entry.to_string(),
+            digest: past.digest.to_string(),
+            revision: past.revision,
+            at: past.at.and_then(rfc3339),
+            in_force_from: past.in_force_from().get(),
+        }
+    }
+}
+
+/// The registration policy in force, and those before it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PolicyView {
+    #[serde(flatten)]
+    entry: PolicyEntryView,
     /// The policy itself: the payload of the statement.
     #[schema(value_type = Object)]
     policy: serde_json::Value,
+    /// Every policy of the log, newest first, this one among them.
+    history: Vec<PolicyEntryView>,
 }
 
-/// The registration policy in force, as JSON; as the signed statement where COSE or CBOR is asked for.
+/// A registration policy of the log, in force or not.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PolicyRevisionView {
+    #[serde(flatten)]
+    entry: PolicyEntryView,
+    /// The policy itself: the payload of the statement.
+    #[schema(value_type = Object)]
+    policy: serde_json::Value,
+    /// The signed statement, base64url.
+    statement: String,
+}
+
+/// The registration policy in force, as JSON with its history; as the signed statement where COSE or CBOR is asked for.
 #[utoipa::path(
     get,
     path = "/v1/policy",
@@ -45,22 +89,67 @@ pub struct PolicyView {
 pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let current = app.log.policies.current().ok_or(RegisterError::NoPolicy)?;
     let cached = (CACHE_CONTROL, "no-cache");
-    for statement in [media::COSE, media::STATEMENT, media::CBOR] {
-        if media::prefers(&headers, statement, &[media::JSON]) {
-            return Ok(
-                ([(CONTENT_TYPE, statement), cached], current.statement.bytes().clone()).into_response()
-            );
-        }
+    if let Some(media) = as_statement(&headers) {
+        return Ok(([(CONTENT_TYPE, media), cached], current.statement.bytes().clone()).into_response());
     }
-    let policy = current.in_force.policy();
+    let history = app.log.policies.history().await?;
+    let here = history.iter().rev().find(|past| past.leaf == current.in_force.leaf());
     let view = PolicyView {
-        index: current.in_force.leaf().get(),
-        entry_id: current.entry.to_string(),
-        digest: policy.digest().to_string(),
-        revision: policy.contents().revision,
-        policy: serde_json::from_slice(policy.payload()).unwrap_or_default(),
+        entry: here.ok_or(RegisterError::NoPolicy)?.into(),
+        policy: document(&current),
+        history: history.iter().rev().take(POLICY_HISTORY).map(PolicyEntryView::from).collect(),
     };
     Ok(([cached], Json(view)).into_response())
+}
+
+/// A registration policy by its revision, as JSON with its statement; as the statement alone where COSE or CBOR is asked for.
+#[utoipa::path(
+    get,
+    path = "/v1/policy/{revision}",
+    tag = "Log",
+    params(("revision" = u64, Path, description = "How many policies came before it")),
+    responses(
+        (status = 200, description = "The policy, with the leaf that holds it",
+         content((PolicyRevisionView = "application/json"), (Binary = "application/cose"))),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found")
+    )
+)]
+pub async fn revision(
+    State(app): State<App>,
+    revision: Result<Path<u64>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Path(revision) = revision.map_err(|_| Problem::invalid_locator())?;
+    let history = app.log.policies.history().await?;
+    let past = history.iter().find(|past| past.revision == revision).ok_or_else(|| unknown(revision))?;
+    let policy = app.log.policies.at(past.leaf).await?;
+    let cached = (CACHE_CONTROL, "public, max-age=3600");
+    if let Some(media) = as_statement(&headers) {
+        return Ok(([(CONTENT_TYPE, media), cached], policy.statement.bytes().clone()).into_response());
+    }
+    let view = PolicyRevisionView {
+        entry: past.into(),
+        policy: document(&policy),
+        statement: BASE64URL_NOPAD.encode(policy.statement.bytes()),
+    };
+    Ok(([cached], Json(view)).into_response())
+}
+
+fn unknown(revision: u64) -> Problem {
+    let detail = format!("This log has no registration policy of revision {revision}");
+    Problem::new(StatusCode::NOT_FOUND, "not-found", "Not Found", detail)
+}
+
+/// The media type of a statement, where the client would rather have that.
+fn as_statement(headers: &HeaderMap) -> Option<&'static str> {
+    [media::COSE, media::STATEMENT, media::CBOR]
+        .into_iter()
+        .find(|statement| media::prefers(headers, statement, &[media::JSON]))
+}
+
+fn document(policy: &Current) -> serde_json::Value {
+    serde_json::from_slice(policy.in_force.policy().payload()).unwrap_or_default()
 }
 
 /// What a client can run into.

@@ -1,0 +1,130 @@
+//! What would become of a statement, were it registered now. Nothing is.
+//!
+//! The same steps as registering, up to the sequencer: what the sequencer would find (a claim that an entry made
+//! already, a time at which the statement does not stand, another encoding of a registered signature) is looked up
+//! instead. Issuers' quotas are not charged: a quota counts what is registered.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use merkle::LeafIndex;
+use registration::{Guard, Permit, Place, RuleName, TimeWindow, Violation};
+use scitt::SignedStatement;
+use store::GuardKey;
+
+use crate::admission::{self, CameBeside, Current, NotAdmitted};
+use crate::log::{Log, RegisterError};
+
+/// What would become of a statement.
+#[derive(Debug)]
+pub struct DryRun {
+    /// Under which policy.
+    pub policy: std::sync::Arc<Current>,
+    /// The leaf that holds it already: registering it again is answered as the first time.
+    pub registered_at: Option<LeafIndex>,
+    /// What refuses it.
+    pub violation: Option<Violation>,
+    /// Claims of its own that entries of the log made before it.
+    pub taken: Vec<(Guard, LeafIndex)>,
+    /// What its rules came to, if they came to a permit.
+    pub permitted: Option<Permitted>,
+}
+
+/// A permit, as far as it can be told.
+#[derive(Debug)]
+pub struct Permitted {
+    /// The rule that admits.
+    pub rule: String,
+    /// When the statement may enter.
+    pub valid: TimeWindow,
+    /// What was read from it, canonical JSON.
+    pub facts: String,
+}
+
+impl DryRun {
+    /// Whether registering the statement now would be answered with a receipt.
+    pub fn would_admit(&self) -> bool {
+        self.registered_at.is_some() || self.violation.is_none()
+    }
+}
+
+impl Log {
+    /// Decides about a statement and registers nothing.
+    pub async fn dry_run(
+        &self,
+        statement: &SignedStatement,
+        payload: Option<&Bytes>,
+    ) -> Result<DryRun, RegisterError> {
+        let policy = self.policies.current().ok_or(RegisterError::NoPolicy)?;
+        let beside = CameBeside { payload, x5chain: None };
+        let decided =
+            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
+        let decided = decided.await;
+        let mut run =
+            DryRun { policy, registered_at: None, violation: None, taken: Vec::new(), permitted: None };
+        match decided {
+            Ok(admitted) => self.at_the_log(&admitted.permit, &mut run).await?,
+            Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
+            Err(NotAdmitted::Refused(refusal)) => run.violation = Some(refusal.violation),
+            Err(undecided) => return Err(RegisterError::NotAdmitted(undecided)),
+        }
+        self.already_there(statement, &mut run).await?;
+        Ok(run)
+    }
+
+    /// What the sequencer would hold against a permit.
+    async fn at_the_log(&self, permit: &Permit, run: &mut DryRun) -> Result<(), RegisterError> {
+        let keys: Vec<GuardKey> =
+            permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
+        let held =
+            if keys.is_empty() { Vec::new() } else { self.store.guards(&keys).await.map_err(unread)? };
+        let held = permit.guards().iter().zip(held);
+        run.taken = held.filter_map(|(guard, leaf)| Some((guard.clone(), leaf?))).collect();
+        let taken = run.taken.first().map(|(guard, leaf)| permit.refusal_for_guard(guard.as_bytes(), *leaf));
+        let refusal = taken.or_else(|| permit.refusal_at(now()));
+        run.violation = refusal.map(|refusal| refusal.violation);
+        run.permitted = Some(Permitted {
+            rule: permit.rule().to_string(),
+            valid: permit.valid(),
+            facts: permit.facts().to_owned(),
+        });
+        Ok(())
+    }
+
+    /// A statement that is in the log is answered whatever the policy says by now.
+    async fn already_there(
+        &self,
+        statement: &SignedStatement,
+        run: &mut DryRun,
+    ) -> Result<(), RegisterError> {
+        let digest = statement.digest();
+        match self.store.find(&[digest]).await.map_err(unread)?.into_iter().next().flatten() {
+            Some(found) if found.digest == digest => {
+                run.taken.retain(|(_, leaf)| *leaf != found.index);
+                run.registered_at = Some(found.index);
+                run.violation = None;
+            }
+            Some(found) => {
+                run.violation = Some(Violation {
+                    rule: RuleName::fixed("signature-twin"),
+                    place: Place::Signature,
+                    detail: format!(
+                        "another encoding of the same signature is registered, as entry {}",
+                        found.digest
+                    ),
+                });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+fn unread(error: store::StoreError) -> RegisterError {
+    RegisterError::Store(error.to_string())
+}
+
+/// The log's clock, as far as anyone can say before the batch that would hold the statement.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
