@@ -1,0 +1,267 @@
+//! Proofs for whoever already has the statement: inclusion and consistency, as JSON, as RFC 9942 receipts, and as C2SP
+//! tlog-proof bundles.
+//!
+//! Any two sizes up to the newest signed one can be compared; receipts and bundles need the larger to be a size that was
+//! signed, because they carry that signature.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use ::tlog::proof::TlogProof;
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize, verify};
+use scitt::receipt::SignedRoot;
+use serde::{Deserialize, Serialize};
+use store::{HeadSignature, SignatureKind};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Binary, tlog};
+use crate::app::App;
+use crate::media;
+use crate::problem::{Problem, shortened};
+use crate::receipts::NoReceipt;
+use crate::tiles::ProofError;
+
+/// A proof never changes, but its size may be asked for again in a moment.
+const CACHED: &str = "public, max-age=60";
+
+/// Which leaf, in which tree.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct InclusionQuery {
+    /// The entry's ID; this or `index`.
+    entry_id: Option<String>,
+    /// The leaf index; this or `entry_id`.
+    index: Option<u64>,
+    /// The tree size; the newest signed one unless given.
+    size: Option<u64>,
+}
+
+/// Which two trees.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct ConsistencyQuery {
+    /// The smaller size.
+    first: u64,
+    /// The larger size; the newest signed one unless given.
+    second: Option<u64>,
+}
+
+/// A leaf's path to the root.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InclusionView {
+    /// The leaf.
+    index: u64,
+    /// SHA-256 of the statement, hex: what the leaf hash covers.
+    entry_id: String,
+    /// Leaves of the tree.
+    tree_size: u64,
+    /// SHA-256(0x00 ‖ entry), hex.
+    leaf_hash: String,
+    /// Hashes from the leaf to the root, hex (RFC 9162, section 2.1.3).
+    path: Vec<String>,
+    /// The root they lead to, hex.
+    root: String,
+}
+
+/// That one tree is the beginning of another.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConsistencyView {
+    /// The smaller size.
+    first: u64,
+    /// The larger size.
+    second: u64,
+    /// Hashes of the proof, hex (RFC 9162, section 2.1.4); none when the sizes are equal.
+    path: Vec<String>,
+}
+
+/// The inclusion path of an entry.
+#[utoipa::path(
+    get,
+    path = "/v1/proof/inclusion",
+    tag = "Log",
+    params(InclusionQuery),
+    responses(
+        (status = 200, description = "The path; as a COSE receipt or a tlog-proof where that type is asked for",
+         content((InclusionView = "application/json"), (Binary = "application/scitt-receipt+cose"), (String = "text/x.tlog.proof"))),
+        (status = 400, description = "No such proof"),
+        (status = 404, description = "Not Found, or no signature for this size")
+    )
+)]
+pub async fn inclusion(
+    State(app): State<App>,
+    query: Result<Query<InclusionQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(|why| bad_query(&why))?;
+    let leaf = leaf(&app, &query).await?;
+    let size = size(&app, query.size).await?;
+    let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
+    match Form::of(&headers) {
+        Form::Receipt => {
+            let signed = signed_root(&app, size).await?;
+            Ok(receipt(signed.inclusion_receipt(leaf, &path)))
+        }
+        Form::Bundle => {
+            let checkpoint = signature(&app, size, SignatureKind::Checkpoint).await?.bytes;
+            let bundle = TlogProof::new(leaf, path, &checkpoint).map_err(|_| Problem::internal())?;
+            Ok(([(CONTENT_TYPE, TLOG_PROOF), (CACHE_CONTROL, CACHED)], bundle.to_string()).into_response())
+        }
+        Form::Json => {
+            let entry = digest(&app, leaf).await?;
+            let root = verify::implied_root(entry.leaf_hash(), leaf, size, &path);
+            let root = root.map_err(|_| Problem::internal())?;
+            Ok(([(CACHE_CONTROL, CACHED)], Json(inclusion_view(leaf, entry, size, &path, root)))
+                .into_response())
+        }
+    }
+}
+
+/// That the tree of one size is the beginning of a larger one.
+#[utoipa::path(
+    get,
+    path = "/v1/proof/consistency",
+    tag = "Log",
+    params(ConsistencyQuery),
+    responses(
+        (status = 200, description = "The proof; as a COSE receipt where that type is asked for",
+         content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"))),
+        (status = 400, description = "No such proof: sizes are 0 < first ≤ second, and no larger than what is signed"),
+        (status = 404, description = "No signature for this size")
+    )
+)]
+pub async fn consistency(
+    State(app): State<App>,
+    query: Result<Query<ConsistencyQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(|why| bad_query(&why))?;
+    let first = TreeSize::new(query.first);
+    let second = size(&app, query.second).await?;
+    let path = app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)?;
+    if Form::of(&headers) == Form::Receipt {
+        if path.is_empty() {
+            let detail = "A consistency receipt needs two sizes: a tree is the beginning of itself";
+            return Err(Problem::malformed("proof-none", detail));
+        }
+        return Ok(receipt(signed_root(&app, second).await?.consistency_receipt(first, &path)));
+    }
+    let view = ConsistencyView { first: first.get(), second: second.get(), path: hex(&path) };
+    Ok(([(CACHE_CONTROL, CACHED)], Json(view)).into_response())
+}
+
+/// The media type of a tlog-proof bundle.
+const TLOG_PROOF: &str = "text/x.tlog.proof";
+
+/// How the client wants a proof.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Receipt,
+    Bundle,
+}
+
+impl Form {
+    fn of(headers: &HeaderMap) -> Form {
+        let wants = |media: &str| media::prefers(headers, media, &[media::JSON]);
+        match () {
+            () if wants(TLOG_PROOF) => Form::Bundle,
+            () if wants(media::RECEIPT) || wants(media::COSE) => Form::Receipt,
+            () => Form::Json,
+        }
+    }
+}
+
+fn receipt(bytes: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, media::RECEIPT), (CACHE_CONTROL, CACHED)], bytes).into_response()
+}
+
+async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
+    match (&query.entry_id, query.index) {
+        (Some(id), None) => {
+            let digest: EntryDigest = id.parse().map_err(|_| Problem::invalid_locator())?;
+            let found = app.log.index_of(digest).await?;
+            found.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))
+        }
+        (None, Some(index)) => Ok(LeafIndex::new(index)),
+        _ => Err(Problem::malformed("query", "Give `entry_id` or `index`, one of the two")),
+    }
+}
+
+/// The size asked for, if a tree of at least that size is signed.
+async fn size(app: &App, asked: Option<u64>) -> Result<TreeSize, Problem> {
+    let (newest, _) = tlog::published(app).await?;
+    match asked.map(TreeSize::new) {
+        None => Ok(newest),
+        Some(size) if size <= newest => Ok(size),
+        Some(_) => {
+            let detail = format!("No tree of that size is signed; the newest has {newest} leaves");
+            Err(Problem::malformed("proof-size", detail))
+        }
+    }
+}
+
+async fn digest(app: &App, leaf: LeafIndex) -> Result<EntryDigest, Problem> {
+    let digests = app.log.store.digests(leaf, 1).await?;
+    digests.into_iter().next().ok_or_else(|| Problem::unknown_entry(&leaf.to_string()))
+}
+
+async fn signed_root(app: &App, size: TreeSize) -> Result<SignedRoot, Problem> {
+    let signature = signature(app, size, SignatureKind::Receipt).await?;
+    SignedRoot::parse(signature.bytes).map_err(|_| Problem::internal())
+}
+
+/// A signature of this kind over the head of exactly this size. That over the newest may not be stored yet.
+async fn signature(app: &App, size: TreeSize, kind: SignatureKind) -> Result<HeadSignature, Problem> {
+    let newest = app.log.sequencer.published();
+    let newest = newest.as_deref().and_then(|head| head.signature(kind)).filter(|own| own.size == size);
+    if let Some(signature) = newest {
+        return Ok(signature.clone());
+    }
+    let before = size.get().checked_sub(1).map(TreeSize::new);
+    let signatures = app.log.store.signatures(before, 1).await?;
+    let mut of_this = signatures.into_iter().filter(|own| own.size == size && own.kind == kind);
+    of_this.next_back().ok_or_else(|| {
+        let detail = format!("The tree of {size} leaves was never signed: it is within a batch");
+        Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
+    })
+}
+
+fn inclusion_view(
+    leaf: LeafIndex,
+    entry: EntryDigest,
+    size: TreeSize,
+    path: &[Hash],
+    root: RootHash,
+) -> InclusionView {
+    InclusionView {
+        index: leaf.get(),
+        entry_id: entry.to_string(),
+        tree_size: size.get(),
+        leaf_hash: entry.leaf_hash().to_string(),
+        path: hex(path),
+        root: root.to_string(),
+    }
+}
+
+fn hex(path: &[Hash]) -> Vec<String> {
+    path.iter().map(Hash::to_string).collect()
+}
+
+fn bad_query(why: &QueryRejection) -> Problem {
+    Problem::malformed("query", format!("The query cannot be read: {}", shortened(&why.body_text())))
+}
+
+fn no_proof(why: ProofError) -> Problem {
+    match why {
+        ProofError::NoProof(why) => {
+            Problem::malformed("proof-none", format!("There is no such proof: {why}"))
+        }
+        other => NoReceipt::from(other).into(),
+    }
+}

@@ -1,0 +1,121 @@
+//! The log as C2SP monitors, mirrors and witnesses read it: tlog-checkpoint and tlog-tiles, at the root.
+//!
+//! A tile is served as wide as its name says, and only if the newest published checkpoint has it. So every size that
+//! was ever published has its partial tiles, and no reader sees more of the tree than was signed. What is served once
+//! never changes: caches may keep it for ever.
+//!
+//! An entry is the 32-byte SHA-256 of a statement; the statement itself is at `/v1/entries/{entry_id}/statement`.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode};
+use merkle::tile::{BundleId, TilePath};
+use merkle::{LeafIndex, TreeSize};
+use store::SignatureKind;
+
+use super::Binary;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::receipts::NoReceipt;
+
+/// A checkpoint is replaced by the next one.
+const NEWEST: &str = "public, max-age=1";
+/// A tile under its full name never changes.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// C2SP tlog-tiles, entry bundles: the length of each entry, big-endian, before it.
+const ENTRY_HEAD: [u8; 2] = 32_u16.to_be_bytes();
+
+/// The newest checkpoint: a signed note (C2SP tlog-checkpoint).
+#[utoipa::path(
+    get,
+    path = "/checkpoint",
+    tag = "C2SP",
+    responses(
+        (status = 200, description = "Origin, tree size and root, signed with the checkpoint key", body = String, content_type = "text/plain; charset=utf-8"),
+        (status = 304, description = "Still the checkpoint that If-None-Match names"),
+        (status = 503, description = "No checkpoint is signed yet")
+    )
+)]
+pub async fn checkpoint(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let (size, note) = published(&app).await?;
+    Ok(cached(&headers, format!("\"{size}\""), "text/plain; charset=utf-8", NEWEST, note))
+}
+
+/// A tile of hashes, or a bundle of entries (C2SP tlog-tiles).
+#[utoipa::path(
+    get,
+    path = "/tile/{*path}",
+    tag = "C2SP",
+    params(("path" = String, Path, description = "`<L>/<N>[.p/<W>]` or `entries/<N>[.p/<W>]`")),
+    responses(
+        (status = 200, description = "1 to 256 hashes of 32 bytes; or as many entries, each after its length in two bytes", body = Binary, content_type = "application/octet-stream"),
+        (status = 304, description = "The same as ever"),
+        (status = 404, description = "No published tree has it, or it is no tile's name")
+    )
+)]
+pub async fn tile(
+    State(app): State<App>,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name: TilePath = format!("tile/{path}").parse().map_err(|_| no_tile("That is no tile's name"))?;
+    let (size, _) = published(&app).await?;
+    let data = match name {
+        TilePath::Hashes(tile) if tile.is_in(size) => {
+            app.log.receipts.tiles().tile(tile).await.map_err(NoReceipt::from)?
+        }
+        TilePath::Entries(bundle) if bundle.is_in(size) => entries(&app, bundle).await?,
+        _ => {
+            return Err(no_tile(
+                "No published tree has this tile; the checkpoint says how large the tree is",
+            ));
+        }
+    };
+    Ok(cached(&headers, format!("\"{name}\""), "application/octet-stream", FOR_EVER, data))
+}
+
+/// The newest signed checkpoint and its size.
+pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
+    let newest = app.log.sequencer.published();
+    if let Some(signature) = newest.as_deref().and_then(|head| head.signature(SignatureKind::Checkpoint)) {
+        return Ok((signature.size, signature.bytes.clone()));
+    }
+    match app.log.store.newest_signed(SignatureKind::Checkpoint).await? {
+        Some(signed) => Ok((signed.head.size, signed.signature.bytes)),
+        None => Err(Problem::busy("not-signed-yet", "No checkpoint is signed yet", 1)),
+    }
+}
+
+async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
+    let first = LeafIndex::new(bundle.number() * 256);
+    let digests = app.log.store.digests(first, usize::from(bundle.width())).await?;
+    let mut data = BytesMut::with_capacity(digests.len() * (ENTRY_HEAD.len() + 32));
+    for digest in digests {
+        data.extend_from_slice(&ENTRY_HEAD);
+        data.extend_from_slice(digest.as_bytes());
+    }
+    Ok(data.freeze())
+}
+
+fn cached(
+    headers: &HeaderMap,
+    etag: String,
+    content_type: &'static str,
+    for_how_long: &'static str,
+    data: Bytes,
+) -> Response {
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let is_known =
+        known.flat_map(|value| value.split(',')).any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag);
+    let head = [(ETAG, etag), (CACHE_CONTROL, for_how_long.to_owned())];
+    match is_known {
+        true => (StatusCode::NOT_MODIFIED, head).into_response(),
+        false => (head, [(CONTENT_TYPE, content_type)], data).into_response(),
+    }
+}
+
+fn no_tile(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "tile-unknown", "Not Found", detail)
+}

@@ -1,0 +1,222 @@
+//! The tree as tlog monitors read it (C2SP tlog-checkpoint and tlog-tiles), and proofs over HTTP.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Place, Site};
+use merkle::tile::{TileId, TilePath};
+use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, verify};
+use reqwest::Method;
+use scitt::{KeySet, PublicKey, Receipt, SignedStatement};
+use serde_json::json;
+use tlog::checkpoint::Checkpoint;
+use tlog::key::VerifierKey;
+use tlog::proof::TlogProof;
+
+fn statement(n: u64) -> SignedStatement {
+    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
+}
+
+/// A log of this size, entry 0 and what was registered after it.
+async fn log_of(size: u64) -> (Site, Vec<EntryDigest>) {
+    let site = Place::new().start().await;
+    let first = site.get("/v1/policy").await.json()["entry_id"].as_str().unwrap().parse().unwrap();
+    let mut digests = vec![first];
+    for n in 1..size {
+        let one = statement(n);
+        site.registered(&one).await;
+        digests.push(one.digest());
+    }
+    (site, digests)
+}
+
+async fn checkpoint(site: &Site) -> Checkpoint {
+    let answer = site.get("/checkpoint").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; charset=utf-8")));
+    assert!(answer.header("cache-control").unwrap().contains("max-age=1"));
+    let keys = [key(site)];
+    Checkpoint::open(&answer.body, &testkit::ORIGIN.parse().unwrap(), &keys).unwrap()
+}
+
+fn key(site: &Site) -> VerifierKey {
+    site.service.identity().checkpoint_key.parse().unwrap()
+}
+
+async fn receipt_key(site: &Site) -> PublicKey {
+    let keys = KeySet::parse(&site.get("/.well-known/scitt-keys").await.body).unwrap();
+    keys.keys()[0].key.clone()
+}
+
+fn root_of(digests: &[EntryDigest]) -> RootHash {
+    let leaves: Vec<LeafHash> = digests.iter().map(EntryDigest::leaf_hash).collect();
+    CompactRange::empty().grow(&leaves).root()
+}
+
+fn path(view: &serde_json::Value) -> Vec<Hash> {
+    let hashes = view["path"].as_array().unwrap().iter();
+    hashes.map(|hash| Hash::from_bytes(*digest(hash.as_str().unwrap()).as_bytes())).collect()
+}
+
+fn digest(hex: &str) -> EntryDigest {
+    hex.parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_checkpoint_is_signed_and_covers_every_receipt_given() {
+    let (site, digests) = log_of(7).await;
+    let checkpoint = checkpoint(&site).await;
+    assert_eq!((checkpoint.size().get(), checkpoint.root()), (7, root_of(&digests)));
+}
+
+#[tokio::test]
+async fn a_cache_is_told_that_the_checkpoint_is_still_the_same() {
+    let (site, _) = log_of(2).await;
+    let etag = site.get("/checkpoint").await.header("etag").unwrap().to_owned();
+    let again = site.send(Method::GET, "/checkpoint", &[("if-none-match", &etag)], "").await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    site.registered(&statement(50)).await;
+    let newer = site.send(Method::GET, "/checkpoint", &[("if-none-match", &etag)], "").await;
+    assert_eq!(newer.status, 200);
+}
+
+#[tokio::test]
+async fn the_tree_can_be_made_from_its_tiles_alone() {
+    let (site, digests) = log_of(9).await;
+    let size = checkpoint(&site).await.size();
+    let tile = TileId::at(0, 0, size).unwrap();
+    let answer = site.get(&format!("/{}", TilePath::Hashes(tile))).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/octet-stream")));
+    assert!(answer.header("cache-control").unwrap().contains("immutable"));
+    let expected: Vec<u8> = digests.iter().flat_map(|digest| *digest.leaf_hash().as_bytes()).collect();
+    assert_eq!(answer.body, expected);
+    let bundle = site.get("/tile/entries/000.p/9").await;
+    let entries: Vec<u8> =
+        digests.iter().flat_map(|digest| [&[0, 32], &digest.as_bytes()[..]].concat()).collect();
+    assert_eq!(bundle.body, entries);
+}
+
+#[tokio::test]
+async fn every_size_that_was_published_keeps_its_partial_tile() {
+    let (site, digests) = log_of(6).await;
+    for width in 1..=6 {
+        let answer = site.get(&format!("/tile/0/000.p/{width}")).await;
+        assert_eq!((answer.status, answer.body.len()), (200, width * 32), "{width}");
+        assert_eq!(answer.body[..32], digests[0].leaf_hash().as_bytes()[..]);
+    }
+}
+
+#[tokio::test]
+async fn what_no_published_tree_has_is_not_there() {
+    let (site, _) = log_of(6).await;
+    for path in [
+        "/tile/0/000",
+        "/tile/0/000.p/7",
+        "/tile/0/001.p/1",
+        "/tile/1/000.p/1",
+        "/tile/0/0",
+        "/tile/0/x000/000.p/1",
+        "/tile/0/000.p/0",
+        "/tile/64/000",
+        "/tile/entries/000",
+        "/tile/entries/000.p/7",
+        "/tile/data/000.p/1",
+        "/tile/0/../checkpoint",
+        "/tile/",
+        "/tile/0/000.p/1/",
+    ] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.header("content-type"), Some("application/concise-problem-details+cbor"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_leaf_is_proven_in_every_tree_that_has_it() {
+    let (site, digests) = log_of(6).await;
+    for size in 1..=6_u64 {
+        for index in 0..size {
+            let view = site.get(&format!("/v1/proof/inclusion?index={index}&size={size}")).await.json();
+            let root = root_of(&digests[..size as usize]);
+            let leaf = digests[index as usize];
+            assert_eq!(
+                (view["entry_id"].as_str(), view["root"].as_str()),
+                (Some(&*leaf.to_string()), Some(&*root.to_string()))
+            );
+            let (at, size) = (LeafIndex::new(index), TreeSize::new(size));
+            verify::inclusion(leaf.leaf_hash(), at, size, &path(&view), root).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_tree_is_proven_to_be_the_beginning_of_each_larger_one() {
+    let (site, digests) = log_of(7).await;
+    for second in 2..=7_usize {
+        for first in 1..second {
+            let view = site.get(&format!("/v1/proof/consistency?first={first}&second={second}")).await.json();
+            let sizes = (TreeSize::new(first as u64), TreeSize::new(second as u64));
+            let roots = (root_of(&digests[..first]), root_of(&digests[..second]));
+            verify::consistency(sizes.0, sizes.1, roots.0, roots.1, &path(&view)).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_did_not_grow_needs_no_proof() {
+    let (site, _) = log_of(3).await;
+    let path = "/v1/proof/consistency?first=3&second=3";
+    assert_eq!(site.get(path).await.json(), json!({ "first": 3, "second": 3, "path": [] }));
+    let wanted = [("accept", "application/cose")];
+    assert_eq!(site.send(Method::GET, path, &wanted, "").await.status, 400, "no receipt says so");
+}
+
+#[tokio::test]
+async fn consistency_comes_as_a_receipt_that_verifies_from_the_older_root() {
+    let (site, digests) = log_of(5).await;
+    let wanted = [("accept", "application/scitt-receipt+cose")];
+    let answer = site.send(Method::GET, "/v1/proof/consistency?first=2", &wanted, "").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/scitt-receipt+cose")));
+    let receipt = Receipt::parse(answer.body.clone()).unwrap();
+    let key = receipt_key(&site).await;
+    let newer = receipt.verify_consistency(TreeSize::new(2), &root_of(&digests[..2]), &key).unwrap();
+    assert_eq!(newer, root_of(&digests));
+    assert!(receipt.verify_consistency(TreeSize::new(2), &root_of(&digests[..3]), &key).is_err());
+}
+
+#[tokio::test]
+async fn a_proof_file_is_checked_with_nothing_but_the_leaf_and_the_key() {
+    let (site, digests) = log_of(5).await;
+    let wanted = [("accept", "text/x.tlog.proof")];
+    let path = format!("/v1/proof/inclusion?entry_id={}", digests[3]);
+    let answer = site.send(Method::GET, &path, &wanted, "").await;
+    let proof: TlogProof = std::str::from_utf8(&answer.body).unwrap().parse().unwrap();
+    let origin = testkit::ORIGIN.parse().unwrap();
+    assert_eq!(proof.verify(digests[3].leaf_hash(), &origin, &[key(&site)]).unwrap().size().get(), 5);
+    assert!(proof.verify(digests[2].leaf_hash(), &origin, &[key(&site)]).is_err());
+}
+
+#[tokio::test]
+async fn proofs_that_cannot_be_are_refused_with_the_reason() {
+    let (site, digests) = log_of(4).await;
+    let id = digests[1];
+    for (query, status) in [
+        ("inclusion".to_owned(), 400),
+        ("inclusion?index=4".to_owned(), 400),
+        ("inclusion?index=0&size=5".to_owned(), 400),
+        ("inclusion?index=2&size=2".to_owned(), 400),
+        ("inclusion?index=-1".to_owned(), 400),
+        (format!("inclusion?index=1&entry_id={id}"), 400),
+        ("inclusion?entry_id=xyz".to_owned(), 400),
+        (format!("inclusion?entry_id={}", "0".repeat(64)), 404),
+        ("inclusion?index=0&colour=red".to_owned(), 400),
+        ("consistency".to_owned(), 400),
+        ("consistency?first=0".to_owned(), 400),
+        ("consistency?first=5".to_owned(), 400),
+        ("consistency?first=3&second=2".to_owned(), 400),
+        ("consistency?first=1&second=5".to_owned(), 400),
+    ] {
+        let answer = site.get(&format!("/v1/proof/{query}")).await;
+        assert_eq!(answer.status, status, "{query}");
+    }
+}
