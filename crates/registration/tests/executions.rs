@@ -135,6 +135,13 @@ fn signatures_that_a_receipt_came_with_are_left_alone() {
 }
 
 #[test]
+fn a_gateway_with_several_keys_names_the_one_that_signs() {
+    let receipt = aer_statement(aer_json(1)).signer("hsm-2").receipt(&gateway()).unwrap();
+    let receipt: Value = serde_json::from_slice(&receipt).unwrap();
+    assert_eq!(receipt["signatures"][0]["signer"], "hsm-2");
+}
+
+#[test]
 fn nothing_is_signed_that_breaks_a_rule_or_by_a_key_of_another_kind() {
     let refused = |receipt: Value| aer_statement(receipt).sign(&gateway()).unwrap_err();
     let mut mistaken = aer_json(1);

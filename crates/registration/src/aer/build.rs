@@ -47,6 +47,7 @@ pub struct AerStatement {
     receipt: Value,
     iss: Option<String>,
     kid: Option<Vec<u8>>,
+    signer: Option<String>,
     subject: Subject,
     redacted: bool,
 }
@@ -54,7 +55,14 @@ pub struct AerStatement {
 impl AerStatement {
     /// A statement of this receipt (JSON of section 6.1), about itself, by the did:key of whoever signs.
     pub fn new(receipt: Value) -> Self {
-        AerStatement { receipt, iss: None, kid: None, subject: Subject::Receipt, redacted: false }
+        AerStatement {
+            receipt,
+            iss: None,
+            kid: None,
+            signer: None,
+            subject: Subject::Receipt,
+            redacted: false,
+        }
     }
 
     /// As this gateway, whose key the policy of a log lists.
@@ -67,6 +75,11 @@ impl AerStatement {
         AerStatement { kid: Some(kid.into()), ..self }
     }
 
+    /// Signing the receipt under this name, instead of that of its `gateway_id`: a policy may list several keys.
+    pub fn signer(self, signer: impl Into<String>) -> Self {
+        AerStatement { signer: Some(signer.into()), ..self }
+    }
+
     /// About the session, so that all its receipts are found under one subject.
     pub fn about_session(self) -> Self {
         AerStatement { subject: Subject::Session, ..self }
@@ -77,13 +90,16 @@ impl AerStatement {
         AerStatement { redacted: true, ..self }
     }
 
-    /// The canonical receipt. One without `signatures` gets one, by the gateway's key under the name of its `gateway_id`.
+    /// The canonical receipt. One without `signatures` gets one, by the gateway's key.
     pub fn receipt(&self, gateway: &dyn Signer) -> Result<Vec<u8>, BuildAerError> {
         let mut receipt = self.receipt.clone();
         if let Value::Object(members) = &mut receipt
             && !members.contains_key("signatures")
         {
-            let signature = inner_signature(&self.receipt, gateway)?;
+            let signature = match &self.signer {
+                Some(signer) => signature_as(signer, &self.receipt, gateway)?,
+                None => inner_signature(&self.receipt, gateway)?,
+            };
             members.insert("signatures".to_owned(), json!([signature]));
         }
         Ok(jose::jcs::canonical(&receipt))
@@ -129,13 +145,17 @@ impl AerStatement {
     }
 }
 
-/// A signature over a receipt as it stands in `signatures`.
+/// A signature over a receipt as it stands in `signatures`, under the name of the receipt's `gateway_id`.
 pub fn inner_signature(receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
+    let id = receipt.pointer("/border_gateway/gateway_id").and_then(Value::as_str);
+    signature_as(id.unwrap_or_default(), receipt, gateway)
+}
+
+fn signature_as(signer: &str, receipt: &Value, gateway: &dyn Signer) -> Result<Value, BuildAerError> {
     let curve = gateway.public_key().curve();
     if curve != Curve::Ed25519 {
         return Err(BuildAerError::Key(curve));
     }
-    let signer = receipt.pointer("/border_gateway/gateway_id").and_then(Value::as_str).unwrap_or_default();
     let signature = gateway.sign(&signed_content(receipt))?;
     Ok(json!({ "signer": signer, "alg": ALG, "sig": BASE64URL_NOPAD.encode(&signature) }))
 }

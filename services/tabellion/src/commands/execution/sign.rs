@@ -21,16 +21,19 @@ pub struct Sign {
     /// The gateway's Ed25519 key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
+    /// What the receipt calls that key [default: its gateway_id]
+    #[arg(long, value_name = "NAME")]
+    signer: Option<String>,
     /// Who issues the statement [default: the did:key of the key]
     #[arg(long, value_name = "URI")]
     iss: Option<String>,
-    /// The key that signs the statement, when it is another than the gateway's
+    /// Who signs the statement [default: the gateway]
     #[arg(long, value_name = "FILE")]
     issuer_key: Option<PathBuf>,
     /// About the session, rather than about the receipt
     #[arg(long)]
     about_session: bool,
-    /// By its hash alone; the receipt, to be disclosed later, is kept in FILE.disclosure
+    /// By its hash alone; the receipt is kept in FILE.disclosure
     #[arg(long)]
     redacted: bool,
     /// Where to write it; FILE.cose unless given
@@ -59,6 +62,10 @@ impl Sign {
         let statement = AerStatement::new(self.receipt()?);
         let statement = if self.about_session { statement.about_session() } else { statement };
         let statement = if self.redacted { statement.redacted() } else { statement };
+        let statement = match &self.signer {
+            Some(signer) => statement.signer(signer),
+            None => statement,
+        };
         Ok(match &self.iss {
             Some(iss) => statement.iss(iss),
             None => statement,
