@@ -284,6 +284,17 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
     }
 
+    /// One page of a JSON resource under `/v1`, and the path of the next one while there is more.
+    ///
+    /// # Errors
+    /// If there is none, or it does not read as `T`.
+    pub async fn page<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Option<String>), ClientError> {
+        let answer = self.get(path, "application/json").await?;
+        let page = serde_json::from_slice(&answer.body)
+            .map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))?;
+        Ok((page, answer.next()))
+    }
+
     async fn post_until_taken(
         &self,
         url: &Url,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, CONTENT_TYPE, LINK, LOCATION};
 use http::{HeaderMap, StatusCode};
 use reqwest::{RequestBuilder, Response, Url};
 use scitt::Problem;
@@ -42,6 +42,14 @@ impl Answer {
     /// The absolute URL that the answer's `Location` names.
     pub fn location(&self) -> Option<Url> {
         self.url.join(self.headers.get(LOCATION)?.to_str().ok()?).ok()
+    }
+
+    /// The path under `/v1` where a list goes on (RFC 8288): of the service that was asked, whatever it calls itself.
+    pub fn next(&self) -> Option<String> {
+        let link = self.headers.get(LINK)?.to_str().ok()?;
+        let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
+        let (_, path) = target.split_once("/v1/").filter(|_| relation.contains("rel=\"next\""))?;
+        Some(format!("v1/{path}"))
     }
 
     /// How long the answer asks us to wait.

@@ -143,3 +143,64 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     let client = service(vec![answer(201, LATER, endless)]).await;
     assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
 }
+
+fn batch_of(results: &str) -> Response<Body> {
+    answer(200, &[("content-type", "application/json")], format!("{{\"results\":[{results}]}}"))
+}
+
+/// Registers this many statements in one batch, believing no log.
+async fn register_batch(client: &Client, count: u64) -> Result<Vec<ClientError>, ClientError> {
+    let statements: Vec<_> = (0..count).map(testkit::vrf).collect();
+    let messages: Vec<_> = statements.iter().map(|statement| (statement, statement.bytes())).collect();
+    let trust = verifier::TrustStore::default();
+    let results = client.register_batch(&messages, &trust, testkit::NOW).await?;
+    Ok(results.into_iter().map(|result| result.unwrap_err()).collect())
+}
+
+#[tokio::test]
+async fn every_part_of_a_batch_ends_as_it_would_have_ended_alone() {
+    let refused =
+        r#"{"status":400,"problem":{"title":"Rejected","detail":"no","code":"policy","rule":"exp"}}"#;
+    let receipt = r#"{"status":201,"location":"/entries/a","receipt":"aGVsbG8"}"#;
+    let later = r#"{"status":202,"location":"/entries/a","retry_after":0}"#;
+    let bare = r#"{"status":415}"#;
+    let client = service(vec![
+        batch_of(&[refused, receipt, later, bare].join(",")),
+        problem(400, "Rejected", "not alone either"),
+    ])
+    .await;
+    let errors = register_batch(&client, 4).await.unwrap();
+    assert!(
+        matches!(&errors[0], ClientError::Refused { status, problem } if *status == 400 && problem.get_rule() == Some("exp")),
+        "{:?}",
+        errors[0]
+    );
+    assert!(
+        matches!(&errors[1], ClientError::Unverified(_)),
+        "no receipt is believed unverified: {:?}",
+        errors[1]
+    );
+    assert!(
+        matches!(&errors[2], ClientError::Refused { problem, .. } if problem.get_code() == Some("a-code"))
+    );
+    assert!(matches!(&errors[3], ClientError::Refused { status, .. } if *status == 415));
+}
+
+#[tokio::test]
+async fn a_batch_with_other_results_than_parts_is_no_answer() {
+    for results in
+        ["", r#"{"status":400}"#, r#"{"status":400},{"status":400},{"status":400}"#, r#"{"code":1},{}"#]
+    {
+        let client = service(vec![batch_of(results)]).await;
+        let error = register_batch(&client, 2).await.unwrap_err();
+        assert!(matches!(error, ClientError::Nonsense(_)), "{results}: {error:?}");
+    }
+    let client = service(vec![batch_of(r#"{"status":9999}"#)]).await;
+    assert!(matches!(register_batch(&client, 1).await.unwrap()[0], ClientError::Nonsense(_)));
+}
+
+#[tokio::test]
+async fn a_service_without_batches_says_so_for_all_of_them() {
+    let client = service(vec![problem(404, "Not Found", "no such thing")]).await;
+    assert!(matches!(register_batch(&client, 2).await.unwrap_err(), ClientError::NotFound(_)));
+}
