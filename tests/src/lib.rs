@@ -14,6 +14,7 @@ mod database;
 pub mod http;
 mod load;
 mod log;
+pub mod multipart;
 mod postgres;
 mod python;
 mod recorder;
