@@ -43,7 +43,7 @@ async fn every_content_type_is_admitted_again() {
 }
 
 /// Registers the erasure of these leaves, and erases them.
-async fn erase(log: &mut Log, sequence: u64, leaves: &[u64]) -> u64 {
+pub async fn erase(log: &mut Log, sequence: u64, leaves: &[u64]) -> u64 {
     let leaves: Vec<LeafIndex> = leaves.iter().copied().map(LeafIndex::new).collect();
     let mut entries = Vec::new();
     for leaf in &leaves {

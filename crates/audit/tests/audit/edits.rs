@@ -131,7 +131,7 @@ fn leaf(kind: u64) -> u64 {
 }
 
 /// The mixer's number of a leaf that is no policy.
-fn number(leaf: u64) -> u64 {
+pub fn number(leaf: u64) -> u64 {
     if leaf > second_policy() { leaf - 1 } else { leaf }
 }
 

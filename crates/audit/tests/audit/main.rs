@@ -6,3 +6,5 @@ mod clean;
 mod edits;
 mod log;
 mod mixed;
+mod outside;
+mod props;

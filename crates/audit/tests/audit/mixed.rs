@@ -12,7 +12,7 @@ use scitt::{SignedStatement, SigningKey, StatementBuilder, X5Chain};
 use serde_json::json;
 use testkit::{ISSUER, KID, es256};
 
-use super::log::Draft;
+use crate::log::Draft;
 
 /// Who is known by certificate.
 const HOLDER: &str = "https://holder.example";

@@ -49,7 +49,9 @@ mod tests {
         for count in [0, 1, 7, 16, 100] {
             for threads in [1, 2, 5] {
                 let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
-                Threads(threads).each(count, &|n| drop(done[n].fetch_add(1, Ordering::Relaxed)));
+                Threads(threads).each(count, &|n| {
+                    done[n].fetch_add(1, Ordering::Relaxed);
+                });
                 assert!(done.iter().all(|times| times.load(Ordering::Relaxed) == 1));
             }
         }

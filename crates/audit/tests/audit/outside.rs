@@ -1,0 +1,122 @@
+//! An audit from the outside, by somebody who has no table of claims and no index of entries.
+
+use std::sync::Arc;
+
+use audit::{Answer, Audit, Head, Report, Row, Rule, SignedHead, Source, SourceError, State, Stored};
+use merkle::{EntryDigest, LeafHash, LeafIndex};
+use store::{Collateral, Found, GuardKey, LogStore, Memory};
+
+use crate::clean::{audited, erase, mixed_log};
+use crate::log::Log;
+
+/// What a service shows: no history of heads, the time with each entry, and the answer to a look-up.
+struct Outside<'a>(Stored<'a>, Vec<store::CommittedHead>);
+
+impl<'a> Outside<'a> {
+    async fn of(store: &'a dyn LogStore) -> Self {
+        Self(Stored::new(store), store.heads(0, 10_000).await.unwrap())
+    }
+}
+
+#[async_trait::async_trait]
+impl Source for Outside<'_> {
+    async fn head(&self) -> Result<Head, SourceError> {
+        Ok(Head { batch: None, policy: None, ..self.0.head().await? })
+    }
+
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+        let mut rows = self.0.rows(from, count).await?;
+        for row in &mut rows {
+            if let Row::Kept(evidence) = row {
+                let head = self.1.iter().find(|head| head.size.holds(evidence.index));
+                evidence.at = head.map(|head| head.at);
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
+        self.0.collateral(leaf).await
+    }
+
+    async fn heads(&self, _: u64, _: usize) -> Result<Vec<SignedHead>, SourceError> {
+        Ok(Vec::new())
+    }
+
+    async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
+        self.0.leaves(tile).await
+    }
+
+    fn keeps_indexes(&self) -> bool {
+        false
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+        self.0.find(digests).await
+    }
+
+    async fn guards(&self, _: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+        panic!("nobody outside can ask this")
+    }
+}
+
+async fn from_outside(store: &dyn LogStore) -> Report {
+    let source = Outside::of(store).await;
+    let mut state = State::default();
+    loop {
+        // Put down and taken up again at every page: the claims go along.
+        let kept = State::from_json(&state.to_json()).unwrap();
+        let mut audit = Audit::begin(&source, kept).await.unwrap();
+        if !audit.step().await.unwrap() {
+            audit.settle().await.unwrap();
+            return audit.report();
+        }
+        state = audit.state().clone();
+    }
+}
+
+#[tokio::test]
+async fn somebody_outside_comes_to_the_same_decisions() {
+    let (mut log, mut mixer) = mixed_log(Arc::new(Memory::new()), 4).await;
+    let revised = log.revised(&(mixer.toml() + "\n[[type]]\ncontent_type = \"text/html\"\n"));
+    log.register(vec![revised.into()]).await;
+    log.register(mixer.batch(30)).await;
+    let (inside, outside) = (audited(&*log.store).await, from_outside(&*log.store).await);
+    assert_eq!(outside.findings, []);
+    assert_eq!((outside.counts.same, outside.counts.dropped), (inside.counts.same, inside.counts.dropped));
+    assert_eq!((outside.size, outside.root, outside.counts.heads), (inside.size, inside.root, 0));
+}
+
+#[tokio::test]
+async fn a_claim_that_two_entries_make_is_named_without_any_table() {
+    let (mut log, _) = mixed_log(Arc::new(Memory::new()), 1).await;
+    let twice = testkit::aer(1_000_000);
+    let first = log.register(vec![twice.into()]).await;
+    let mut other = testkit::aer_json(1_000_000);
+    other["session"]["session_id"] = "sess:00000000000000ff".into();
+    let other = testkit::aer_statement(other).sign(&testkit::gateway()).unwrap();
+    let (mut entry, _) = log.admit(&other.into()).await.unwrap();
+    entry.guards.clear(); // who can write the database need not keep its table
+    let leaf = log.size();
+    log.smuggle(vec![entry]).await;
+    let report = from_outside(&*log.store).await;
+    let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+    assert_eq!((finding.rule, finding.leaf), (Rule::GuardMissing, Some(leaf)));
+    assert!(finding.detail.contains(&format!("leaf {first} has made")), "{finding}");
+}
+
+/// A chain whose first receipt is erased: from the outside nobody can know any more that it was one.
+#[tokio::test]
+async fn what_only_erased_entries_could_answer_is_no_accusation() {
+    let mut log = Log::under(Arc::new(Memory::new()), &testkit::policy()).await;
+    let first = testkit::receipt(1).sign(&testkit::verifier()).unwrap();
+    let digest = first.digest();
+    let leaf = log.register(vec![first.into()]).await;
+    let second = testkit::receipt(2).after(digest, 1).sign(&testkit::verifier()).unwrap();
+    log.register(vec![second.into()]).await;
+    assert_eq!(from_outside(&*log.store).await.counts.undecided, 0);
+    erase(&mut log, 0, &[leaf]).await;
+    let (inside, outside) = (audited(&*log.store).await, from_outside(&*log.store).await);
+    assert_eq!((inside.findings, inside.counts.undecided), (vec![], 0), "the database still knows");
+    assert_eq!((outside.findings, outside.counts.undecided), (vec![], 1));
+}
