@@ -117,6 +117,19 @@ fn a_log_takes_one_successor_and_shows_the_other_as_a_report() {
             assert_eq!(ended.error(), "chain_fork");
         }
     }
+    let issuer =
+        folder.run(&["issuer", "export", "verifier.pem", "--format", "did-key"]).must_end_with(0).text();
+    let chain = |more: &[&str]| folder.run(&[&["vrf", "chain", issuer.trim()], more].concat());
+    let walked = chain(&["--sub", AGENT, "--json"]).must_end_with(0).json()["chains"][0].clone();
+    assert_eq!(walked["receipts"].as_array().map(Vec::len), Some(2), "{walked}");
+    assert_eq!((&walked["whole"], &walked["forks"][0]["rule"]), (&false.into(), &"vrf-chain-fork".into()));
+    assert_eq!(chain(&["--json"]).must_end_with(0).json()["chains"][0], walked, "whoever it is about");
+    sign(folder, "4.json", &["--after", &"ab".repeat(32), "--position", "7"]).must_end_with(0);
+    folder.run(&["register", "4.json.cose"]).must_end_with(0);
+    let told = chain(&[]).must_end_with(0).text();
+    assert!(told.contains(&format!("     6  {} is missing", "ab".repeat(32))), "{told}");
+    assert!(told.contains("not whole: 3 receipts, 1 missing, 0 misplaced, 1 forks, 2 ends"), "{told}");
+    chain(&["--sub", "did:web:nobody.example"]).must_end_with(5);
     let told = folder.run(&["help", "chain_fork"]).must_end_with(0).text();
     assert!(told.contains("/v1/equivocations"), "{told}");
 }

@@ -1,5 +1,6 @@
-//! `tabellion vrf`: verification receipts (VRF), made and checked without a service.
+//! `tabellion vrf`: verification receipts (VRF), made and checked without a service, and a log's chains of them.
 
+mod chain;
 mod sign;
 mod summary;
 
@@ -11,6 +12,7 @@ use registration::Violation;
 use super::statement;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
+use chain::Chain;
 use sign::Sign;
 use summary::Summary;
 
@@ -34,6 +36,9 @@ pub enum Vrf {
         before_help = "example:  tabellion vrf sign --key key.pem --sub did:web:agent.example check.json"
     )]
     Sign(Sign),
+    /// Walk a verifier's receipts in the log, and say what is missing or forks
+    #[command(before_help = "example:  tabellion vrf chain did:key:z6Mk…")]
+    Chain(Chain),
 }
 
 impl Vrf {
@@ -43,6 +48,7 @@ impl Vrf {
                 verify(context, &file, payload.as_deref(), disclosed.as_deref())
             }
             Self::Sign(sign) => sign.run(context),
+            Self::Chain(chain) => chain.run(context),
         }
     }
 }

@@ -25,19 +25,19 @@ pub struct Sign {
     /// Whose work was checked: a DID or URN
     #[arg(long, value_name = "DID")]
     sub: String,
-    /// The statement before it in the chain, from which its place follows
+    /// The statement before it in the chain
     #[arg(long, value_name = "STATEMENT", conflicts_with_all = ["after", "unchained"])]
     previous: Option<PathBuf>,
-    /// The same by its entry ID, when its statement is not at hand
+    /// The same by entry ID, with --position N
     #[arg(long, value_name = "STATEMENT", requires = "position")]
     after: Option<String>,
     /// Its place in the chain; 0 is the first
-    #[arg(long, requires = "after")]
+    #[arg(long, requires = "after", hide = true)]
     position: Option<u64>,
     /// Outside any chain
     #[arg(long, conflicts_with = "after")]
     unchained: bool,
-    /// By its hash alone; what can be disclosed later is kept in FILE.disclosure
+    /// By hash alone; FILE.disclosure keeps the rest
     #[arg(long)]
     redacted: bool,
     /// Where to write it; FILE.cose unless given

@@ -1,0 +1,291 @@
+//! `tabellion vrf chain`: a verifier's receipts in their order, what is missing, and what forks. These are the log's words;
+//! each receipt can be fetched and checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::service::{Service, ServiceArgs};
+
+/// Pages that are read of one list before we take it for endless.
+const MAX_PAGES: usize = 10_000;
+
+#[derive(Debug, Args)]
+pub struct Chain {
+    /// Who verified: the receipts' iss
+    issuer: String,
+    /// Whose work; all agents' unless given
+    #[arg(long, value_name = "DID")]
+    sub: Option<String>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Chain {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service.connect(context)?;
+        let subjects = match self.sub {
+            Some(sub) => BTreeSet::from([sub]),
+            None => subjects(&service, &self.issuer)?,
+        };
+        let walked = subjects.iter().map(|sub| Walked::through(&service, &self.issuer, sub));
+        let chains = walked.collect::<Result<Vec<_>, _>>()?;
+        if chains.is_empty() {
+            return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no receipt of this issuer"));
+        }
+        context.console.result(&Chains { chains })
+    }
+}
+
+/// Every page of a list.
+fn pages<T: serde::de::DeserializeOwned>(
+    service: &Service,
+    first: String,
+    mut take: impl FnMut(T),
+) -> Result<(), Failure> {
+    let mut next = Some(first);
+    for _ in 0..MAX_PAGES {
+        let Some(path) = next else { return Ok(()) };
+        let (page, more) = service.block_on(service.client.page(&path))?;
+        take(page);
+        next = more;
+    }
+    Err(Failure::new(Exit::Failure, "nonsense", "the service's list does not end"))
+}
+
+/// The agents about whom the issuer has registered receipts.
+fn subjects(service: &Service, issuer: &str) -> Result<BTreeSet<String>, Failure> {
+    let mut subjects = BTreeSet::new();
+    pages(service, format!("v1/entries?issuer={}", encoded(issuer)), |page: Json| {
+        let entries = page.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+        let receipts = entries.iter().filter(|entry| entry.pointer("/facts/receipt_id").is_some());
+        subjects.extend(receipts.filter_map(|entry| Some(entry.get("sub")?.as_str()?.to_owned())));
+    })?;
+    Ok(subjects)
+}
+
+/// Everything but unreserved characters as `%XX`.
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
+#[derive(Serialize)]
+struct Chains {
+    chains: Vec<Walked>,
+}
+
+/// One chain, walked to its end.
+#[derive(Serialize)]
+struct Walked {
+    issuer: String,
+    subject: String,
+    /// No gaps, no forks, nothing out of place, one end.
+    whole: bool,
+    receipts: Vec<Receipt>,
+    /// Named as predecessors, and not in the log.
+    gaps: Vec<Gap>,
+    /// Refused: another receipt has the place.
+    forks: Vec<Fork>,
+    /// In the log, and not where they say: entry IDs.
+    misplaced: Vec<String>,
+    /// Receipts that no other one follows.
+    heads: Vec<String>,
+    unchained: u64,
+    indexed_to: u64,
+}
+
+/// What the service answers.
+#[derive(Deserialize)]
+struct Page {
+    receipts: Vec<Receipt>,
+    gaps: Vec<Gap>,
+    forks: Vec<Fork>,
+    unchained: u64,
+    indexed_to: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Receipt {
+    entry_id: String,
+    index: u64,
+    position: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Gap {
+    entry_id: String,
+    position: u64,
+    named_by: String,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Fork {
+    number: u64,
+    rule: String,
+    registered: String,
+    refused: String,
+}
+
+impl Walked {
+    fn through(service: &Service, issuer: &str, sub: &str) -> Result<Self, Failure> {
+        let mut chain = Walked::of(issuer, sub);
+        let first = format!("v1/issuers/{}/chain?sub={}", encoded(issuer), encoded(sub));
+        pages(service, first, |page: Page| chain.add(page))?;
+        chain.look();
+        Ok(chain)
+    }
+
+    fn of(issuer: &str, sub: &str) -> Self {
+        Walked {
+            issuer: issuer.to_owned(),
+            subject: sub.to_owned(),
+            whole: false,
+            receipts: Vec::new(),
+            gaps: Vec::new(),
+            forks: Vec::new(),
+            misplaced: Vec::new(),
+            heads: Vec::new(),
+            unchained: 0,
+            indexed_to: 0,
+        }
+    }
+
+    fn add(&mut self, page: Page) {
+        self.receipts.extend(page.receipts);
+        self.gaps.extend(page.gaps);
+        self.forks.extend(page.forks);
+        self.unchained += page.unchained;
+        self.indexed_to = self.indexed_to.max(page.indexed_to);
+    }
+
+    /// What only all the pages together show.
+    fn look(&mut self) {
+        self.receipts.sort_by_key(|receipt| (receipt.position, receipt.index));
+        let places: BTreeMap<&str, u64> =
+            self.receipts.iter().map(|receipt| (receipt.entry_id.as_str(), receipt.position)).collect();
+        let missing: BTreeSet<&str> = self.gaps.iter().map(|gap| gap.entry_id.as_str()).collect();
+        let followed: BTreeSet<&str> =
+            self.receipts.iter().filter_map(|receipt| receipt.previous.as_deref()).collect();
+        let in_place = |receipt: &Receipt| match receipt.previous.as_deref() {
+            None => receipt.position == 0,
+            Some(previous) if missing.contains(previous) => true,
+            Some(previous) => {
+                places.get(previous).is_some_and(|before| Some(receipt.position) == before.checked_add(1))
+            }
+        };
+        let misplaced = self.receipts.iter().filter(|receipt| !in_place(receipt));
+        let heads = self.receipts.iter().filter(|receipt| !followed.contains(receipt.entry_id.as_str()));
+        let id = |receipt: &Receipt| receipt.entry_id.clone();
+        (self.misplaced, self.heads) = (misplaced.map(id).collect(), heads.map(id).collect());
+        self.whole = self.gaps.is_empty()
+            && self.forks.is_empty()
+            && self.misplaced.is_empty()
+            && self.heads.len() <= 1;
+    }
+
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "issuer  {}", safe(&self.issuer))?;
+        writeln!(out, "agent   {}", safe(&self.subject))?;
+        for receipt in &self.receipts {
+            self.step(receipt, out)?;
+        }
+        for fork in &self.forks {
+            let Fork { number, rule, registered, refused } = fork;
+            writeln!(out, "fork    {} is refused ({})", safe(refused), safe(rule))?;
+            writeln!(out, "        {} has its place; report {number} holds the proof", safe(registered))?;
+        }
+        let whole = if self.whole { "whole" } else { "not whole" };
+        writeln!(
+            out,
+            "{whole}: {} receipts, {} missing, {} misplaced, {} forks, {} ends; {} outside the chain; as of tree size {}",
+            self.receipts.len(),
+            self.gaps.len(),
+            self.misplaced.len(),
+            self.forks.len(),
+            self.heads.len(),
+            self.unchained,
+            self.indexed_to
+        )
+    }
+
+    fn step(&self, receipt: &Receipt, out: &mut dyn Write) -> io::Result<()> {
+        for gap in self.gaps.iter().filter(|gap| gap.named_by == receipt.entry_id) {
+            writeln!(out, "{:>6}  {} is missing", gap.position, safe(&gap.entry_id))?;
+        }
+        let verdict = receipt.verdict.as_deref().unwrap_or("redacted");
+        let odd = if self.misplaced.contains(&receipt.entry_id) { ", misplaced" } else { "" };
+        writeln!(out, "{:>6}  {} {}{odd}", receipt.position, safe(&receipt.entry_id), safe(verdict))
+    }
+}
+
+impl Report for Chains {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.chains.iter().try_for_each(|chain| chain.human(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> Walked {
+        let mut chain = Walked::of("i", "s");
+        for (index, (id, position, previous)) in (1..).zip(receipts) {
+            chain.receipts.push(Receipt {
+                entry_id: (*id).to_owned(),
+                index,
+                position: *position,
+                previous: previous.map(str::to_owned),
+                receipt_id: None,
+                verdict: None,
+            });
+        }
+        let gap = |id: &&str| Gap { entry_id: (*id).to_owned(), position: 0, named_by: String::new() };
+        chain.gaps.extend(missing.iter().map(gap));
+        chain.look();
+        chain
+    }
+
+    #[test]
+    fn a_chain_is_whole_that_has_every_receipt_in_its_place_and_one_end() {
+        let whole = chain(&[("b", 1, Some("a")), ("a", 0, None)], &[]);
+        assert!(whole.whole);
+        assert_eq!(whole.heads, ["b"]);
+        assert_eq!(whole.receipts[0].entry_id, "a", "in order");
+        assert!(chain(&[], &[]).whole);
+    }
+
+    #[test]
+    fn gaps_branches_and_misplaced_receipts_are_seen() {
+        assert!(!chain(&[("b", 1, Some("a"))], &["a"]).whole, "a gap");
+        let branches = chain(&[("a", 0, None), ("b", 1, Some("a")), ("c", 1, Some("a"))], &[]);
+        assert_eq!((branches.whole, branches.heads.len()), (false, 2));
+        let skipping = chain(&[("a", 0, None), ("b", 5, Some("a"))], &[]);
+        assert_eq!(skipping.misplaced, ["b"]);
+        let foreign = chain(&[("a", 0, None), ("b", 1, Some("elsewhere"))], &[]);
+        assert_eq!(foreign.misplaced, ["b"], "in the log, and not of this chain");
+    }
+
+    #[test]
+    fn a_name_in_a_path_is_spelled_in_unreserved_characters() {
+        assert_eq!(encoded("https://a.example/é?"), "https%3A%2F%2Fa.example%2F%C3%A9%3F");
+    }
+}
