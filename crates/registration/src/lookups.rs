@@ -44,11 +44,13 @@ pub enum LookupKind {
     Tier = 16,
     /// An entry that this statement erases.
     Erasure = 17,
+    /// The `kid` of the key that signed, in hexadecimal.
+    Key = 18,
 }
 
 impl LookupKind {
     /// Every kind.
-    pub const ALL: [LookupKind; 17] = [
+    pub const ALL: [LookupKind; 18] = [
         LookupKind::ReceiptId,
         LookupKind::AerId,
         LookupKind::Session,
@@ -66,6 +68,7 @@ impl LookupKind {
         LookupKind::Stream,
         LookupKind::Tier,
         LookupKind::Erasure,
+        LookupKind::Key,
     ];
 
     /// The number it is stored under.
@@ -87,7 +90,9 @@ impl Lookup {
     /// A value as it is kept: within the bound, and without U+0000, which not every database keeps.
     pub fn new(kind: LookupKind, value: &str) -> Lookup {
         let end = value.floor_char_boundary(MAX_LOOKUP_VALUE);
-        Lookup { kind, value: value[..end].replace('\0', "\u{fffd}") }
+        let mut value = value[..end].replace('\0', "\u{fffd}");
+        value.truncate(value.floor_char_boundary(MAX_LOOKUP_VALUE));
+        Lookup { kind, value }
     }
 }
 
@@ -138,6 +143,8 @@ mod tests {
     fn a_long_value_is_cut_where_a_character_ends() {
         let value = Lookup::new(LookupKind::Tool, &"é".repeat(MAX_LOOKUP_VALUE)).value;
         assert!(value.len() <= MAX_LOOKUP_VALUE && value.chars().all(|c| c == 'é'));
+        let value = Lookup::new(LookupKind::Tool, &"\0".repeat(MAX_LOOKUP_VALUE)).value;
+        assert!(value.len() <= MAX_LOOKUP_VALUE && value.chars().all(|c| c == '\u{fffd}'));
     }
 
     #[test]

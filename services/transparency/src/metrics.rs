@@ -89,6 +89,8 @@ pub struct Metrics {
     pub commit_unknown: IntCounter,
     /// The fencing epoch in force.
     pub fence_epoch: IntGauge,
+    /// Leaves that are committed and not in the lookup index yet.
+    pub index_lag: IntGauge,
     /// Free bytes where the state directory lies.
     pub free_bytes: IntGauge,
 }
@@ -165,6 +167,11 @@ impl Metrics {
                 "Commits whose outcome had to be looked up",
             )?,
             fence_epoch: gauge(&registry, "tabellion_storage_fence_epoch", "The fencing epoch in force")?,
+            index_lag: gauge(
+                &registry,
+                "tabellion_index_lag_leaves",
+                "Committed leaves that searches do not find yet",
+            )?,
             free_bytes: gauge(
                 &registry,
                 "tabellion_storage_free_bytes",

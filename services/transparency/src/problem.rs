@@ -45,6 +45,8 @@ struct More {
     place: Option<String>,
     /// The entry that stands in the way: its ID.
     entry: Option<String>,
+    /// The entries among which to choose.
+    entries: Vec<String>,
 }
 
 impl Problem {
@@ -134,6 +136,12 @@ impl Problem {
         self
     }
 
+    /// Names the entries among which the client has to choose.
+    pub fn among(mut self, ids: Vec<String>) -> Self {
+        self.more().entries = ids;
+        self
+    }
+
     fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
@@ -148,6 +156,10 @@ impl Problem {
 
     fn offset(&self) -> Option<u64> {
         self.more.as_ref().and_then(|more| more.offset)
+    }
+
+    fn entries(&self) -> &[String] {
+        self.more.as_ref().map_or(&[], |more| &more.entries)
     }
 
     /// Says when to come back.
@@ -169,6 +181,10 @@ impl Problem {
         }
         if let Some(offset) = self.offset() {
             problem = problem.entry(TABELLION, "offset", offset);
+        }
+        if !self.entries().is_empty() {
+            let ids = self.entries().iter().map(|id| scitt::cbor::Value::from(id.clone()));
+            problem = problem.entry(TABELLION, "entries", scitt::cbor::Value::array(ids));
         }
         problem.encode()
     }
@@ -195,6 +211,9 @@ impl Problem {
         if let Some(offset) = self.offset() {
             body["offset"] = json!(offset);
         }
+        if !self.entries().is_empty() {
+            body["entries"] = json!(self.entries());
+        }
         body
     }
 }
@@ -209,11 +228,16 @@ impl IntoResponse for Problem {
 
 /// Foreign text as an error may quote it: escaped, and never more than [`ECHO_BYTES`].
 pub fn shortened(text: &str) -> String {
+    shortened_to(text, ECHO_BYTES)
+}
+
+/// The same, with another bound.
+pub fn shortened_to(text: &str, bytes: usize) -> String {
     let mut short = String::new();
     for c in text.chars() {
         let piece =
             if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() };
-        if short.len() + piece.len() > ECHO_BYTES - '…'.len_utf8() {
+        if short.len() + piece.len() > bytes - '…'.len_utf8() {
             short.push('…');
             break;
         }

@@ -19,6 +19,7 @@ use crate::app::{self, App};
 use crate::config::{Config, Mistake};
 use crate::holds;
 use crate::house::House;
+use crate::index::{self, Index};
 use crate::limits::STOP_TIME;
 use crate::listen::Serving;
 use crate::log::{Identity, Log};
@@ -96,15 +97,18 @@ impl Service {
             log.sequencer.stop().await;
             return Err(error.into());
         }
-        let app = App { log: log.clone(), house: house.clone() };
+        let index = Index::new(log.clone());
+        let app = App { log: log.clone(), house: house.clone(), index: index.clone() };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         start_watching(&log, &config, &tasks, &stop);
+        follow(&index, &tasks, &stop);
         let failed = |address| move |error| StartError::Listen { address, error };
         let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
         let admin = match admin {
             Some(listener) => {
-                let routes =
-                    admin::routes(Arc::new(Ready(log.clone())), metrics).merge(holds::routes(log.clone()));
+                let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
+                    .merge(holds::routes(log.clone()))
+                    .merge(index::routes(index));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)
             }
             None => None,
@@ -198,6 +202,12 @@ impl Service {
             tracing::warn!("stopped without waiting for everything");
         }
     }
+}
+
+/// Reads the log for its lookup index until the service stops.
+fn follow(index: &Arc<Index>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let (index, stop) = (index.clone(), stop.clone());
+    tasks.spawn(async move { stop.run_until_cancelled(index.follow()).await });
 }
 
 /// Resolves when the process cannot know its own state any more.

@@ -1,29 +1,26 @@
-//! Entries as JSON: one, or a page of them. Pages follow leaf indices, so they are stable while the log grows.
+//! Entries as JSON: one, or consecutive ones.
 
-// utoipa names the query type by its path.
-#![allow(unused_qualifications)]
+use std::ops::Range;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
-use http::header::{CACHE_CONTROL, LINK};
+use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use store::{CommittedHead, Entry, LogStore, StoreError};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::EntryId;
 use crate::app::App;
 use crate::problem::Problem;
 
 /// A page, unless asked otherwise.
-const DEFAULT_PAGE: usize = 100;
+pub const DEFAULT_PAGE: usize = 100;
 /// Statements read from the database at one time, in bytes: what bounds a page's memory.
 const CHUNK_BYTES: usize = 8 << 20;
 /// A page ends early once it took this many bytes of statements to read.
-const PAGE_BYTES: usize = 32 << 20;
+pub const PAGE_BYTES: usize = 32 << 20;
 /// Entries read at one time before their size is known.
 const FIRST_CHUNK: usize = 8;
 /// Entries read at one time, at most.
@@ -63,7 +60,13 @@ pub struct EntryView {
 }
 
 impl EntryView {
-    fn of(entry: &Entry, at: Option<u64>) -> Self {
+    /// Its leaf.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// What the log tells of it.
+    pub fn of(entry: &Entry, at: Option<u64>) -> Self {
         let facts: serde_json::Value = serde_json::from_str(&entry.facts).unwrap_or_default();
         let text = |name: &str| facts.get(name).and_then(|value| value.as_str()).map(str::to_owned);
         Self {
@@ -126,74 +129,15 @@ pub async fn first_head_with(
     Ok(found)
 }
 
-/// Which page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Page {
-    /// List entries after this leaf; from the first when absent.
-    after: Option<u64>,
-    /// How many, at most.
-    limit: Option<usize>,
-}
-
-/// A page of entries.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Entries {
-    /// In the order of their leaves.
-    entries: Vec<EntryView>,
-}
-
-/// A page of entries, oldest first. `Link: rel="next"` leads on while there is more.
-#[utoipa::path(
-    get,
-    path = "/v1/entries",
-    tag = "Log",
-    params(Page),
-    responses(
-        (status = 200, body = Entries, headers(("Link" = String, description = "rel=next, while there is more"))),
-        (status = 400, description = "after or limit is no number, or limit is too large")
-    )
-)]
-pub async fn list(
-    State(app): State<App>,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Response, Problem> {
-    let (from, limit) = range(&app, page)?;
-    let (entries, more) = read(&app, from, limit).await?;
-    let last = entries.last().map(|entry| entry.index);
-    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Entries { entries })).into_response();
-    if let Some(last) = last.filter(|_| more) {
-        let next =
-            format!("<{}/v1/entries?after={last}&limit={limit}>; rel=\"next\"", app.log.identity.public_url);
-        if let Ok(link) = HeaderValue::from_str(&next) {
-            response.headers_mut().insert(LINK, link);
-        }
-    }
-    Ok(response)
-}
-
-fn range(app: &App, page: Result<Query<Page>, QueryRejection>) -> Result<(u64, usize), Problem> {
-    let most = app.house.limits.load().page;
-    let wrong =
-        || Problem::malformed("page", format!("after is a leaf index, limit a number from 1 to {most}"));
-    let Query(page) = page.map_err(|_| wrong())?;
-    let limit = page.limit.unwrap_or(DEFAULT_PAGE.min(most));
-    if limit == 0 || limit > most {
-        return Err(wrong());
-    }
-    let from = page.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
-    Ok((from, limit))
-}
-
 /// Reads a page in chunks, so that large statements are never in memory together. Says whether
 /// there is more after it.
-async fn read(app: &App, from: u64, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
-    let size = app.log.committed_size().get();
+pub async fn read(app: &App, within: Range<u64>, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
+    let size = app.log.committed_size().get().min(within.end);
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
-    let (mut next, mut chunk, mut bytes) = (from, FIRST_CHUNK, 0);
+    let (mut next, mut chunk, mut bytes) = (within.start, FIRST_CHUNK, 0);
     while views.len() < limit && next < size && bytes < PAGE_BYTES {
-        let asked = chunk.min(limit - views.len());
+        let left = usize::try_from(size - next).unwrap_or(usize::MAX);
+        let asked = chunk.min(limit - views.len()).min(left);
         let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
         let taken: usize =
             entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();

@@ -1,0 +1,303 @@
+//! What an issuer has registered: in all, and as a chain of receipts about one agent.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use merkle::{EntryDigest, LeafIndex};
+use registration::{GuardKind, LookupKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json_;
+use store::Entry;
+use utoipa::{IntoParams, ToSchema};
+
+use super::listing::{first_head_with, rfc3339};
+use super::search::{lead_on, percent_encoded};
+use crate::app::App;
+use crate::index::term;
+use crate::limits::CHAIN_PAGE;
+use crate::problem::Problem;
+
+/// An issuer, as the log knows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Issuer {
+    /// The `iss` of its statements.
+    issuer: String,
+    /// How many entries are its own.
+    entries: u64,
+    /// The first of them.
+    first_seen: Seen,
+    /// The last of them.
+    last_seen: Seen,
+    /// How many are signed by which key: the `kid` in hexadecimal. What names none is not counted here.
+    keys: BTreeMap<String, u64>,
+    /// How many are of which content type.
+    content_types: BTreeMap<String, u64>,
+    /// The tree of which this was counted.
+    tree_size: u64,
+    /// Whether the count goes on: then asking again counts more.
+    counting: bool,
+    /// Whether some values were left out because there were too many.
+    truncated: bool,
+}
+
+/// Where and when.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Seen {
+    /// The leaf.
+    index: u64,
+    /// When it was committed. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+/// An issuer: when it was first and last seen, its keys, what it registered. Erased entries are not counted.
+#[utoipa::path(
+    get,
+    path = "/v1/issuers/{iss}",
+    tag = "Log",
+    params(("iss" = String, Path, description = "The iss of its statements, percent-encoded")),
+    responses((status = 200, body = Issuer), (status = 404, description = "It has registered nothing"))
+)]
+pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
+    let reached = app.index.caught_up().await?;
+    let tally = app.index.tally(LookupKind::Issuer, &iss).await?;
+    let Some((first, last)) = tally.ends else {
+        return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
+    };
+    let by = |kind| tally.entries_by(kind).into_iter().map(|(value, n)| (value.to_owned(), n)).collect();
+    let issuer = Issuer {
+        issuer: iss,
+        entries: tally.entries,
+        first_seen: seen(&app, first).await?,
+        last_seen: seen(&app, last).await?,
+        keys: by(LookupKind::Key),
+        content_types: by(LookupKind::ContentType),
+        tree_size: tally.size,
+        counting: !tally.complete,
+        truncated: tally.crowded,
+    };
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(issuer)).into_response())
+}
+
+async fn seen(app: &App, leaf: LeafIndex) -> Result<Seen, Problem> {
+    let head = first_head_with(&*app.log.store, leaf).await?;
+    Ok(Seen { index: leaf.get(), at: head.and_then(|head| rfc3339(head.at)) })
+}
+
+fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", "The log holds no entry of this name")
+}
+
+/// Which chain, and which page of it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichChain {
+    /// The agent that the receipts are about: their `sub`.
+    sub: String,
+    /// Go on after this leaf.
+    after: Option<u64>,
+}
+
+/// A chain of verification receipts.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChainView {
+    /// Who verified.
+    issuer: String,
+    /// Whose work.
+    subject: String,
+    /// The receipts that were found, in the order of the chain.
+    receipts: Vec<ReceiptView>,
+    /// Receipts that others name as their predecessor, and that the log does not hold.
+    gaps: Vec<Gap>,
+    /// Refused statements that claim a place which one of these receipts has.
+    forks: Vec<Fork>,
+    /// The receipts that no other one follows: exactly one, if the chain is whole. Absent when this is not all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heads: Option<Vec<String>>,
+    /// Receipts of the issuer about this agent that stand in no chain.
+    unchained: usize,
+    /// Whether this is all of it; else `Link: rel="next"` leads on.
+    complete: bool,
+    /// Entries of this tree were searched.
+    indexed_to: u64,
+}
+
+/// A receipt in its chain.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReceiptView {
+    /// The entry.
+    entry_id: String,
+    /// The leaf.
+    index: u64,
+    /// Its place in the chain, from 0.
+    position: u64,
+    /// The entry it names as its predecessor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
+    /// Its own name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_id: Option<String>,
+    /// The outcome; absent if only its hash is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+}
+
+/// A receipt that is missing.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Gap {
+    /// The ID it would have.
+    entry_id: String,
+    /// Its place in the chain.
+    position: u64,
+    /// The receipt that names it.
+    named_by: String,
+}
+
+/// A second claim to a place of the chain.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Fork {
+    /// The report's number at `/v1/equivocations`, which serves the statement.
+    number: u64,
+    /// The rule that it broke.
+    rule: String,
+    /// The receipt that has the place.
+    registered: String,
+    /// The statement that was refused.
+    refused: String,
+    /// When it was refused. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+}
+
+/// An issuer's chain of verification receipts about one agent: its receipts in order, what is missing, what was refused
+/// as a fork.
+#[utoipa::path(
+    get,
+    path = "/v1/issuers/{iss}/chain",
+    tag = "Log",
+    params(("iss" = String, Path, description = "The iss of the receipts, percent-encoded"), WhichChain),
+    responses(
+        (status = 200, body = ChainView, headers(("Link" = String, description = "rel=next, while there is more"))),
+        (status = 400, description = "sub is missing, or a parameter is unknown"),
+        (status = 404, description = "There is no such receipt")
+    )
+)]
+pub async fn chain(
+    State(app): State<App>,
+    Path(iss): Path<String>,
+    asked: Result<Query<WhichChain>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let wrong = || Problem::malformed("page", "sub names the agent; after is a leaf index");
+    let Query(asked) = asked.map_err(|_| wrong())?;
+    let reached = app.index.caught_up().await?;
+    let start = asked.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
+    let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &asked.sub)];
+    let page = app.index.search(terms, start..u64::MAX, CHAIN_PAGE).await?;
+    let (receipts, unchained) = receipts(&app, &page.entries).await?;
+    let whole = asked.after.is_none() && page.more_after.is_none();
+    if whole && receipts.is_empty() && unchained == 0 {
+        return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
+    }
+    let view = ChainView {
+        gaps: gaps(&app, &receipts).await?,
+        forks: forks(&app, &receipts).await?,
+        heads: whole.then(|| heads(&receipts)),
+        receipts,
+        unchained,
+        complete: whole,
+        issuer: iss,
+        subject: asked.sub,
+        indexed_to: page.indexed.to.get(),
+    };
+    let next = page.more_after.map(|last| {
+        let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
+        (path, format!("sub={}&after={last}", percent_encoded(&view.subject)))
+    });
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
+    if let Some((path, query)) = next {
+        lead_on(&app, &mut response, &path, &query);
+    }
+    Ok(response)
+}
+
+/// Those that stand in a chain, in its order; and how many stand in none.
+async fn receipts(app: &App, leaves: &[LeafIndex]) -> Result<(Vec<ReceiptView>, usize), Problem> {
+    let (mut chained, mut unchained) = (Vec::new(), 0);
+    for leaf in leaves {
+        let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
+        let facts: Json_ = serde_json::from_str(&entry.facts).unwrap_or_default();
+        match ReceiptView::of(&entry, &facts) {
+            Some(receipt) => chained.push(receipt),
+            None => unchained += usize::from(facts.get("receipt_id").is_some()),
+        }
+    }
+    chained.sort_by_key(|receipt| (receipt.position, receipt.index));
+    Ok((chained, unchained))
+}
+
+impl ReceiptView {
+    fn of(entry: &Entry, facts: &Json_) -> Option<Self> {
+        let text = |name: &str| facts.get(name).and_then(Json_::as_str).map(str::to_owned);
+        Some(Self {
+            position: facts.get("chain_position")?.as_u64()?,
+            entry_id: entry.digest.to_string(),
+            index: entry.index.get(),
+            previous: text("previous"),
+            receipt_id: text("receipt_id"),
+            verdict: text("verdict"),
+        })
+    }
+}
+
+async fn gaps(app: &App, receipts: &[ReceiptView]) -> Result<Vec<Gap>, Problem> {
+    let named: Vec<(EntryDigest, &ReceiptView)> = receipts
+        .iter()
+        .filter_map(|receipt| Some((receipt.previous.as_deref()?.parse().ok()?, receipt)))
+        .collect();
+    let digests: Vec<EntryDigest> = named.iter().map(|(digest, _)| *digest).collect();
+    let found = app.log.store.find(&digests).await?;
+    let is_missing =
+        |digest: EntryDigest, found: &Option<store::Found>| found.is_none_or(|found| found.digest != digest);
+    Ok(named
+        .iter()
+        .zip(&found)
+        .filter(|((digest, _), found)| is_missing(*digest, found))
+        .map(|((digest, receipt), _)| Gap {
+            entry_id: digest.to_string(),
+            position: receipt.position.saturating_sub(1),
+            named_by: receipt.entry_id.clone(),
+        })
+        .collect())
+}
+
+async fn forks(app: &App, receipts: &[ReceiptView]) -> Result<Vec<Fork>, Problem> {
+    let leaves: Vec<LeafIndex> = receipts.iter().map(|receipt| LeafIndex::new(receipt.index)).collect();
+    let reports = app.log.store.reports_about(&leaves).await?;
+    let fork = |kept: store::KeptReport| {
+        let kind = GuardKind::of_key(&kept.report.guard.0).filter(|kind| kind.is_of_a_chain())?;
+        Some(Fork {
+            number: kept.number,
+            rule: kind.rule().to_string(),
+            registered: kept.report.registered.1.to_string(),
+            refused: kept.report.refused.to_string(),
+            at: rfc3339(kept.report.at),
+        })
+    };
+    Ok(reports.into_iter().filter_map(fork).collect())
+}
+
+fn heads(receipts: &[ReceiptView]) -> Vec<String> {
+    let followed: BTreeSet<&str> =
+        receipts.iter().filter_map(|receipt| receipt.previous.as_deref()).collect();
+    let is_head = |receipt: &&ReceiptView| !followed.contains(&*receipt.entry_id);
+    receipts.iter().filter(is_head).map(|receipt| receipt.entry_id.clone()).collect()
+}

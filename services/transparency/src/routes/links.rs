@@ -1,0 +1,129 @@
+//! Cross-checks: entries of different kinds that speak of the same thing.
+//!
+//! What a verification verified may be what a gateway let through and what a record tells of: they share a digest, a call
+//! or a session. That two entries are linked says that they name the same thing, and nothing about who is right.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CACHE_CONTROL;
+use registration::LookupKind;
+use serde::Serialize;
+use store::{Lookup, Term};
+use utoipa::ToSchema;
+
+use super::EntryId;
+use super::listing::EntryView;
+use super::search::views;
+use super::statements::stored_entry;
+use crate::app::App;
+use crate::index::term;
+use crate::limits::{LINKED_ENTRIES, LINKED_VALUES};
+use crate::problem::Problem;
+
+/// The links of an entry.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Links {
+    /// The entry.
+    entry_id: String,
+    /// By what it is linked with others. What it shares with none is left out.
+    links: Vec<Link>,
+    /// Whether there are more values than were looked for.
+    truncated: bool,
+    /// Entries of this tree were searched.
+    indexed_to: u64,
+}
+
+/// Entries that share a value with this one.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Link {
+    /// What is shared: `digest`, `call_id`, `session`, `answers` (this one answers that), `answered_by`, `erases`,
+    /// `erased_by`.
+    by: &'static str,
+    /// The value.
+    value: String,
+    /// The others, in the order of their leaves.
+    entries: Vec<EntryView>,
+    /// Whether there are more of them: search for the value.
+    more: bool,
+}
+
+/// What to search for, and how it is called.
+struct Wanted {
+    by: &'static str,
+    value: String,
+    terms: Vec<Term>,
+}
+
+/// Entries that speak of the same thing: the output that a receipt verified, the input of a call, the call itself, its
+/// session, the decision that an outcome answers.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/{entry_id}/links",
+    tag = "Log",
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
+    responses(
+        (status = 200, body = Links),
+        (status = 400, description = "Invalid locator"),
+        (status = 404, description = "Not Found")
+    )
+)]
+pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+    let entry = stored_entry(&app, digest).await?;
+    let reached = app.index.caught_up().await?;
+    let rows = app.log.store.lookups(&[entry.index]).await?;
+    let id = digest.to_string();
+    let mut wanted = wanted(&rows, &id);
+    let truncated = wanted.len() > LINKED_VALUES;
+    wanted.truncate(LINKED_VALUES);
+    let mut links = entries_named(&app, &rows).await?;
+    for Wanted { by, value, terms } in wanted {
+        let page = app.index.search(terms, 0..u64::MAX, LINKED_ENTRIES + 1).await?;
+        let mut others = page.entries;
+        others.retain(|leaf| *leaf != entry.index);
+        let more = page.more_after.is_some() || others.len() > LINKED_ENTRIES;
+        others.truncate(LINKED_ENTRIES);
+        if !others.is_empty() {
+            links.push(Link { by, value, entries: views(&app, &others).await?, more });
+        }
+    }
+    let links = Links { entry_id: id, links, truncated, indexed_to: reached.indexed.to.get() };
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(links)).into_response())
+}
+
+fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
+    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
+    let sessions: Vec<String> = of(LookupKind::Session).map(|row| row.value.clone()).collect();
+    let one = |by, kind: LookupKind, value: &str| Wanted {
+        by,
+        value: value.to_owned(),
+        terms: vec![term(kind, value)],
+    };
+    let mut wanted: Vec<Wanted> =
+        vec![one("answered_by", LookupKind::BackLink, id), one("erased_by", LookupKind::Erasure, id)];
+    wanted.extend(of(LookupKind::Digest).map(|row| one("digest", LookupKind::Digest, &row.value)));
+    wanted.extend(of(LookupKind::Session).map(|row| one("session", LookupKind::Session, &row.value)));
+    wanted.extend(of(LookupKind::CallId).map(|row| {
+        let mut call = one("call_id", LookupKind::CallId, &row.value);
+        // A call's id means something within its session only.
+        if !sessions.is_empty() && sessions.len() <= store::lookup::VALUES_PER_TERM {
+            call.terms.push(Term { kind: LookupKind::Session.number(), values: sessions.clone() });
+        }
+        call
+    }));
+    wanted
+}
+
+/// The entries that this one names by their IDs.
+async fn entries_named(app: &App, rows: &[Lookup]) -> Result<Vec<Link>, Problem> {
+    let mut links = Vec::new();
+    for (by, kind) in [("answers", LookupKind::BackLink), ("erases", LookupKind::Erasure)] {
+        for row in rows.iter().filter(|row| row.kind == kind.number()).take(LINKED_VALUES) {
+            let Ok(digest) = row.value.parse() else { continue };
+            let Some(leaf) = app.log.index_of(digest).await? else { continue };
+            let entries = views(app, &[leaf]).await?;
+            links.push(Link { by, value: row.value.clone(), entries, more: false });
+        }
+    }
+    Ok(links)
+}

@@ -1,0 +1,277 @@
+//! Listing and searching entries. Pages follow leaf indices, so they are stable while the log grows.
+//!
+//! Whoever registered before he searches finds it: a search waits a moment for the index, and says how far it was.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use std::ops::Range;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, LINK};
+use merkle::LeafIndex;
+use registration::LookupKind;
+use serde::{Deserialize, Serialize};
+use store::{LogStore, StoreError, Term};
+use utoipa::{IntoParams, ToSchema};
+
+use super::listing::{DEFAULT_PAGE, EntryView, PAGE_BYTES, read};
+use crate::app::App;
+use crate::index::term;
+use crate::problem::Problem;
+
+/// Which entries: all that is named must be true of one. Without any of the values, every entry is listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Search {
+    /// List entries after this leaf; from the first when absent.
+    after: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+    /// Committed at this time or later: RFC 3339, or Unix seconds.
+    from_time: Option<String>,
+    /// Committed before this time.
+    to_time: Option<String>,
+    /// The `receipt_id` of a VRF receipt.
+    receipt_id: Option<String>,
+    /// The `aer_id` of an execution receipt.
+    aer_id: Option<String>,
+    /// A session, as its own document names it.
+    session: Option<String>,
+    /// The agent that acted.
+    agent: Option<String>,
+    /// `iss`.
+    issuer: Option<String>,
+    /// `sub`.
+    subject: Option<String>,
+    /// The content type, or that of what was hashed.
+    content_type: Option<String>,
+    /// A verdict or decision.
+    verdict: Option<String>,
+    /// A tool that was called.
+    tool: Option<String>,
+    /// SHA-256 of the payload: 64 hex digits, with or without `sha256:`.
+    payload_digest: Option<String>,
+    /// SHA-256 of anything that an entry speaks of: an output, a call's input, a payload.
+    digest: Option<String>,
+    /// A call within a session.
+    call_id: Option<String>,
+    /// What kind of task was verified.
+    task_type: Option<String>,
+    /// The tier of a verification.
+    tier: Option<String>,
+}
+
+impl Search {
+    /// What must be found in an entry, by the parameter's name.
+    fn values(&self) -> impl Iterator<Item = (&'static str, LookupKind, &str)> {
+        let all = [
+            ("receipt_id", LookupKind::ReceiptId, &self.receipt_id),
+            ("aer_id", LookupKind::AerId, &self.aer_id),
+            ("session", LookupKind::Session, &self.session),
+            ("agent", LookupKind::Agent, &self.agent),
+            ("issuer", LookupKind::Issuer, &self.issuer),
+            ("subject", LookupKind::Subject, &self.subject),
+            ("content_type", LookupKind::ContentType, &self.content_type),
+            ("verdict", LookupKind::Verdict, &self.verdict),
+            ("tool", LookupKind::Tool, &self.tool),
+            ("payload_digest", LookupKind::PayloadDigest, &self.payload_digest),
+            ("digest", LookupKind::Digest, &self.digest),
+            ("call_id", LookupKind::CallId, &self.call_id),
+            ("task_type", LookupKind::TaskType, &self.task_type),
+            ("tier", LookupKind::Tier, &self.tier),
+        ];
+        all.into_iter().filter_map(|(name, kind, value)| Some((name, kind, value.as_deref()?)))
+    }
+
+    fn terms(&self) -> Result<Vec<Term>, Problem> {
+        self.values()
+            .map(|(name, kind, value)| match kind {
+                LookupKind::PayloadDigest | LookupKind::Digest => Ok(term(kind, &digest(name, value)?)),
+                _ => Ok(term(kind, value)),
+            })
+            .collect()
+    }
+
+    /// The leaves among which to look.
+    async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
+        let start = match self.after {
+            Some(after) => {
+                after.checked_add(1).ok_or_else(|| wrong_page("after is past every leaf".into()))?
+            }
+            None => 0,
+        };
+        let mut within = start..u64::MAX;
+        if let Some(from) = &self.from_time {
+            within.start = within.start.max(first_leaf_at(store, time("from_time", from)?).await?);
+        }
+        if let Some(to) = &self.to_time {
+            within.end = first_leaf_at(store, time("to_time", to)?).await?;
+        }
+        Ok(within)
+    }
+
+    fn limit(&self, most: usize) -> Result<usize, Problem> {
+        match self.limit.unwrap_or(DEFAULT_PAGE.min(most)) {
+            limit if limit == 0 || limit > most => {
+                Err(wrong_page(format!("after is a leaf index, limit a number from 1 to {most}")))
+            }
+            limit => Ok(limit),
+        }
+    }
+
+    /// The query of the page after this leaf.
+    fn next(&self, last: u64, limit: usize) -> String {
+        let mut query = format!("after={last}&limit={limit}");
+        let times = [("from_time", self.from_time.as_deref()), ("to_time", self.to_time.as_deref())];
+        let times = times.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        for (name, value) in self.values().map(|(name, _, value)| (name, value)).chain(times) {
+            query.push_str(&format!("&{name}={}", percent_encoded(value)));
+        }
+        query
+    }
+}
+
+/// A page of entries.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Entries {
+    /// In the order of their leaves.
+    entries: Vec<EntryView>,
+    /// Of a search: entries of this tree were searched. Later ones are found in a moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_to: Option<u64>,
+}
+
+/// A page of entries, oldest first; with values, only of those that say all of them. `Link: rel="next"` leads on while
+/// there may be more: a search that looked at many entries in vain answers a short page and leads on.
+#[utoipa::path(
+    get,
+    path = "/v1/entries",
+    tag = "Log",
+    params(Search),
+    responses(
+        (status = 200, body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
+        (status = 400, description = "A parameter is unknown, or its value is none")
+    )
+)]
+pub async fn list(
+    State(app): State<App>,
+    search: Result<Query<Search>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(search) = search.map_err(|refused| wrong_page(refused.body_text()))?;
+    let limit = search.limit(app.house.limits.load().page)?;
+    let terms = search.terms()?;
+    let within = search.within(&*app.log.store).await?;
+    let (page, last) = match terms.is_empty() {
+        true => every(&app, within, limit).await?,
+        false => found(&app, terms, within, limit).await?,
+    };
+    let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
+    if let Some(last) = last {
+        lead_on(&app, &mut response, "v1/entries", &search.next(last, limit));
+    }
+    Ok(response)
+}
+
+/// Says where the next page is.
+pub fn lead_on(app: &App, response: &mut Response, path: &str, query: &str) {
+    let next = format!("<{}/{path}?{query}>; rel=\"next\"", app.log.identity.public_url);
+    if let Ok(link) = HeaderValue::from_str(&next) {
+        response.headers_mut().insert(LINK, link);
+    }
+}
+
+async fn every(app: &App, within: Range<u64>, limit: usize) -> Result<(Entries, Option<u64>), Problem> {
+    let (entries, more) = read(app, within, limit).await?;
+    let last = entries.last().map(EntryView::index).filter(|_| more);
+    Ok((Entries { entries, indexed_to: None }, last))
+}
+
+async fn found(
+    app: &App,
+    terms: Vec<Term>,
+    within: Range<u64>,
+    limit: usize,
+) -> Result<(Entries, Option<u64>), Problem> {
+    app.index.caught_up().await?;
+    let page = app.index.search(terms, within, limit).await?;
+    let mut last = page.more_after.map(|leaf| leaf.get());
+    let (mut entries, mut bytes) = (Vec::with_capacity(page.entries.len()), 0);
+    for (leaf, left) in page.entries.iter().zip((0..page.entries.len()).rev()) {
+        let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
+        bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
+        entries.push(EntryView::of(&entry, None));
+        if bytes > PAGE_BYTES && left > 0 {
+            last = Some(leaf.get());
+            break;
+        }
+    }
+    Ok((Entries { entries, indexed_to: Some(page.indexed.to.get()) }, last))
+}
+
+/// The first leaf that was committed at this time or later; the end of all leaves if there is none yet.
+async fn first_leaf_at(store: &dyn LogStore, time: u64) -> Result<u64, StoreError> {
+    let (mut low, mut high) = (1, store.head().await?.batch);
+    let mut first = u64::MAX;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        // The batch and the one before, whose size is where this one begins.
+        let heads = store.heads(middle.saturating_sub(1).max(1), 2).await?;
+        let Some(head) = heads.iter().find(|head| head.batch == middle) else { break };
+        if head.at >= time {
+            first = heads.iter().find(|head| head.batch + 1 == middle).map_or(0, |head| head.size.get());
+            high = middle - 1;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(first)
+}
+
+fn time(name: &'static str, text: &str) -> Result<u64, Problem> {
+    let seconds = match text.parse::<u64>() {
+        Ok(seconds) => Some(seconds),
+        Err(_) => text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_second()).ok()),
+    };
+    seconds.ok_or_else(|| {
+        wrong(format!("{name} is a time as in RFC 3339 (2026-01-31T12:00:00Z), or Unix seconds"))
+    })
+}
+
+fn digest(name: &'static str, text: &str) -> Result<String, Problem> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    match hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        true => Ok(format!("sha256:{hex}")),
+        false => Err(wrong(format!("{name} is a SHA-256: 64 lowercase hex digits"))),
+    }
+}
+
+fn wrong(detail: String) -> Problem {
+    Problem::malformed("search", detail)
+}
+
+fn wrong_page(detail: String) -> Problem {
+    Problem::malformed("page", crate::problem::shortened_to(&detail, 200))
+}
+
+/// Everything but what RFC 3986 leaves to names.
+pub fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Views of these entries, in their order.
+pub async fn views(app: &App, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
+    let mut views = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        views.extend(app.log.store.entry(*leaf).await?.map(|entry| EntryView::of(&entry, None)));
+    }
+    Ok(views)
+}
