@@ -144,9 +144,7 @@ impl PolicyInForce {
             (Profile::Vrf(options), Record::VrfRedacted(record)) => {
                 vrf::check_redacted(options, statement, record, log, permit)?
             }
-            (Profile::Aer(options), Record::Aer(record)) => {
-                aer::check(options, statement, record, log, permit)?
-            }
+            (Profile::Aer(options), Record::Aer(record)) => aer::check(options, statement, record, permit)?,
             (Profile::Conversation(options), Record::Conversation(record)) => {
                 conversation::check(options, statement, record)?
             }
@@ -159,7 +157,9 @@ impl PolicyInForce {
                 permit.learned.extend(found.0);
             }
             (Profile::Conversation(_), Record::HashEnvelope) => conversation::check_hash_envelope(statement)?,
-            (Profile::Aer(options), Record::HashEnvelope) => aer::check_hash_envelope(options, statement)?,
+            (Profile::Aer(options), Record::AerRedacted(redacted)) => {
+                aer::check_redacted(options, statement, redacted, permit)?
+            }
             (Profile::VapVerdict(options), Record::VapVerdict(record)) => {
                 vap::check_verdict(options, record)?
             }

@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use scitt::header::{ContentType, HashEnvelope, Header};
 use sha2::{Digest, Sha256};
 
-use crate::aer::{AerRecord, is_aer};
+use crate::aer::{AerRecord, AerRedacted, is_aer};
 use crate::authenticate::Authenticated;
 use crate::conversation::{self, AGENT_CONVERSATION, ConversationRecord};
 use crate::erasure::{Erasure, is_erasure};
@@ -29,6 +29,8 @@ pub enum Record {
     VrfRedacted(Box<VrfRedacted>),
     /// An execution receipt.
     Aer(Box<AerRecord>),
+    /// The hash of an execution receipt.
+    AerRedacted(AerRedacted),
     /// A wire Verdict of VAP.
     VapVerdict(Box<VerdictRecord>),
     /// A VAP gateway's audit record.
@@ -56,7 +58,11 @@ impl Record {
                 let redacted = VrfRedacted::read(header, payload)?;
                 return Ok(Record::VrfRedacted(Box::new(redacted)));
             }
-            return check_hash_algorithm(envelope).map(|()| Record::HashEnvelope);
+            check_hash_algorithm(envelope)?;
+            return Ok(match AerRedacted::is_meant(envelope) {
+                true => Record::AerRedacted(AerRedacted::read(header)),
+                false => Record::HashEnvelope,
+            });
         }
         let Some(name) = header.content_type().and_then(ContentType::as_text) else {
             return Ok(Record::Opaque);
@@ -105,6 +111,9 @@ impl Record {
         if let Some(sub) = claims.and_then(|claims| claims.sub()) {
             found.add(LookupKind::Subject, sub);
         }
+        if let Some(kid) = header.kid() {
+            found.add(LookupKind::Key, HEXLOWER.encode(kid));
+        }
         if let Some(content_type) = content_type(header) {
             found.add(LookupKind::ContentType, spell(content_type));
         }
@@ -120,6 +129,7 @@ impl Record {
             Record::VapAudit(record) => record.lookups(&mut found),
             Record::JwkSet(record) => record.lookups(&mut found),
             Record::Aer(record) => record.lookups(&mut found),
+            Record::AerRedacted(record) => record.lookups(&mut found),
             Record::Conversation(record) => record.lookups(payload, &mut found),
             Record::Opaque => {
                 if let Some(record) = self.record_in_json(header, payload) {
@@ -140,6 +150,7 @@ impl Record {
             Record::VapAudit(record) => record.document(),
             Record::JwkSet(record) => record.document(),
             Record::Aer(record) => record.document(),
+            Record::AerRedacted(record) => record.document(),
             Record::Conversation(record) => record.document(),
             Record::Policy(_) | Record::Erasure(_) | Record::HashEnvelope | Record::Opaque => {
                 serde_json::Value::Null
@@ -157,6 +168,7 @@ impl Record {
             Record::VapAudit(record) => record.state(facts),
             Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),
+            Record::AerRedacted(record) => record.state(facts),
             Record::Conversation(record) => record.state(facts),
             Record::HashEnvelope => facts.put("hash_envelope", true.into()),
             Record::Opaque => {}
@@ -201,6 +213,6 @@ fn read_policy(payload: &[u8]) -> Result<Record, Violation> {
     Policy::from_payload(payload).map(Record::Policy).map_err(|mistakes| Violation {
         rule: RuleName::fixed("policy-payload"),
         place: Place::payload(""),
-        detail: mistakes.to_string(),
+        detail: mistakes.brief(),
     })
 }

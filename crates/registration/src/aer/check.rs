@@ -6,9 +6,9 @@ use scitt::{Curve, PublicKey};
 
 use super::AerRecord;
 use super::options::{AerOptions, GatewayKey};
+use super::redacted::AerRedacted;
 use super::rule::AerRule;
 use super::signature::check_all;
-use crate::answers::Answers;
 use crate::authenticate::Authenticated;
 use crate::decision::{Bound, Permit, TimeWindow};
 use crate::guard::{Guard, GuardKind};
@@ -20,7 +20,6 @@ pub(crate) fn check(
     options: &AerOptions,
     statement: &Authenticated<'_>,
     record: &AerRecord,
-    _log: &Answers,
     permit: &mut Permit,
 ) -> Result<(), Violation> {
     let receipt = &record.receipt;
@@ -42,17 +41,20 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// A receipt registered by its hash: nothing in it can be seen, but whose it is can.
-pub(crate) fn check_hash_envelope(
+/// A receipt registered by its hash: nothing in it can be seen, but whose it is can.
+pub(crate) fn check_redacted(
     options: &AerOptions,
     statement: &Authenticated<'_>,
+    redacted: &AerRedacted,
+    permit: &mut Permit,
 ) -> Result<(), Violation> {
     let iss = statement.iss();
     let listed = options.gateways.iter().any(|gateway| gateway.iss == iss);
-    match listed || (options.did_key_gateways && did_key(iss).is_some()) {
-        true => Ok(()),
-        false => Err(unknown(iss)),
+    if !listed && !(options.did_key_gateways && did_key(iss).is_some()) {
+        return Err(unknown(iss));
     }
+    permit.guards.extend(redacted.aer_id.as_ref().map(|aer_id| id_guard(iss, aer_id)));
+    Ok(())
 }
 
 /// A gateway uses an `aer_id` once.

@@ -147,7 +147,7 @@ impl<'a> Members<'a> {
     /// `<prefix><16 lower-case hex digits>`.
     pub fn id(&self, name: &str, prefix: &str, rule: AerRule) -> Result<String, Violation> {
         let id = self.raw(name)?;
-        match id.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16)) {
+        match is_id(id, prefix) {
             true => Ok(id.to_owned()),
             false => Err(self.unfit(rule, name, id, &format!("\"{prefix}\" and 16 lower-case hex digits"))),
         }
@@ -162,6 +162,11 @@ impl<'a> Members<'a> {
     pub fn unfit(&self, rule: AerRule, name: &str, found: &str, needed: &str) -> Violation {
         self.broken(rule, name, &format!("found {}, needed {needed}", quote(found)))
     }
+}
+
+/// Whether a name is `<prefix><16 lower-case hex digits>`.
+pub(super) fn is_id(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|digits| is_hex(digits, 16))
 }
 
 fn is_hex(digits: &str, count: usize) -> bool {

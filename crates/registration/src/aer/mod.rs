@@ -32,6 +32,7 @@ mod members;
 mod no_root;
 mod options;
 mod receipt;
+mod redacted;
 mod rule;
 mod signature;
 
@@ -41,13 +42,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use build::{AerStatement, BuildAerError, inner_signature};
-pub(crate) use check::{check, check_hash_envelope};
+pub(crate) use check::{check, check_redacted};
 pub use no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 pub use options::{AerOptions, GatewayEntry, GatewayKey};
 pub use receipt::{
     Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Outcome, PolicyBinding, Receipt,
     Revocation, SCHEMA_VERSION, Session,
 };
+pub use redacted::AerRedacted;
 pub use rule::AerRule;
 pub use signature::InnerSignature;
 

@@ -41,6 +41,22 @@ pub fn identity() -> Vec<Case> {
             Draft::of(denied_aer_json(0, "replay_detected")),
         )
         .after(plain()),
+        breaks(
+            IdUnique,
+            "first-by-its-hash",
+            "a permit by its hash, and then a denial in clear",
+            Draft::of(denied_aer_json(0, "replay_detected")),
+        )
+        .after(plain().redacted()),
+        breaks(IdUnique, "then-by-its-hash", "the same the other way round", plain().redacted())
+            .after(Draft::of(denied_aer_json(0, "replay_detected"))),
+        keeps(
+            IdUnique,
+            "another-by-its-hash",
+            "a hash that says it is another receipt's",
+            plain().redacted(),
+        )
+        .after(Draft::changed(|receipt| receipt["aer_id"] = json!("aer:2f5a8c1d4e7b0f3a"))),
         keeps(ProducedAt, "fraction", "a fraction of a second", time("2026-01-01T00:00:00.123Z")),
         breaks(ProducedAt, "no-zone", "a time without a zone", time("2026-01-01T00:00:00")),
         breaks(ProducedAt, "numeric-offset", "UTC is written Z", time("2026-01-01T00:00:00+00:00")),
