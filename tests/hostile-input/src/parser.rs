@@ -19,6 +19,10 @@ pub enum Parser {
     Json,
     /// Signed notes, and checkpoints in them.
     Note,
+    /// Statements of every content type that is understood.
+    Record,
+    /// Payloads in JSON, read as each content type that is.
+    Payload,
 }
 
 /// What a mutation may rely on.
@@ -98,8 +102,16 @@ const NOTE: Syntax = Syntax::Text {
 
 impl Parser {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Statement, Self::Receipt, Self::Problem, Self::Cbor, Self::Json, Self::Note];
+    pub const ALL: [Self; 8] = [
+        Self::Statement,
+        Self::Receipt,
+        Self::Problem,
+        Self::Cbor,
+        Self::Json,
+        Self::Note,
+        Self::Record,
+        Self::Payload,
+    ];
 
     /// Its name, which is also its fuzz target's and its corpus's.
     pub const fn name(self) -> &'static str {
@@ -110,6 +122,8 @@ impl Parser {
             Self::Cbor => "cbor",
             Self::Json => "json",
             Self::Note => "note",
+            Self::Record => "record",
+            Self::Payload => "payload",
         }
     }
 
@@ -125,14 +139,16 @@ impl Parser {
             Self::Cbor => promises::cbor(input),
             Self::Json => promises::json(input),
             Self::Note => promises::note(input),
+            Self::Record => promises::record(input),
+            Self::Payload => promises::payload(input),
         }
     }
 
     /// How its inputs are built.
     pub const fn syntax(self) -> Syntax {
         match self {
-            Self::Statement | Self::Receipt | Self::Problem | Self::Cbor => Syntax::Cbor,
-            Self::Json => JSON,
+            Self::Statement | Self::Receipt | Self::Problem | Self::Cbor | Self::Record => Syntax::Cbor,
+            Self::Json | Self::Payload => JSON,
             Self::Note => NOTE,
         }
     }

@@ -4,13 +4,19 @@
 //! the same thing. Whatever the answer, there is one.
 
 use std::slice;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use jose::{jcs, json};
 use merkle::LeafHash;
-use scitt::{Malformed, Problem, PublicKey, Receipt, ReceiptError, SignedStatement, problem, transparent};
+use registration::{Record, limits};
+use scitt::{
+    Algorithm, Header, Malformed, Problem, PublicKey, Receipt, ReceiptError, SignedStatement, SigningKey,
+    StatementBuilder, problem, transparent,
+};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
+use tlog::proof::TlogProof;
 
 /// What the parser said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +160,10 @@ pub fn note(input: &[u8]) -> Verdict {
     if let Ok(text) = std::str::from_utf8(input) {
         checkpoint(text);
     }
+    if let Ok(proof) = std::str::from_utf8(input).unwrap_or_default().parse::<TlogProof>() {
+        assert_eq!(proof.to_string().as_bytes(), input, "a proof is written as it was read");
+        return Accepted;
+    }
     let Ok(note) = Note::parse(input) else { return Refused };
     assert_eq!(note.to_string().as_bytes(), input, "a note is written as it was read");
     checkpoint(note.text());
@@ -166,6 +176,62 @@ fn checkpoint(text: &str) {
     }
 }
 
+/// A statement of a content type that is understood says the same each time it is read, and is found under a bounded
+/// number of values; a refusal names its rule.
+pub fn record(input: &[u8]) -> Verdict {
+    let statement = match SignedStatement::parse(input.to_vec()) {
+        Err(malformed) => return points_into(input, &malformed),
+        Ok(statement) => statement,
+    };
+    read_as(statement.header(), statement.payload().unwrap_or_default())
+}
+
+/// The same for a payload alone, as whatever it may claim to be.
+pub fn payload(input: &[u8]) -> Verdict {
+    let verdicts: Vec<Verdict> = HEADERS.iter().map(|claimed| read_as(claimed.header(), input)).collect();
+    if verdicts.contains(&Accepted) { Accepted } else { Refused }
+}
+
+fn read_as(header: &Header, payload: &[u8]) -> Verdict {
+    match Record::of(header, payload) {
+        Err(violation) => {
+            assert!(!violation.rule.as_str().is_empty() && violation.to_string().chars().count() < MOST_TOLD);
+            Refused
+        }
+        Ok(record) => {
+            let found = record.lookups(header, Some(payload));
+            assert!(found.len() <= limits::MAX_LOOKUPS);
+            assert!(found.iter().all(|lookup| lookup.value.len() <= limits::MAX_LOOKUP_VALUE));
+            let again = Record::of(header, payload).expect("what was read once can be read again");
+            assert_eq!((again.lookups(header, Some(payload)), again.document()), (found, record.document()));
+            Accepted
+        }
+    }
+}
+
+/// A statement of each content type whose payload may be JSON: only its header counts.
+static HEADERS: LazyLock<Vec<SignedStatement>> = LazyLock::new(|| {
+    let key = SigningKey::generate(Algorithm::EdDsa).expect("a key");
+    let types = [
+        "application/vrf+json",
+        "application/aer+json",
+        "application/agent-conversation",
+        "application/vap-verdict+json",
+        "application/vap-audit+json",
+        "application/jwk-set+json",
+        "application/vnd.tabellion.policy+json",
+        "application/vnd.tabellion.erasure+json",
+    ];
+    let claimed = |name: &&str| {
+        let builder =
+            StatementBuilder::new("{}").content_type(*name).kid("k").iss("https://issuer.example").sub("s");
+        builder.sign(&key).expect("a statement")
+    };
+    types.iter().map(claimed).collect()
+});
+
+/// Characters that a refusal may take: its rule, its place and what was found are each cut at a bound.
+const MOST_TOLD: usize = 1536;
 /// Where receipts are attached; who signs this label has none attached.
 const RECEIPTS: i64 = 394;
 /// An Ed25519 key that nobody signs hostile input with.

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER_PERMISSIVE;
+use scitt::SignedStatement;
 use serde_json::Value;
 
 use crate::Parser;
 
 /// Members of a vector that hold an input as hex, and as text.
-const HEX: [&str; 2] = ["input", "hex"];
+const HEX: [&str; 3] = ["input", "hex", "statement"];
 const TEXT: [&str; 2] = ["text", "note"];
 
 const fn vectors(parser: Parser) -> &'static [&'static str] {
@@ -21,6 +22,7 @@ const fn vectors(parser: Parser) -> &'static [&'static str] {
         Parser::Cbor => &["scitt"],
         Parser::Json => &["jose"],
         Parser::Note => &["tlog/note", "tlog/checkpoint"],
+        Parser::Record | Parser::Payload => &["vrf", "aer", "conversation", "vap", "jwk-set", "erasure"],
     }
 }
 
@@ -29,8 +31,10 @@ pub(crate) fn of(parser: Parser) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cases = vectors(parser).iter().flat_map(|folder| files(&root.join("vectors").join(folder)));
     let corpus = files(&root.join("fuzz/corpus").join(parser.name()));
-    let seeds: Vec<_> =
-        cases.filter_map(|case| input(&read(&case))).chain(corpus.iter().map(|file| read(file))).collect();
+    let inputs = cases.filter_map(|case| input(&read(&case)));
+    let inputs =
+        inputs.filter_map(|input| if parser == Parser::Payload { json_payload(&input) } else { Some(input) });
+    let seeds: Vec<_> = inputs.chain(corpus.iter().map(|file| read(file))).collect();
     assert!(!seeds.is_empty(), "no seeds for {}", parser.name());
     seeds
 }
@@ -43,6 +47,12 @@ fn input(case: &[u8]) -> Option<Vec<u8>> {
         Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok(),
         None => member(&TEXT).map(String::into_bytes),
     }
+}
+
+/// What a statement carries, if it is JSON.
+fn json_payload(statement: &[u8]) -> Option<Vec<u8>> {
+    let statement = SignedStatement::parse(statement.to_vec()).ok()?;
+    statement.payload().filter(|payload| payload.first() == Some(&b'{')).map(<[u8]>::to_vec)
 }
 
 /// Every file below a folder, sorted.

@@ -44,6 +44,16 @@ fn no_input_breaks_what_the_note_parser_promises() {
     try_many_on(Parser::Note);
 }
 
+#[test]
+fn no_input_breaks_what_the_readers_of_records_promise() {
+    try_many_on(Parser::Record);
+}
+
+#[test]
+fn no_input_breaks_what_the_readers_of_payloads_promise() {
+    try_many_on(Parser::Payload);
+}
+
 fn try_many_on(parser: Parser) {
     if let Some(seed) = number("TABELLION_FUZZ_SEED") {
         let verdict = replay(parser, seed).unwrap_or_else(|find| report(parser, &find));

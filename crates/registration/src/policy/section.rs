@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::limits::MAX_POLICY_ITEMS;
+use crate::violation::cut;
 
 /// Something wrong in a policy: where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,21 @@ pub struct Mistakes(pub Vec<Mistake>);
 impl Mistakes {
     pub(super) fn one(problem: impl Into<String>) -> Self {
         Mistakes(vec![Mistake { key: String::new(), problem: problem.into() }])
+    }
+}
+
+/// Mistakes that an answer tells before it only counts them.
+const TOLD: usize = 3;
+
+impl Mistakes {
+    /// The first few, each cut at a bound, and how many more there are.
+    pub fn brief(&self) -> String {
+        let mut told: Vec<String> =
+            self.0.iter().take(TOLD).map(|mistake| cut(mistake.to_string())).collect();
+        if let more @ 1.. = self.0.len().saturating_sub(TOLD) {
+            told.push(format!("and {more} more"));
+        }
+        told.join("; ")
     }
 }
 
