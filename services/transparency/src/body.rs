@@ -52,6 +52,11 @@ where
 }
 
 impl Received {
+    /// Lets go of the bytes and keeps their share, which then pays for copies of them.
+    pub fn forget_bytes(&mut self) {
+        self.bytes = Bytes::new();
+    }
+
     /// Reads a body of at most so many bytes.
     pub async fn read(request: Request, house: &House, most: usize) -> Result<Self, Problem> {
         let limits = house.limits.load_full();

@@ -94,9 +94,10 @@ where
         let delimiter = Delimiter::of(request.headers())?;
         let limits = state.as_ref().limits.load_full();
         let most = limits.batch_bytes.min(limits.bodies_in_flight_bytes);
-        let body = Received::read(request, state.as_ref(), most).await?;
+        let mut body = Received::read(request, state.as_ref(), most).await?;
         let parts = multipart::parts(&body.bytes, &delimiter, BATCH_STATEMENTS)?;
         let statements = parts.into_iter().map(|part| in_batch(part, limits.statement_bytes)).collect();
+        body.forget_bytes();
         Ok(Self { statements, _body: body })
     }
 }

@@ -6,13 +6,29 @@ mod common;
 
 use common::{Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
-use merkle::LeafIndex;
+use merkle::{EntryDigest, LeafIndex};
+use registration::erasure::{NewErasure, sign};
 use registration::{Answers, Beside, Policy, PolicyInForce, Record};
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
+}
+
+/// The first erasure of a log, by its operator.
+fn erasure(entries: &[EntryDigest]) -> SignedStatement {
+    let erasure = NewErasure {
+        sequence: 0,
+        entries: entries.to_vec(),
+        reason: "somebody asked".into(),
+        rule: "gdpr-17".into(),
+        at: None,
+        authorized_by: None,
+    };
+    let policy = testkit::policy();
+    let log = (testkit::LOG_ISS, testkit::ORIGIN);
+    sign(&erasure, log, &policy.contents().operators, &testkit::operator()).unwrap()
 }
 
 fn bytes(value: &Value) -> Vec<u8> {
@@ -110,4 +126,37 @@ async fn a_page_of_evidence_is_bounded_in_entries_and_in_bytes() {
     assert_eq!(site.get("/v1/evidence?from=18446744073709551615").await.json()["next"], Value::Null);
     let unknown = site.get(&format!("/v1/entries/{}/evidence", "0".repeat(64))).await;
     assert_eq!(unknown.refusal(), refusal(404, "Not Found", "entry-unknown"));
+}
+
+#[tokio::test]
+async fn erased_evidence_names_the_entry_that_explains_it() {
+    let site = Place::new().start().await;
+    let detached = StatementBuilder::new("{}")
+        .content_type("application/json")
+        .kid(testkit::KID.as_bytes())
+        .iss(testkit::ISSUER)
+        .sub("gone")
+        .detached()
+        .sign(&testkit::es256())
+        .unwrap();
+    assert_eq!(site.post_form(detached.bytes(), b"{}").await.status, 201);
+    let erasure = erasure(&[detached.digest()]);
+    site.registered(&erasure).await;
+    let explained = loop {
+        let evidence = evidence_of(&site, &detached).await;
+        if evidence.get("erased_by").is_some() {
+            break evidence;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!((&explained["statement"], &explained["erased"]), (&Value::Null, &json!(true)));
+    assert!(explained.get("payload").is_none(), "what came beside it is gone too");
+    let expected = json!({ "index": 2, "entry_id": erasure.digest().to_string() });
+    assert_eq!(explained["erased_by"], expected);
+    let payload = site.get(&format!("/v1/entries/{}/payload", detached.digest())).await;
+    assert_eq!(payload.refusal(), refusal(410, "Gone", "erased"));
+    // Handing it in again gets a receipt and restores nothing.
+    assert_eq!(site.post_form(detached.bytes(), b"{}").await.status, 201);
+    let payload = site.get(&format!("/v1/entries/{}/payload", detached.digest())).await;
+    assert_eq!(payload.status, 410);
 }

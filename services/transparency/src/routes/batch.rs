@@ -91,7 +91,7 @@ pub async fn register_batch(
                 Ok(()) => one(&app, statement).await,
                 Err(over) => BatchResult::refused(None, &over.into()),
             };
-            if place > 0 && result.status >= 500 {
+            if result.status >= 500 {
                 turnstile.give_back();
             }
             (place, result)

@@ -16,8 +16,8 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64URL_NOPAD;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, LINK};
-use merkle::LeafIndex;
-use registration::COLLATERAL_PAYLOAD;
+use merkle::{EntryDigest, LeafIndex};
+use registration::{COLLATERAL_PAYLOAD, LookupKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::{Collateral, CommittedHead, Entry};
@@ -27,6 +27,7 @@ use super::EntryId;
 use super::listing::{first_head_with, rfc3339};
 use super::statements::{CACHED, stored_entry};
 use crate::app::App;
+use crate::index::term;
 use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_HEADS, EVIDENCE_PAGE};
 use crate::problem::Problem;
 
@@ -59,6 +60,18 @@ pub struct Evidence {
     tree_size_committed: Option<u64>,
     /// Whether its bytes were erased.
     erased: bool,
+    /// The erasure statement that explains it, once the index has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased_by: Option<EntryReference>,
+}
+
+/// Another entry.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EntryReference {
+    /// Its leaf.
+    index: u64,
+    /// Its ID.
+    entry_id: String,
 }
 
 /// Bytes beside an entry.
@@ -205,13 +218,16 @@ impl<'a> Gathering<'a> {
             beside.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
         let policy = self.policy(entry.policy).await?;
         let head = self.head(entry.index).await?;
+        let erased = entry.statement.is_none();
+        let erased_by = if erased { self.erased_by(entry.digest).await? } else { None };
         let bytes = entry.statement.as_ref().map_or(0, bytes::Bytes::len)
             + payload.iter().chain(&others).map(|item| item.bytes.len()).sum::<usize>()
             + entry.facts.len();
         let evidence = Evidence {
             index: entry.index.get(),
             entry_id: entry.digest.to_string(),
-            erased: entry.statement.is_none(),
+            erased,
+            erased_by,
             statement: entry.statement.map(|bytes| BASE64URL_NOPAD.encode(&bytes)),
             payload: payload.first().map(|item| BASE64URL_NOPAD.encode(&item.bytes)),
             collateral: others.iter().map(CollateralView::of).collect(),
@@ -239,6 +255,14 @@ impl<'a> Gathering<'a> {
         };
         self.policies.insert(leaf, reference.clone());
         Ok(reference)
+    }
+
+    async fn erased_by(&self, digest: EntryDigest) -> Result<Option<EntryReference>, Problem> {
+        let terms = vec![term(LookupKind::Erasure, &digest.to_string())];
+        let found = self.app.index.search(terms, 0..u64::MAX, 1).await?;
+        let Some(leaf) = found.entries.first() else { return Ok(None) };
+        let erasure = self.app.log.store.entry(*leaf).await?;
+        Ok(erasure.map(|entry| EntryReference { index: leaf.get(), entry_id: entry.digest.to_string() }))
     }
 
     /// The first head that covers a leaf. Leaves are asked about in order.
