@@ -139,22 +139,34 @@ async fn an_attached_payload_can_be_had_by_itself() {
 }
 
 #[tokio::test]
-async fn a_policy_holds_its_own_payload() {
+async fn policies_and_erasures_hold_their_own_payload() {
     let site = Place::new().start().await;
     let next = testkit::policy_toml().replace("revision = 0", "revision = 1");
     let next = registration::Policy::from_toml(&next).unwrap();
-    let kid = scitt::Signer::public_key(&testkit::operator()).thumbprint();
-    let statement = StatementBuilder::new(next.payload().to_vec())
-        .content_type(registration::POLICY_CONTENT_TYPE)
-        .kid(kid)
-        .iss(testkit::LOG_ISS)
-        .sub(testkit::ORIGIN)
-        .detached()
-        .sign(&testkit::operator())
-        .unwrap();
-    let answer = site.post_form(statement.bytes(), next.payload()).await;
-    assert_eq!(answer.problem().get_rule(), Some("detached-payload-not-admitted"), "{answer:?}");
-    assert_eq!(site.get("/v1/policy").await.json()["revision"], 0);
+    let erasure = registration::erasure::NewErasure {
+        sequence: 0,
+        entries: vec![merkle::EntryDigest::of(b"anything")],
+        reason: "somebody asked".into(),
+        rule: "gdpr-17".into(),
+        at: None,
+        authorized_by: None,
+    };
+    for (content_type, payload) in [
+        (registration::POLICY_CONTENT_TYPE, next.payload().to_vec()),
+        (registration::ERASURE_CONTENT_TYPE, erasure.payload()),
+    ] {
+        let statement = StatementBuilder::new(payload.clone())
+            .content_type(content_type)
+            .kid(scitt::Signer::public_key(&testkit::operator()).thumbprint())
+            .iss(testkit::LOG_ISS)
+            .sub(testkit::ORIGIN)
+            .detached()
+            .sign(&testkit::operator())
+            .unwrap();
+        let answer = site.post_form(statement.bytes(), &payload).await;
+        assert_eq!(answer.problem().get_rule(), Some("detached-payload-not-admitted"), "{answer:?}");
+    }
+    assert_eq!(entries(&site).await, 1);
 }
 
 #[tokio::test]
