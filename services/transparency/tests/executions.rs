@@ -152,3 +152,22 @@ async fn a_receipt_registered_by_its_hash_is_shown_on_audit() {
         "payload-digest-mismatch"
     );
 }
+
+#[tokio::test]
+async fn an_aer_id_leads_to_its_entry_whether_the_receipt_can_be_seen_or_not() {
+    let site = Place::new().start().await;
+    let (clear, redacted) = (aer(1), aer_statement(aer_json(2)).redacted().sign(&gateway()).unwrap());
+    for statement in [&clear, &redacted] {
+        site.registered(statement).await;
+    }
+    for (n, statement) in [(1, &clear), (2, &redacted)] {
+        let aer_id = aer_json(n)["aer_id"].as_str().unwrap().to_owned();
+        let answer = site.get(&format!("/entries/{aer_id}")).await;
+        assert_eq!(answer.status, 307, "{answer:?}");
+        let entry = format!("/entries/{}", statement.digest());
+        assert!(answer.headers["location"].to_str().unwrap().ends_with(&entry), "{answer:?}");
+    }
+    assert_eq!(site.get("/entries/aer:2f5a8c1d4e7b0f3a").await.status, 404);
+    let answer = site.register(&signed(denied_aer_json(2, "replay_detected"))).await;
+    refused_by(&answer, "aer-id-unique");
+}

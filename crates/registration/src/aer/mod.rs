@@ -12,7 +12,7 @@
 //! | R-17 | `denial_reason` exactly from the list; hop and dimension apart, in `denial_detail` |
 //! | R-19 | times are RFC 3339 in UTC with `Z`, at most five minutes ahead of the log |
 //! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures bare base64url, 64 bytes; Appendix B is no vector |
-//! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway |
+//! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway, whole or by its hash |
 //! | R-25 | agents are `aha:org/unit/agent` |
 //! | R-28 | `enforcement_mode` always there; what has no value is left out, not null |
 //! | R-29 | degraded decisions say why, and are admitted by policy only |
