@@ -101,19 +101,16 @@ impl Database {
         match self {
             Self::Sqlite(file) => {
                 let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
-                              db.execute('UPDATE entry SET statement = NULL WHERE digest = ?', (bytes.fromhex(sys.argv[2]),)); \
+                              db.execute('UPDATE entry SET statement = NULL, facts = ? WHERE digest = ?', ('{}', bytes.fromhex(sys.argv[2]))); \
                               db.commit()";
                 let mut run = Command::new(python());
                 let output = run.args(["-c", script]).arg(file).arg(digest.to_string()).output();
                 assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{output:?}");
             }
-            Self::Postgres(url) => sql(
-                url,
-                &format!(
-                    "SET session_replication_role = replica; \
-                     UPDATE entry SET statement = NULL WHERE digest = '\\x{digest}'"
-                ),
-            ),
+            Self::Postgres(url) => {
+                let taken = format!("UPDATE entry SET statement = NULL WHERE digest = '\\x{digest}'");
+                sql(url, &format!("SET session_replication_role = replica; {taken}"));
+            }
         }
     }
 }

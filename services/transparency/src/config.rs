@@ -236,6 +236,7 @@ impl Config {
             "inflight_bytes",
             "must hold at least one statement".into(),
         );
+        check(!self.limits.retention_every.is_zero(), "retention_sweep_seconds", "is at least 1".into());
         check(self.limits.connections > 0, "connections", "is at least 1".into());
         check(
             !self.doors.token_required || !self.doors.tokens.is_empty(),
