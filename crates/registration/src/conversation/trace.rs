@@ -54,7 +54,7 @@ impl Trace<'_> {
 
     fn format(&self) -> Result<(), Violation> {
         match self.metadata.text("trace-format") {
-            Some(native) if NATIVE.contains(&native) => Err(self.broken(
+            Some(native) if NATIVE.contains(&native) => Err(self.unlike(
                 Rule::TraceFormat,
                 "trace-format",
                 format!("{} is a native session format, and the payload is a record", quote(native)),
@@ -64,7 +64,7 @@ impl Trace<'_> {
     }
 
     fn content_hash(&self) -> Result<(), Violation> {
-        let refuse = |member, detail: String| Err(self.broken(Rule::TraceContentHash, member, detail));
+        let refuse = |member, detail: String| Err(self.unlike(Rule::TraceContentHash, member, detail));
         if let Some(algorithm) = self.metadata.text("content-hash-alg").filter(|name| *name != "sha-256") {
             return refuse("content-hash-alg", format!("{} is not sha-256", quote(algorithm)));
         }
@@ -95,11 +95,11 @@ impl Trace<'_> {
     ) -> Result<(), Violation> {
         match said == Some(record) {
             true => Ok(()),
-            false => Err(self.broken(rule, member, "not what the signed record says".to_owned())),
+            false => Err(self.unlike(rule, member, "not what the signed record says".to_owned())),
         }
     }
 
-    fn broken(&self, rule: Rule, member: &str, detail: String) -> Violation {
+    fn unlike(&self, rule: Rule, member: &str, detail: String) -> Violation {
         in_unprotected(rule.name(), format!("{}/{}", self.label, pointer_step(member)), detail)
     }
 }
