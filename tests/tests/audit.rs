@@ -4,6 +4,8 @@
 use std::fs;
 
 use black_box::{Log, Ran, on_both_databases};
+use data_encoding::BASE64URL_NOPAD;
+use scitt::KeySet;
 use serde_json::Value;
 
 fn error(ran: &Ran) -> Value {
@@ -38,6 +40,32 @@ on_both_databases! {
         let state: Value = serde_json::from_slice(&fs::read(log.path("audit.json")).unwrap()).unwrap();
         assert_eq!(state["next"], 3);
         service.stop();
+    }
+
+    fn somebody_outside_comes_to_the_same_decisions(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        for _ in 0..3 {
+            connection.post(log.statement().bytes());
+        }
+        let keys = KeySet::parse(&connection.get("/.well-known/scitt-keys").body).unwrap();
+        let kid = BASE64URL_NOPAD.encode(keys.keys()[0].kid.as_deref().unwrap());
+        let add = ["trust", "add", "log", "--kid", &kid, "--url", service.url(), "--trust", "trust.toml"];
+        log.tabellion(&add).must_succeed();
+        let audit = ["audit", "--json", "--url", service.url(), "--trust", "trust.toml", "--resume", "outside.json"];
+        let ran = log.tabellion(&audit);
+        assert_eq!(ran.code, Some(0), "{ran}");
+        let report = ran.json();
+        assert_eq!((&report["entries"], &report["decided"]), (&4.into(), &4.into()), "{report}");
+        connection.post(log.statement().bytes());
+        let ran = log.tabellion(&audit);
+        assert_eq!((ran.code, &ran.json()["entries"]), (Some(0), &5.into()), "{ran}");
+        let inside = log.tabellion(&["audit", "--json", "--resume", "outside.json"]);
+        assert_eq!((inside.code, error(&inside)), (Some(1), "audit-state".into()), "another kind of source");
+        let stranger = log.tabellion(&["audit", "--json", "--url", service.url()]);
+        assert_eq!((stranger.code, error(&stranger)), (Some(4), "no-trust-anchors".into()), "{stranger}");
+        service.stop();
+        assert_eq!(log.tabellion(&[&audit[..], &["--timeout", "1"]].concat()).code, Some(7));
     }
 
     fn a_row_that_was_changed_is_named_and_ends_with_3(log: Log) {

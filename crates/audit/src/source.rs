@@ -116,6 +116,9 @@ pub enum SourceError {
     /// Not so.
     #[error("{0}")]
     Refused(String),
+    /// Nobody who is trusted vouches for its head.
+    #[error("{0}")]
+    Untrusted(String),
     /// Its own parts contradict each other, so that nothing can be checked.
     #[error("the log is damaged: {0}")]
     Damaged(String),

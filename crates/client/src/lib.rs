@@ -284,6 +284,14 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
     }
 
+    /// A resource as it is: a tile, a checkpoint.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub async fn bytes(&self, path: &str) -> Result<Bytes, ClientError> {
+        Ok(self.get(path, "*/*").await?.body)
+    }
+
     /// One page of a JSON resource under `/v1`, and the path of the next one while there is more.
     ///
     /// # Errors

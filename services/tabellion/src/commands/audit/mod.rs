@@ -1,5 +1,6 @@
 //! `tabellion audit`: every admission decided again, from the log alone.
 
+mod outside;
 mod report;
 mod threads;
 
@@ -15,8 +16,11 @@ use super::serve::failures;
 use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
+use crate::service::ServiceArgs;
 use crate::settings::KeeperFlags;
+use crate::trust_file::TrustFile;
 
+use outside::Outside;
 use report::Audited;
 use threads::Threads;
 
@@ -29,6 +33,12 @@ pub struct Audit {
     /// Go on from this file if it is there, and keep in it how far the audit is
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// Whom to believe about a service's head [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    trust: Option<PathBuf>,
+    /// Audit from outside, by a service's evidence; else the database
+    #[command(flatten)]
+    service: ServiceArgs,
     #[command(flatten)]
     flags: KeeperFlags,
 }
@@ -36,12 +46,18 @@ pub struct Audit {
 impl Audit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let state = self.resume.as_deref().map_or_else(|| Ok(State::default()), kept)?;
+        let session = Session { context, kept: self.resume.as_deref() };
+        if self.service.url.is_some() {
+            let trust = TrustFile::find(context, self.trust.as_deref())?;
+            let service = self.service.connect(context)?;
+            return service.drive(session.audit(&Outside::of(&service.client, &trust.store), state));
+        }
         let database = config::database_of(&context.settings(self.flags.typed())?)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let store = storage::open_read_only(&database).await.map_err(failures::database)?;
             let source = Stored::new(&*store);
-            Session { context, kept: self.resume.as_deref() }.audit(&source, state).await
+            session.audit(&source, state).await
         })
     }
 }
@@ -104,6 +120,15 @@ fn unanswered(error: SourceError) -> Failure {
         SourceError::Unavailable(why) => store::StoreError::Unavailable(why),
         SourceError::Refused(why) => store::StoreError::Refused(why),
         SourceError::Damaged(why) => store::StoreError::Damaged(why),
+        SourceError::Untrusted(why) => {
+            return Failure::new(
+                Exit::NotVerified,
+                "no-trust-anchors",
+                "nothing vouches for this log's head",
+            )
+            .fact("because", why)
+            .hint("tabellion trust add log --help");
+        }
     })
 }
 
