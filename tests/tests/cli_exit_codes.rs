@@ -20,6 +20,9 @@ fn every_ending_has_its_code() {
     folder.write("changed.json", "{\"n\":2}");
     folder.write("empty.toml", "");
     folder.write("broken.toml", "this is not TOML");
+    let policy = String::from_utf8(folder.read("tabellion-dev/policy.toml")).expect("text");
+    let json = "content_type = \"application/json\"\n";
+    folder.write("strict.toml", policy.replace(json, &format!("{json}headers = [\"never\"]\n")));
     let mut tampered = folder.read("a.json.transparent.cose");
     let last = tampered.len() - 1;
     tampered[last] ^= 1;
@@ -43,6 +46,12 @@ fn every_ending_has_its_code() {
         (&["statement", "sign", "--key", "a.json", "a.json", "-o", "x"], 1, "key-not-private"),
         (&["verify", "a.json.transparent.cose", "--trust", "broken.toml"], 1, "trust-unusable"),
         (&["policy", "validate", "broken.toml"], 1, "policy"),
+        (&["policy", "test", "tabellion-dev/policy.toml", "a.json.cose"], 0, ""),
+        (&["policy", "test", "strict.toml", "a.json.cose"], 6, ""),
+        (&["policy", "test", "tabellion-dev/policy.toml", "garbage.cose"], 6, ""),
+        (&["policy", "test", "broken.toml", "a.json.cose"], 1, "policy"),
+        (&["policy", "test", "tabellion-dev/policy.toml", "-", "-"], 2, "stdin-twice"),
+        (&["policy", "show", "--revision", "77"], 5, "policy-unknown"),
         (&["statement", "hash", "a.json.cose", "--no-such-flag"], 2, "usage"),
         (&["register"], 2, "usage"),
         (&["statement", "sign", "a.json", "-o", "y"], 2, "no-key"),

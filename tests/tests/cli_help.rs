@@ -67,9 +67,17 @@ fn a_mistyped_flag_command_or_setting_ends_with_2_and_a_suggestion() {
 #[test]
 fn every_topic_and_every_code_of_the_errors_page_has_a_page() {
     let folder = Folder::new();
-    for topic in
-        ["exit-codes", "errors", "config", "formats", "trust", "receipt get", "vrf-canonical", "unreachable"]
-    {
+    for topic in [
+        "exit-codes",
+        "errors",
+        "config",
+        "formats",
+        "policies",
+        "trust",
+        "receipt get",
+        "vrf-canonical",
+        "unreachable",
+    ] {
         let words: Vec<&str> = std::iter::once("help").chain(topic.split(' ')).collect();
         assert!(!folder.run(&words).must_end_with(0).stdout.is_empty(), "{topic}");
     }

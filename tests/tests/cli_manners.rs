@@ -43,7 +43,13 @@ fn with_json_every_command_prints_one_object_with_these_names() {
         ),
         (&["trust", "list"], &["file", "anchors"]),
         (&["trust", "show", "https://dev.issuer.example"], &["file", "anchors"]),
-        (&["policy", "show"], &["index", "digest", "revision", "policy"]),
+        (&["policy", "show"], &["index", "digest", "revision", "policy", "history", "at", "in_force_from"]),
+        (&["policy", "show", "--revision", "0"], &["index", "digest", "revision", "policy", "statement"]),
+        (&["policy", "show", "--history"], &["history"]),
+        (
+            &["policy", "test", "tabellion-dev/policy.toml", "a.json.cose"],
+            &["revision", "digest", "results", "admitted", "refused", "undecided"],
+        ),
         (&["policy", "validate", "mylog/policy.toml"], &["iss", "origin", "revision", "digest"]),
         (&["statement", "sign", "--key", "i.pem", "a.json", "-o", "b.cose"], &["entry"]),
         (

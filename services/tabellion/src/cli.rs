@@ -136,7 +136,7 @@ pub enum Command {
     /// Print the version
     #[command(before_help = "example:  tabellion version --json")]
     Version,
-    /// Explain a topic: exit-codes, errors, config, formats, trust
+    /// Explain a topic: exit-codes, errors, config, formats, policies, trust
     Help(help::Help),
 }
 

@@ -17,13 +17,14 @@ const TOPICS: &[(&str, &str)] = &[
     ("errors", include_str!("../topics/errors.txt")),
     ("exit-codes", include_str!("../topics/exit-codes.txt")),
     ("formats", include_str!("../topics/formats.txt")),
+    ("policies", include_str!("../topics/policies.txt")),
     ("trust", include_str!("../topics/trust.txt")),
 ];
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion help exit-codes")]
 pub struct Help {
-    /// A topic (config, errors, exit-codes, formats, trust), an error's code, or a command
+    /// A topic (config, errors, exit-codes, formats, policies, trust), an error's code, or a command
     topic: Vec<String>,
 }
 

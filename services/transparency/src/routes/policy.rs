@@ -138,7 +138,7 @@ pub async fn revision(
 
 fn unknown(revision: u64) -> Problem {
     let detail = format!("This log has no registration policy of revision {revision}");
-    Problem::new(StatusCode::NOT_FOUND, "not-found", "Not Found", detail)
+    Problem::new(StatusCode::NOT_FOUND, "policy-unknown", "Not Found", detail)
 }
 
 /// The media type of a statement, where the client would rather have that.

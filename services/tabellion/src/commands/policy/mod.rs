@@ -1,5 +1,8 @@
 //! `tabellion policy`: the registration policy, in force and in hand.
 
+mod show;
+mod trial;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,7 +10,6 @@ use clap::Subcommand;
 use registration::Policy as RegistrationPolicy;
 use registration::policy::statement as policy_statement;
 use serde::Serialize;
-use serde_json::Value as Json;
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
@@ -17,18 +19,16 @@ use crate::service::{Service, ServiceArgs};
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion policy validate policy.toml")]
 pub enum Policy {
-    /// The policy in force, from its entry on the log
-    #[command(before_help = "example:  tabellion policy show")]
-    Show {
-        #[command(flatten)]
-        service: ServiceArgs,
-    },
+    /// The policy in force, from its entry on the log, and those before it
+    Show(show::Show),
     /// Whether a policy file can run: every mistake at once
     #[command(before_help = "example:  tabellion policy validate policy.toml")]
     Validate {
         /// The policy (TOML)
         file: PathBuf,
     },
+    /// What a policy file would make of statements; registers nothing
+    Test(trial::Trial),
     /// Sign the next revision and register it
     #[command(before_help = "example:  tabellion policy publish policy.toml --key keys/operator.pem")]
     Publish {
@@ -45,10 +45,8 @@ pub enum Policy {
 impl Policy {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Show { service } => {
-                let service = service.connect(context)?;
-                context.console.result(&InForce(service.block_on(service.client.json("v1/policy"))?))
-            }
+            Self::Show(show) => show.run(context),
+            Self::Test(trial) => trial.run(context),
             Self::Validate { file } => context.console.result(&Validated::of(&read(&file)?)),
             Self::Publish { file, key, service } => publish(context, &file, &key, &service.connect(context)?),
         }
@@ -107,16 +105,5 @@ impl Report for Validated {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "log       {} ({})", safe(&self.iss), safe(&self.origin))?;
         writeln!(out, "revision  {}\ndigest    {}", self.revision, self.digest)
-    }
-}
-
-#[derive(Serialize)]
-#[serde(transparent)]
-struct InForce(Json);
-
-impl Report for InForce {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(&self.0).map_err(io::Error::from)?;
-        text.lines().try_for_each(|line| writeln!(out, "{}", safe(line)))
     }
 }
