@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::log::Log;
 use crate::routes::{
     agents, batch, configuration, entries, equivocations, erasures, evaluate, evidence, issuers, keys, links,
-    listing, pages, payloads, policy, proof, search, statements, tlog,
+    listing, pages, payloads, policy, proof, search, statements, streams, tlog,
 };
 
 /// The log, and the house around it. Clones are handles.
@@ -69,6 +69,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::evidence_page))
         .routes(routes!(equivocations::equivocations))
+        .routes(routes!(streams::stream))
         .routes(routes!(erasures::list))
         .routes(routes!(erasures::one))
         .routes(routes!(policy::policy))

@@ -125,6 +125,12 @@ pub const ERASURE_LOOK: Duration = Duration::from_secs(1);
 pub const ERASURE_RETRY: Duration = Duration::from_secs(10);
 /// Erasures on one page.
 pub const ERASURES_PAGE: u64 = 16;
+/// Records of one stream that are read at once.
+pub const STREAM_RECORDS: usize = 5_000;
+/// Records that are looked up at one time.
+pub const STREAM_PAGE: usize = 256;
+/// Numbers missing from a stream that are asked for, whether they were erased.
+pub const STREAM_GAPS: u64 = 1_000;
 /// Holds on one page.
 pub const HOLDS_PAGE: usize = 1000;
 

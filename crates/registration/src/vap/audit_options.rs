@@ -32,6 +32,11 @@ impl AuditOptions {
     }
 }
 
+/// The claim of a number in a gateway's stream.
+pub fn sequence_guard(gateway: &str, stream: &str, seq: u64) -> Guard {
+    Guard::new(GuardKind::AuditSequence, &[gateway.as_bytes(), stream.as_bytes(), &seq.to_be_bytes()])
+}
+
 /// What a decision about an audit record asks of the log: is the outcome's decision there, and is it one?
 pub(crate) fn questions(record: &AuditRecord, asked: &mut Questions) {
     if let AuditKind::Outcome(outcome) = &record.kind {

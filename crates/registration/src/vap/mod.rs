@@ -31,8 +31,8 @@ mod verdict;
 mod verdict_options;
 mod verdict_rule;
 
-pub use audit::{AuditKind, AuditRecord, Decided, Outcome, Status};
-pub use audit_options::AuditOptions;
+pub use audit::{AuditKind, AuditRecord, Decided, Outcome, Status, stream_key};
+pub use audit_options::{AuditOptions, sequence_guard};
 pub(crate) use audit_options::{check as check_audit, questions as audit_questions};
 pub use audit_rule::AuditRule;
 pub use verdict::{Served, VerdictRecord};

@@ -19,6 +19,7 @@ pub mod policy;
 pub mod proof;
 pub mod search;
 pub mod statements;
+pub mod streams;
 pub mod tlog;
 
 use std::str::FromStr;

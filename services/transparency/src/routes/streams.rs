@@ -1,0 +1,298 @@
+//! A gateway's audit stream: its records in order, and what is missing between them.
+//!
+//! A stream counts its records from 0 and ends with one that says `closed`. So a record that never came shows as a gap, a
+//! call that was admitted and never accounted for as an open decision, and a missing tail as a stream that is not
+//! closed. A record that was erased keeps its number: its guard stays.
+//!
+//! Not here: whether a gap is an omission or only late; whoever asks again later knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use registration::LookupKind;
+use registration::vap::{sequence_guard, stream_key};
+use serde::{Deserialize, Serialize};
+use store::{Entry, GuardKey};
+use utoipa::ToSchema;
+
+use super::listing::rfc3339;
+use crate::app::App;
+use crate::index::term;
+use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS};
+use crate::problem::Problem;
+
+/// A stream of audit records.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Stream {
+    /// The gateway whose records these are.
+    gateway: String,
+    /// The stream: a session, or `unbound:` and an instance.
+    stream: String,
+    /// In the order of their numbers.
+    records: Vec<RecordView>,
+    /// Numbers below the highest that no record of the log has.
+    gaps: Vec<Gap>,
+    /// Numbers whose record was erased.
+    erased: Vec<u64>,
+    /// Decisions that let a call pass, or asked back, and have no outcome yet.
+    open_decisions: Vec<Open>,
+    /// Outcomes whose decision is not among the records.
+    unknown_decisions: Vec<Open>,
+    /// Whether the stream says that it has ended; without it, a tail may be missing.
+    closed: bool,
+    /// The tree of which this was read.
+    tree_size: u64,
+    /// Whether the stream has more records than are read at once: then gaps and open decisions may be closed by them.
+    truncated: bool,
+}
+
+/// An audit record.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RecordView {
+    /// Its number in the stream.
+    seq: u64,
+    /// Its entry ID.
+    entry_id: String,
+    /// Its leaf.
+    index: u64,
+    /// commitment, amendment, decision, outcome or closed.
+    kind: String,
+    /// When it was made, as the gateway says. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    /// What was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    /// The tool that was called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// How the call ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
+    /// The decision that this is the outcome of: its entry ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<String>,
+}
+
+/// Numbers without a record.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Gap {
+    /// The first.
+    from: u64,
+    /// The last.
+    to: u64,
+}
+
+/// A decision without outcome, or an outcome without decision.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Open {
+    /// The record's number.
+    seq: u64,
+    /// The record's entry ID.
+    entry_id: String,
+}
+
+/// What was read from an audit record when it was admitted.
+#[derive(Deserialize)]
+struct Facts {
+    iss: String,
+    sub: String,
+    seq: u64,
+    kind: String,
+    at: Option<u64>,
+    verdict: Option<String>,
+    tool: Option<String>,
+    status: Option<String>,
+    decision: Option<String>,
+}
+
+/// A stream of a gateway's audit records: in order, with its gaps, the decisions that are open, and whether it has ended.
+#[utoipa::path(
+    get,
+    path = "/v1/streams/{gateway}/{stream}",
+    tag = "Log",
+    params(
+        ("gateway" = String, Path, description = "The iss of its records, percent-encoded"),
+        ("stream" = String, Path, description = "The sub of its records, percent-encoded")
+    ),
+    responses((status = 200, body = Stream), (status = 404, description = "The log has no record of this stream"))
+)]
+pub async fn stream(
+    State(app): State<App>,
+    Path((gateway, stream)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let reached = app.index.caught_up().await?;
+    let (records, truncated) = records(&app, &gateway, &stream, reached.indexed.to.get()).await?;
+    if records.is_empty() {
+        return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
+    }
+    let (gaps, erased) = missing(&app, &gateway, &stream, &records).await?;
+    let open_decisions = open(&records);
+    let unknown_decisions = of_unknown(&records);
+    let view = Stream {
+        closed: records.values().any(|record| record.kind == "closed"),
+        records: records.into_values().collect(),
+        gateway,
+        stream,
+        gaps,
+        erased,
+        open_decisions,
+        unknown_decisions,
+        tree_size: reached.indexed.to.get(),
+        truncated,
+    };
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
+}
+
+fn unknown() -> Problem {
+    let detail = "The log holds no record of this stream";
+    Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", detail)
+}
+
+/// By number: a gateway uses each once. Says whether there are more than are read.
+async fn records(
+    app: &App,
+    gateway: &str,
+    stream: &str,
+    size: u64,
+) -> Result<(BTreeMap<u64, RecordView>, bool), Problem> {
+    let mut records = BTreeMap::new();
+    let mut from = 0;
+    while records.len() < STREAM_RECORDS {
+        let terms = vec![term(LookupKind::Stream, &stream_key(gateway, stream))];
+        let page = app.index.search(terms, from..size, STREAM_PAGE).await?;
+        for leaf in page.entries {
+            let Some(entry) = app.log.store.entry(leaf).await? else { continue };
+            if let Some(record) = record(&entry, gateway, stream) {
+                records.insert(record.seq, record);
+            }
+        }
+        match page.more_after {
+            Some(last) => from = last.get() + 1,
+            None => return Ok((records, false)),
+        }
+    }
+    Ok((records, true))
+}
+
+/// What the entry says, if it is of this stream: a long name is indexed by its beginning.
+fn record(entry: &Entry, gateway: &str, stream: &str) -> Option<RecordView> {
+    let facts: Facts = serde_json::from_str(&entry.facts).ok()?;
+    (facts.iss == gateway && facts.sub == stream).then(|| RecordView {
+        seq: facts.seq,
+        entry_id: entry.digest.to_string(),
+        index: entry.index.get(),
+        kind: facts.kind,
+        at: facts.at.and_then(rfc3339),
+        verdict: facts.verdict,
+        tool: facts.tool,
+        status: facts.status,
+        decision: facts.decision,
+    })
+}
+
+/// Numbers below the highest that have no record: gaps, and those that were erased.
+async fn missing(
+    app: &App,
+    gateway: &str,
+    stream: &str,
+    records: &BTreeMap<u64, RecordView>,
+) -> Result<(Vec<Gap>, Vec<u64>), Problem> {
+    let (mut gaps, mut erased, mut asked) = (Vec::new(), Vec::new(), 0);
+    for range in between(records) {
+        let known = range.end.min(range.start.saturating_add(STREAM_GAPS.saturating_sub(asked)));
+        asked += known - range.start;
+        let numbers: Vec<u64> = (range.start..known).collect();
+        let keys: Vec<GuardKey> = numbers
+            .iter()
+            .map(|seq| GuardKey(sequence_guard(gateway, stream, *seq).as_bytes().to_vec()))
+            .collect();
+        let taken = app.log.store.guards(&keys).await?;
+        let gone: BTreeSet<u64> =
+            numbers.into_iter().zip(taken).filter(|(_, leaf)| leaf.is_some()).map(|(seq, _)| seq).collect();
+        gaps.extend(without(range, &gone));
+        erased.extend(gone);
+    }
+    Ok((gaps, erased))
+}
+
+/// The ranges below, and between, the numbers there are.
+fn between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
+    let mut next = 0;
+    let mut ranges = Vec::new();
+    for seq in records.keys() {
+        if *seq > next {
+            ranges.push(next..*seq);
+        }
+        next = seq + 1;
+    }
+    ranges
+}
+
+/// A range without some of its numbers.
+fn without(range: Range<u64>, gone: &BTreeSet<u64>) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let mut from = range.start;
+    for seq in gone {
+        if *seq > from {
+            gaps.push(Gap { from, to: seq - 1 });
+        }
+        from = seq + 1;
+    }
+    if from < range.end {
+        gaps.push(Gap { from, to: range.end - 1 });
+    }
+    gaps
+}
+
+/// A denied call is over; any other decision has an outcome, or is open.
+fn open(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
+    let ended: BTreeSet<&str> = records.values().filter_map(|record| record.decision.as_deref()).collect();
+    let is_open = |record: &&RecordView| {
+        record.kind == "decision"
+            && record.verdict.as_deref() != Some("denied")
+            && !ended.contains(record.entry_id.as_str())
+    };
+    records.values().filter(is_open).map(Open::of).collect()
+}
+
+fn of_unknown(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
+    let decisions: BTreeSet<&str> = records
+        .values()
+        .filter(|record| record.kind == "decision")
+        .map(|record| record.entry_id.as_str())
+        .collect();
+    let unknown = |record: &&RecordView| {
+        record.decision.as_deref().is_some_and(|decision| !decisions.contains(decision))
+    };
+    records.values().filter(unknown).map(Open::of).collect()
+}
+
+impl Open {
+    fn of(record: &RecordView) -> Self {
+        Self { seq: record.seq, entry_id: record.entry_id.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_without_some_of_its_numbers_is_what_is_left() {
+        let left = |range: Range<u64>, gone: &[u64]| -> Vec<(u64, u64)> {
+            let gone = gone.iter().copied().collect();
+            without(range, &gone).into_iter().map(|gap| (gap.from, gap.to)).collect()
+        };
+        assert_eq!(left(3..8, &[]), [(3, 7)]);
+        assert_eq!(left(3..8, &[3]), [(4, 7)]);
+        assert_eq!(left(3..8, &[5, 6]), [(3, 4), (7, 7)]);
+        assert_eq!(left(3..8, &[7]), [(3, 6)]);
+        assert_eq!(left(3..5, &[3, 4]), []);
+    }
+}
