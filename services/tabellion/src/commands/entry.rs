@@ -3,6 +3,7 @@
 
 mod erase;
 mod hold;
+mod search;
 
 use std::io::{self, Write};
 
@@ -16,7 +17,9 @@ use crate::console::{Failure, Report, safe};
 use crate::service::ServiceArgs;
 use crate::show;
 use erase::Erase;
-use hold::{Admin, Hold};
+pub use hold::Admin;
+use hold::Hold;
+use search::Search;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion entry list --limit 20")]
@@ -41,6 +44,11 @@ pub enum Entry {
         #[command(flatten)]
         service: ServiceArgs,
     },
+    /// Entries by what they say
+    #[command(
+        before_help = "example:  tabellion entry search --issuer https://issuer.example --verdict fail"
+    )]
+    Search(Box<Search>),
     /// Take the bytes of entries out of the log; its proofs stand
     #[command(
         before_help = "example:  tabellion entry erase report.json.cose --reason 'asked to' --key operator.pem"
@@ -72,6 +80,7 @@ impl Entry {
                     service.block_on(service.client.json(&format!("v1/entries?limit={limit}{after}")))?;
                 context.console.result(&Many(page))
             }
+            Self::Search(search) => search.run(context),
             Self::Erase(erase) => erase.run(context),
             Self::Hold(hold) => hold.begin(context),
             Self::Release(hold) => hold.end(context),
@@ -100,17 +109,14 @@ struct Many(Json);
 impl Report for Many {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let entries = self.0.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
-        entries.iter().try_for_each(|entry| {
-            let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
-            let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();
-            writeln!(
-                out,
-                "{index:>8}  {}  {}  {}  {}",
-                text("entry_id"),
-                text("content_type"),
-                text("iss"),
-                text("sub")
-            )
-        })
+        entries.iter().try_for_each(|entry| line(out, entry))
     }
+}
+
+/// An entry on a line of its own.
+fn line(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
+    let text = |name: &str| safe(entry.get(name).and_then(Json::as_str).unwrap_or("-")).into_owned();
+    let index = entry.get("index").and_then(Json::as_u64).unwrap_or_default();
+    let (id, content_type, iss, sub) = (text("entry_id"), text("content_type"), text("iss"), text("sub"));
+    writeln!(out, "{index:>8}  {id}  {content_type}  {iss}  {sub}")
 }

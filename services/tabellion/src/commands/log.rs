@@ -3,14 +3,17 @@
 use std::io::{self, Write};
 
 use clap::Subcommand;
+use client::Verb;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{AdoptError, Pin, PinError, adopt};
 use sequencer::{Halt, PinFile};
 use serde::Serialize;
+use serde_json::json;
 use store::fsck::{Fsck, Progress, Report as FsckReport};
 use store::{LogStore, StoreError};
 use transparency::{Config, LogMeaning, storage};
 
+use super::entry::Admin;
 use super::serve::config;
 use super::serve::failures::database;
 use crate::cli::Context;
@@ -28,6 +31,12 @@ pub enum Log {
         deep: bool,
         #[command(flatten)]
         flags: KeeperFlags,
+    },
+    /// Read the entries again for searches; the running service goes on serving meanwhile
+    #[command(before_help = "example:  tabellion log reindex")]
+    Reindex {
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Take a head as the newest one that was signed, for a log that moved without its pin
     #[command(
@@ -52,6 +61,12 @@ impl Log {
             Self::Fsck { deep, flags } => {
                 let config = config::resolve(&context.settings(flags.typed())?)?;
                 runtime.block_on(fsck(context, &config, deep))
+            }
+            Self::Reindex { admin } => {
+                let service = admin.connect(context)?;
+                service.block_on(service.client.tell(Verb::Post, "reindex", &json!({})))?;
+                context.console.note("the entries are read again: answers say up to which one");
+                Ok(())
             }
             Self::Adopt { size, root, flags } => {
                 let config = config::resolve(&context.settings(flags.typed())?)?;

@@ -11,14 +11,15 @@ mod tally;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{LeafIndex, TreeSize};
 use registration::LookupKind;
 use sequencer::Role;
+use serde_json::json;
 use store::{Entry, Indexed, Lookup, Order, Page, Query, StoreError, Term};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -221,7 +222,7 @@ pub fn routes(index: Arc<Index>) -> Router {
 
 async fn reindex(State(index): State<Arc<Index>>) -> Response {
     match index.make_anew().await {
-        Ok(()) => (StatusCode::ACCEPTED, "reading\n").into_response(),
+        Ok(()) => (StatusCode::ACCEPTED, Json(json!({ "indexed_to": 0 }))).into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }

@@ -41,7 +41,8 @@ pub struct Hold {
 }
 
 impl Admin {
-    fn connect(self, context: &Context) -> Result<Service, Failure> {
+    /// A client of it.
+    pub fn connect(self, context: &Context) -> Result<Service, Failure> {
         let Self { admin_url, cacert, timeout } = self;
         ServiceArgs { url: Some(admin_url), cacert, token_file: None, timeout }.connect(context)
     }

@@ -1,0 +1,140 @@
+//! `tabellion entry search`: entries by what they say. What is found are the log's words; `verify` checks them.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value as Json;
+use url::form_urlencoded::Serializer;
+
+use super::line;
+use crate::cli::Context;
+use crate::console::{Failure, Report};
+use crate::service::ServiceArgs;
+
+#[derive(Debug, Args)]
+pub struct Search {
+    /// Who says it: the iss
+    #[arg(long, value_name = "ISS")]
+    issuer: Option<String>,
+    /// What it is about: the sub
+    #[arg(long, value_name = "SUB")]
+    subject: Option<String>,
+    /// The content type
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// A session, as its own document names it
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// The agent that acted
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// A verdict or decision
+    #[arg(long, value_name = "WORD")]
+    verdict: Option<String>,
+    /// A tool that was called
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// The receipt_id of a verification receipt
+    #[arg(long, value_name = "UUID")]
+    receipt_id: Option<String>,
+    /// The aer_id of an execution receipt
+    #[arg(long, value_name = "ID")]
+    aer_id: Option<String>,
+    /// A call within a session
+    #[arg(long, value_name = "ID")]
+    call_id: Option<String>,
+    /// What kind of task was verified
+    #[arg(long, value_name = "NAME")]
+    task_type: Option<String>,
+    /// The tier of a verification
+    #[arg(long, value_name = "NUMBER")]
+    tier: Option<String>,
+    /// SHA-256 of anything that entries speak of, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    digest: Option<String>,
+    /// SHA-256 of the payload, in hexadecimal
+    #[arg(long, value_name = "HEX")]
+    payload_digest: Option<String>,
+    /// Committed at this time or later (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    from_time: Option<String>,
+    /// Committed before this time
+    #[arg(long, value_name = "TIME")]
+    to_time: Option<String>,
+    /// Start after this leaf index
+    #[arg(long, value_name = "LEAF")]
+    after: Option<u64>,
+    /// How many at most
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Search {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service.connect(context)?;
+        let wanted = self.limit as usize;
+        let mut found = Found { entries: Vec::new(), indexed_to: Json::Null, more: false };
+        let mut next = Some(format!("v1/entries?{}", self.query()));
+        while let Some(path) = next.take() {
+            let (mut page, more): (Json, _) = service.block_on(service.client.page(&path))?;
+            found.indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
+            if let Some(Json::Array(entries)) = page.get_mut("entries").map(Json::take) {
+                found.entries.extend(entries);
+            }
+            // A page may be short though there is more: the log looks at so many entries for one answer.
+            match found.entries.len() < wanted {
+                true => next = more,
+                false => found.more = found.entries.len() > wanted || more.is_some(),
+            }
+        }
+        found.entries.truncate(wanted);
+        context.console.result(&found)
+    }
+
+    fn query(&self) -> String {
+        let values = [
+            ("issuer", &self.issuer),
+            ("subject", &self.subject),
+            ("content_type", &self.content_type),
+            ("session", &self.session),
+            ("agent", &self.agent),
+            ("verdict", &self.verdict),
+            ("tool", &self.tool),
+            ("receipt_id", &self.receipt_id),
+            ("aer_id", &self.aer_id),
+            ("call_id", &self.call_id),
+            ("task_type", &self.task_type),
+            ("tier", &self.tier),
+            ("digest", &self.digest),
+            ("payload_digest", &self.payload_digest),
+            ("from_time", &self.from_time),
+            ("to_time", &self.to_time),
+        ];
+        let mut query = Serializer::new(String::new());
+        query.append_pair("limit", &self.limit.to_string());
+        query.extend_pairs(self.after.map(|after| ("after", after.to_string())));
+        query.extend_pairs(values.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
+        query.finish()
+    }
+}
+
+#[derive(Serialize)]
+struct Found {
+    entries: Vec<Json>,
+    /// Entries of this tree were searched; null when nothing was named, and all entries are listed.
+    indexed_to: Json,
+    more: bool,
+}
+
+impl Report for Found {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.entries.iter().try_for_each(|entry| line(out, entry))?;
+        if self.more {
+            writeln!(out, "          and more: --after, --limit")?;
+        }
+        Ok(())
+    }
+}
