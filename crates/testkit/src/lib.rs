@@ -20,7 +20,7 @@ pub use policy::{
     GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, policy, policy_in_force, policy_statement,
     policy_toml,
 };
-pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_json, vrf};
+pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_about, receipt_json, vrf};
 pub use vap::{
     COMMITMENT, SESSION, audit_json, audit_record, decision_json, jwk_set, jwk_set_json, outcome_json,
     signed_verdict_json, verdict, verdict_json,

@@ -41,7 +41,12 @@ pub fn vrf(n: u64) -> SignedStatement {
 
 /// The same before it is signed, as the first of a chain.
 pub fn receipt(n: u64) -> VrfStatement {
-    VrfStatement::new(receipt_json(n), AGENT)
+    receipt_about(n, AGENT)
+}
+
+/// The same about another agent's work: the first of another chain.
+pub fn receipt_about(n: u64, agent: &str) -> VrfStatement {
+    VrfStatement::new(receipt_json(n), agent)
 }
 
 /// The receipt of one passed test, all members that are required and none that is not.

@@ -43,15 +43,15 @@ pub async fn look_into(store: &dyn LogStore, refused: &Refused<'_>) -> Option<En
 }
 
 async fn look(store: &dyn LogStore, refused: &Refused<'_>) -> Result<Option<EntryDigest>, StoreError> {
-    let Some(registered) = store.entry(refused.held_by).await?.map(|entry| entry.digest) else {
-        return Ok(None);
-    };
+    let Some(entry) = store.entry(refused.held_by).await? else { return Ok(None) };
+    let registered = entry.digest;
     if is_proven_by(refused.key) {
         let report = Report {
             guard: refused.key.clone(),
             registered: (refused.held_by, registered),
             refused: refused.digest,
-            statement: Some(refused.statement.clone()),
+            // Beside an erased entry nothing is proven, and nothing is kept that could not be erased any more.
+            statement: entry.statement.is_some().then(|| refused.statement.clone()),
             at: now(),
         };
         let kept = store.keep_report(&report).await?;

@@ -6,9 +6,10 @@ mod common;
 
 use common::{Answer, Gated, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
-use merkle::EntryDigest;
+use merkle::{EntryDigest, LeafIndex};
 use registration::vrf::{VrfRecord, VrfRedacted};
 use scitt::SignedStatement;
+use store::{Custody, Memory};
 use testkit::{receipt, verifier};
 
 fn first(n: u64) -> SignedStatement {
@@ -95,8 +96,7 @@ async fn of_many_successors_submitted_at_once_exactly_one_wins() {
     let site = Place::new().start().await;
     for round in 0..4_u64 {
         let agent = format!("did:web:agent-{round}.example");
-        let sign =
-            |n: u64| registration::vrf::VrfStatement::new(testkit::receipt_json(100 * round + n), &agent);
+        let sign = |n: u64| testkit::receipt_about(100 * round + n, &agent);
         let one = sign(0).sign(&verifier()).unwrap();
         site.registered(&one).await;
         let forks: Vec<SignedStatement> =
@@ -237,6 +237,22 @@ async fn a_fork_that_was_accepted_before_its_like_was_placed_fails_later_and_is_
 }
 
 #[tokio::test]
+async fn a_report_outlives_the_entry_that_it_contradicts_but_not_its_bytes() {
+    let memory = Memory::new();
+    let site = Place::new().start_on(memory.clone(), |_| {}).await;
+    site.registered(&first(1)).await;
+    refused_by(&site.register(&first(2)).await, "chain_fork", "vrf-chain-second-genesis");
+    memory.erase(&[LeafIndex::new(1)]).await.unwrap();
+    let kept = reports(&site, "").await;
+    assert_eq!(kept[0]["refused"]["entry_id"], first(2).digest().to_string());
+    assert!(kept[0]["refused"].get("statement").is_none(), "{kept:?}");
+    refused_by(&site.register(&first(3)).await, "chain_fork", "vrf-chain-second-genesis");
+    let kept = reports(&site, "").await;
+    assert_eq!(kept.len(), 2);
+    assert!(kept[1]["refused"].get("statement").is_none(), "nothing comes after an erasure: {kept:?}");
+}
+
+#[tokio::test]
 async fn of_one_place_only_so_many_forks_are_kept() {
     let site = Place::new().start().await;
     site.registered(&first(0)).await;
@@ -251,7 +267,7 @@ async fn reports_are_read_page_by_page() {
     let site = Place::new().start().await;
     for n in 0..5_u64 {
         let agent = format!("did:web:agent-{n}.example");
-        let sign = |id: u64| registration::vrf::VrfStatement::new(testkit::receipt_json(id), &agent);
+        let sign = |id: u64| testkit::receipt_about(id, &agent);
         site.registered(&sign(2 * n).sign(&verifier()).unwrap()).await;
         let second = sign(2 * n + 1).sign(&verifier()).unwrap();
         refused_by(&site.register(&second).await, "chain_fork", "vrf-chain-second-genesis");
