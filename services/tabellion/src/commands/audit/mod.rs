@@ -17,7 +17,7 @@ use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::service::ServiceArgs;
-use crate::settings::KeeperFlags;
+use crate::settings::{self, KeeperFlags};
 use crate::trust_file::TrustFile;
 
 use outside::Outside;
@@ -28,15 +28,14 @@ use threads::Threads;
 const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion audit --config /etc/tabellion/tabellion.toml")]
+#[command(
+    before_help = "example:  tabellion audit --config /etc/tabellion/tabellion.toml",
+    mut_arg("url", |url| url.help("Audit from outside, by what this service shows; else the database"))
+)]
 pub struct Audit {
     /// Go on from this file if it is there, and keep in it how far the audit is
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Whom to believe about a service's head [default: ./trust.toml, then ./tabellion-dev/trust.toml]
-    #[arg(long, value_name = "FILE", requires = "url")]
-    trust: Option<PathBuf>,
-    /// Audit from outside, by a service's evidence; else the database
     #[command(flatten)]
     service: ServiceArgs,
     #[command(flatten)]
@@ -48,7 +47,7 @@ impl Audit {
         let state = self.resume.as_deref().map_or_else(|| Ok(State::default()), kept)?;
         let session = Session { context, kept: self.resume.as_deref() };
         if self.service.url.is_some() {
-            let trust = TrustFile::find(context, self.trust.as_deref())?;
+            let trust = self.trust(context)?;
             let service = self.service.connect(context)?;
             return service.drive(session.audit(&Outside::of(&service.client, &trust.store), state));
         }
@@ -59,6 +58,15 @@ impl Audit {
             let source = Stored::new(&*store);
             session.audit(&source, state).await
         })
+    }
+}
+
+impl Audit {
+    /// Whom to believe about a service's head; `--trust` is a setting.
+    fn trust(&self, context: &Context) -> Result<TrustFile, Failure> {
+        let named = context.settings(self.flags.typed())?.path("trust");
+        let named = named.map_err(|mistake| settings::refuse(vec![mistake]))?;
+        TrustFile::find(context, named.as_deref())
     }
 }
 
