@@ -11,8 +11,8 @@ use scitt::Problem;
 use crate::ClientError;
 use crate::retry;
 
-/// The largest answer we read: a transparent statement at the hard cap, with its receipts.
-pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// The largest answer we read: the evidence of a statement and a payload at the hard cap, in base64.
+pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 
 /// Problem details where JSON was asked for (RFC 9457).
 const JSON_PROBLEM: &str = "application/problem+json";
@@ -115,7 +115,7 @@ async fn read_bounded(mut response: Response) -> Result<Bytes, ClientError> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(ClientError::Nonsense("the answer is larger than 16 MiB".into()));
+            return Err(ClientError::Nonsense("the answer is larger than 32 MiB".into()));
         }
         body.extend_from_slice(&chunk);
     }

@@ -139,7 +139,7 @@ async fn a_key_is_taken_alone_or_in_an_array_of_one() {
 
 #[tokio::test]
 async fn an_answer_without_end_is_not_read_to_its_end() {
-    let endless = vec![0u8; 17 << 20];
+    let endless = vec![0u8; 33 << 20];
     let client = service(vec![answer(201, LATER, endless)]).await;
     assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
 }

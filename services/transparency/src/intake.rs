@@ -68,7 +68,7 @@ async fn form(request: Request, house: &House) -> Result<HandedIn, Problem> {
     }
     let statement = statement.ok_or_else(|| unreadable(What::NoStatement, 0))?;
     let payload = payload.ok_or_else(payload_missing)?;
-    if !statement.media_type().is_none_or(|value| media::is_statement_in_form(value)) {
+    if !statement.media_type().is_none_or(media::is_statement_in_form) {
         return Err(wrong_type("The part statement is sent as application/cose"));
     }
     Ok(HandedIn { statement: copied(&statement), payload: Some(payload.body), _body: body })

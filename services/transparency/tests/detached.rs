@@ -242,9 +242,7 @@ async fn what_is_no_multipart_body_is_refused_by_the_byte_and_gives_its_memory_b
         part(&format!("Content-Disposition: form-data; name=statement\r\nx: {}", "y".repeat(100_000)), b"");
     let many: Vec<u8> = (0..10_000).flat_map(|_| part("x: y", b"")).collect();
     let nested = part(
-        &format!(
-            "Content-Disposition: form-data; name=statement\r\nContent-Type: multipart/mixed; boundary=inner"
-        ),
+        "Content-Disposition: form-data; name=statement\r\nContent-Type: multipart/mixed; boundary=inner",
         b"--inner\r\n\r\nx\r\n--inner--",
     );
     let encoded =
