@@ -39,6 +39,18 @@ fn any_label_can_be_asked_for() {
 }
 
 #[test]
+fn what_stood_unprotected_can_be_read_and_is_no_part_of_the_statement() {
+    let trace = Value::map([("session".into(), "s".into())]);
+    let sent = builder().unprotected(100, trace.clone()).unprotected("app", 7_i64.into());
+    let statement = SignedStatement::parse(sent.encode(&ed25519()).unwrap()).unwrap();
+    assert_eq!(statement.unprotected(100), Some(&trace.encode()[..]));
+    assert_eq!(statement.unprotected("app"), Some(&[7][..]));
+    assert_eq!(statement.unprotected(101), None);
+    let kept = SignedStatement::parse(statement.bytes().clone()).unwrap();
+    assert_eq!((kept.digest(), kept.unprotected(100)), (statement.digest(), None));
+}
+
+#[test]
 fn every_algorithm_signs_statements_that_verify_only_under_its_key() {
     for algorithm in Algorithm::ALL {
         let signer = key(algorithm);
