@@ -323,6 +323,24 @@ fn many_conditions_are_asked_about_one_document() {
     assert_eq!(asked, [true, false]);
 }
 
+/// `vectors/expression/*.json`: a condition, a document, and whether it holds; or a text that is no condition.
+#[test]
+fn every_vector_answers_as_it_says() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/expression");
+    let mut seen = [0, 0];
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let case: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let condition = Expression::compile(case["text"].as_str().unwrap());
+        match case["holds"].as_bool() {
+            Some(holds) => assert_eq!(condition.unwrap().evaluate(&case["document"]), Ok(holds), "{file:?}"),
+            None => assert!(condition.is_err(), "{file:?}"),
+        }
+        seen[usize::from(case["holds"].is_null())] += 1;
+    }
+    assert!(seen[0] > 10 && seen[1] > 15, "{seen:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 

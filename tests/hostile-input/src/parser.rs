@@ -23,6 +23,8 @@ pub enum Parser {
     Record,
     /// Payloads in JSON, read as each content type that is.
     Payload,
+    /// Conditions of a policy.
+    Condition,
 }
 
 /// What a mutation may rely on.
@@ -100,9 +102,67 @@ const NOTE: Syntax = Syntax::Text {
     ],
 };
 
+const CONDITION: Syntax = Syntax::Text {
+    separators: b" \n;.,()[]{}",
+    words: &[
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        ";",
+        ":",
+        "|",
+        "\"",
+        "`",
+        "#",
+        "\n",
+        ":=",
+        "=",
+        "==",
+        "!=",
+        "<",
+        "*",
+        "%",
+        "in",
+        "some",
+        "every",
+        "not",
+        "with",
+        "as",
+        "else",
+        "if",
+        "default",
+        "import",
+        "package",
+        "contains",
+        "data",
+        "input",
+        "holds",
+        "_",
+        "true",
+        "null",
+        "set()",
+        "count(",
+        "regex.match(`",
+        "time.now_ns()",
+        "[x | x := ",
+        "{x: y | ",
+        "some x in ",
+        "every x in ",
+        "9999999999999999999999999999",
+        "1e308",
+        "0x",
+        "$\"{",
+        "\u{0}",
+    ],
+};
+
 impl Parser {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Statement,
         Self::Receipt,
         Self::Problem,
@@ -111,6 +171,7 @@ impl Parser {
         Self::Note,
         Self::Record,
         Self::Payload,
+        Self::Condition,
     ];
 
     /// Its name, which is also its fuzz target's and its corpus's.
@@ -124,6 +185,7 @@ impl Parser {
             Self::Note => "note",
             Self::Record => "record",
             Self::Payload => "payload",
+            Self::Condition => "condition",
         }
     }
 
@@ -141,6 +203,7 @@ impl Parser {
             Self::Note => promises::note(input),
             Self::Record => promises::record(input),
             Self::Payload => promises::payload(input),
+            Self::Condition => promises::condition(input),
         }
     }
 
@@ -150,6 +213,7 @@ impl Parser {
             Self::Statement | Self::Receipt | Self::Problem | Self::Cbor | Self::Record => Syntax::Cbor,
             Self::Json | Self::Payload => JSON,
             Self::Note => NOTE,
+            Self::Condition => CONDITION,
         }
     }
 

@@ -5,8 +5,10 @@
 
 use std::slice;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use expression::{EvalError, Expression};
 use jose::{jcs, json};
 use merkle::LeafHash;
 use registration::{Record, limits};
@@ -247,3 +249,27 @@ fn points(input: &[u8], offset: usize) -> Verdict {
     assert!(offset <= input.len(), "offset {offset} in {} bytes", input.len());
     Refused
 }
+
+/// A condition is read in time, says where it is wrong, and answers the same twice, unless time runs out.
+pub fn condition(input: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(input) else { return Refused };
+    let began = Instant::now();
+    let read = Expression::compile(text);
+    assert!(began.elapsed() < READING_A_CONDITION, "{:?} to read a condition", began.elapsed());
+    match read {
+        Err(mistake) => {
+            let lines = text.split('\n').count();
+            assert!((1..=lines).contains(&mistake.line) && mistake.column > 0 && !mistake.why.is_empty());
+            Refused
+        }
+        Ok(condition) => {
+            let document = serde_json::json!({"size": 3, "record": {"runs": [1, 2, 3], "verdict": "fail"}});
+            let answers = [condition.evaluate(&document), condition.evaluate(&document)];
+            assert!(answers[0] == answers[1] || answers.contains(&Err(EvalError::TimedOut)), "{answers:?}");
+            Accepted
+        }
+    }
+}
+
+/// How long reading may take on a machine that has other things to do.
+const READING_A_CONDITION: Duration = Duration::from_secs(10);

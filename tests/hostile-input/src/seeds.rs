@@ -22,6 +22,7 @@ const fn vectors(parser: Parser) -> &'static [&'static str] {
         Parser::Cbor => &["scitt"],
         Parser::Json => &["jose"],
         Parser::Note => &["tlog/note", "tlog/checkpoint"],
+        Parser::Condition => &["expression"],
         Parser::Record | Parser::Payload => &["vrf", "aer", "conversation", "vap", "jwk-set", "erasure"],
     }
 }

@@ -54,6 +54,11 @@ fn no_input_breaks_what_the_readers_of_payloads_promise() {
     try_many_on(Parser::Payload);
 }
 
+#[test]
+fn no_input_breaks_what_the_reader_of_conditions_promises() {
+    try_many_on(Parser::Condition);
+}
+
 fn try_many_on(parser: Parser) {
     if let Some(seed) = number("TABELLION_FUZZ_SEED") {
         let verdict = replay(parser, seed).unwrap_or_else(|find| report(parser, &find));
