@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use merkle::LeafIndex;
 use sequencer::{Redecide, Redecision, Role, Submission, SubmitError};
-use store::{Call, Fault, InboxItem, LogStore, Progress};
+use store::{Call, Fault, GuardKey, InboxItem, LogStore, Progress};
 use support::{But, Log, named, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -137,6 +138,26 @@ impl Redecide for Decide {
             _ => Redecision::Admit(Box::new(submission.under(1))),
         }
     }
+
+    async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
+        let claim = String::from_utf8_lossy(&key.0);
+        format!("{} makes the claim {claim} of {by}", submission.entry.digest)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_for_a_claim_that_is_taken_is_told_in_the_owners_words() {
+    let mut log = Log::with(0).await;
+    log.redecide = Arc::new(Decide);
+    let process = log.start().await;
+    log.submit(&process, statement(1).guarding("claim")).await.unwrap();
+    let rival = statement(2).guarding("claim");
+    let item = InboxItem { digest: rival.entry.digest, submission: rival.encode() };
+    log.memory.enqueue(&item).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told = format!("{} makes the claim claim of 1", rival.entry.digest);
+    assert_eq!(log.memory.progress(&rival.entry.digest).await.unwrap(), Some(Progress::Failed(told)));
+    log.check().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +184,7 @@ async fn what_waits_while_the_policy_moves_is_decided_again() {
     let outcome = log.submit(&follower, statement(1)).await;
     assert!(matches!(outcome, Err(SubmitError::Accepted)), "{outcome:?}");
     assert_eq!(log.size().await, 4);
-    assert_eq!(log.memory.entry(merkle::LeafIndex::new(3)).await.unwrap().unwrap().policy.get(), 1);
+    assert_eq!(log.memory.entry(LeafIndex::new(3)).await.unwrap().unwrap().policy.get(), 1);
     drop(leader);
     log.check().await;
 }
