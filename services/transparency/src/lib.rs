@@ -6,8 +6,7 @@
 //! sets off), `service.rs` (how it starts and stops); `answers.rs` is the one place that knows
 //! which failure has which status and title, `limits.rs` the one that knows the bounds.
 //!
-//! Not here: flags, files and environment (the binary makes a [`Config`]), search, streams, tiles,
-//! detached payloads, witnesses.
+//! Not here: flags, files and environment (the binary makes a [`Config`]), streams, witnesses.
 
 mod admin;
 mod admission;
@@ -50,7 +49,7 @@ mod watch;
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
 pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token};
-pub use limits::{Limits, Rate, STATEMENT_BYTES_CAP};
+pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP};
 pub use log::Identity;
 pub use meaning::LogMeaning;
 pub use opening::StartError;
