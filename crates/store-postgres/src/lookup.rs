@@ -55,6 +55,7 @@ pub(crate) async fn index(
 ) -> Result<bool, StoreError> {
     check_rows(from, to, said)?;
     let mut transaction = pool.begin().await.map_err(store_error)?;
+    do_not_wait_for_the_disk(&mut transaction).await?;
     if lock_progress(&mut transaction, log).await? != from {
         return Ok(false);
     }
@@ -72,6 +73,15 @@ pub(crate) async fn index(
         .map_err(store_error)?;
     transaction.commit().await.map_err(store_error)?;
     Ok(true)
+}
+
+/// What a crash takes from the index is read again: progress and rows are lost together.
+async fn do_not_wait_for_the_disk(transaction: &mut PgTransaction<'_>) -> Result<(), StoreError> {
+    sqlx::query!("SELECT set_config('synchronous_commit', 'off', true)")
+        .fetch_one(&mut **transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(())
 }
 
 async fn replace(

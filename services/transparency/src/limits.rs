@@ -62,8 +62,8 @@ pub const INDEX_ENTRIES: usize = 512;
 pub const INDEX_BYTES: usize = 8 << 20;
 /// Rows that are written to it at one time; those of the last entry may go beyond.
 pub const INDEX_ROWS: usize = 16_384;
-/// How long the reading rests after it has caught up: a commit of its own costs as much as a batch's.
-pub const INDEX_PAUSE: Duration = Duration::from_millis(10);
+/// How long the reading rests after it has caught up, unless somebody waits: a commit of its own costs what a batch's does.
+pub const INDEX_PAUSE: Duration = Duration::from_millis(250);
 /// How often somebody looks whether the index was dropped.
 pub const INDEX_POLL: Duration = Duration::from_millis(500);
 /// How long the reading waits when the database did not let it.

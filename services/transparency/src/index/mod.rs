@@ -16,12 +16,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::StatusCode;
-use merkle::{LeafIndex, TreeSize};
+use merkle::TreeSize;
 use registration::LookupKind;
-use sequencer::Role;
+use sequencer::{Role, Status};
 use serde_json::json;
-use store::{Entry, Indexed, Lookup, Order, Page, Query, StoreError, Term};
-use tokio::sync::watch;
+use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::{
@@ -39,13 +39,20 @@ pub struct Index {
     log: Arc<Log>,
     /// How far this process moved it.
     moved: watch::Sender<u64>,
+    /// Somebody waits for it.
+    asked: Notify,
     tallies: tally::Tallies,
 }
 
 impl Index {
     /// Of this log; [`follow`](Self::follow) reads.
     pub fn new(log: Arc<Log>) -> Arc<Self> {
-        Arc::new(Self { log, moved: watch::Sender::new(0), tallies: tally::Tallies::default() })
+        Arc::new(Self {
+            log,
+            moved: watch::Sender::new(0),
+            asked: Notify::new(),
+            tallies: tally::Tallies::default(),
+        })
     }
 
     /// Reads what is committed, for ever.
@@ -55,11 +62,7 @@ impl Index {
         loop {
             match self.step(&mut reader).await {
                 Ok(true) => {}
-                Ok(false) => {
-                    // The next batch, or a drop that nobody tells of.
-                    let _ = timeout(INDEX_POLL, status.changed()).await;
-                    sleep(INDEX_PAUSE).await;
-                }
+                Ok(false) => self.rest(&mut status).await,
                 Err(error) => {
                     tracing::warn!(%error, "the lookup index is not read on");
                     sleep(INDEX_RETRY).await;
@@ -68,7 +71,20 @@ impl Index {
         }
     }
 
-    /// Reads the next few entries; `false` when there is nothing to do now.
+    /// Until there is something to read, or was dropped, which nobody tells of. What is committed in one go costs least, so
+    /// the reading goes on after a while, or once somebody waits for it.
+    async fn rest(&self, status: &mut watch::Receiver<Status>) {
+        tokio::select! {
+            _ = timeout(INDEX_POLL, status.changed()) => {}
+            () = self.asked.notified() => return,
+        }
+        tokio::select! {
+            () = sleep(INDEX_PAUSE) => {}
+            () = self.asked.notified() => {}
+        }
+    }
+
+    /// Reads the next few entries; `false` when there is nothing more to do now.
     async fn step(&self, reader: &mut Reader) -> Result<bool, StoreError> {
         let store = &self.log.store;
         let indexed = store.indexed().await?;
@@ -87,14 +103,13 @@ impl Index {
             return Ok(false);
         }
         let entries = reader.read(&self.log, indexed.to, committed).await?;
-        let (rows, to) = said(entries, indexed.to);
-        if to == indexed.to {
-            return Ok(false);
-        }
+        // Reading a long record takes a while, and others have work to do on this thread.
+        let read = tokio::task::spawn_blocking(move || said(entries, indexed.to)).await;
+        let Ok((rows, to)) = read else { return Ok(false) };
         if store.index(indexed, to, &rows).await? {
             self.show(Indexed { to, ..indexed }, committed);
         }
-        Ok(true)
+        Ok(to < committed)
     }
 
     fn leads(&self) -> bool {
@@ -123,6 +138,7 @@ impl Index {
             if indexed.to >= committed || Instant::now() >= until {
                 return Ok(Reached { indexed, committed });
             }
+            self.asked.notify_one();
             let _ = timeout(INDEX_LOOK, moved.changed()).await;
         }
     }
@@ -181,30 +197,23 @@ impl Reader {
         log: &Log,
         from: TreeSize,
         committed: TreeSize,
-    ) -> Result<Vec<(Entry, Option<bytes::Bytes>)>, StoreError> {
+    ) -> Result<Vec<read::Whole>, StoreError> {
         let left = usize::try_from(committed.get() - from.get()).unwrap_or(usize::MAX);
-        let entries = log.store.entries(LeafIndex::new(from.get()), self.chunk.min(left)).await?;
-        let mut found = Vec::with_capacity(entries.len());
-        let mut bytes = 0;
-        for entry in entries {
-            let payload = read::payload_beside(&*log.store, &entry).await?;
-            bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
-            bytes += payload.as_ref().map_or(0, bytes::Bytes::len);
-            found.push((entry, payload));
-        }
-        self.chunk = (INDEX_BYTES * found.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
-        Ok(found)
+        let entries = read::entries(&*log.store, from, self.chunk.min(left)).await?;
+        let bytes: usize = entries.iter().map(read::Whole::bytes).sum();
+        self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
+        Ok(entries)
     }
 }
 
 /// What entries say, up to so many rows; and the size up to which that goes.
-fn said(entries: Vec<(Entry, Option<bytes::Bytes>)>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
+fn said(entries: Vec<read::Whole>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
     let (mut rows, mut to) = (Vec::new(), from);
-    for (entry, payload) in entries {
+    for entry in entries {
         if rows.len() >= INDEX_ROWS {
             break;
         }
-        rows.extend(read::lookups(&entry, payload.as_ref()));
+        rows.extend(entry.lookups());
         to = TreeSize::new(entry.index.get() + 1);
     }
     (rows, to)

@@ -1,39 +1,103 @@
-//! What one entry says. Nothing here fails: an entry that cannot be read is not found by what it says, and that is told
-//! to the operator.
+//! What one entry says. Nothing here fails for an entry's sake: one that cannot be read is not found by what it says, and
+//! that is told to the operator.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+use merkle::{LeafIndex, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, Record};
 use scitt::SignedStatement;
 use store::{Entry, LogStore, Lookup, StoreError};
 
-/// The payload that came beside a statement without one, if it was kept.
-pub async fn payload_beside(store: &dyn LogStore, entry: &Entry) -> Result<Option<Bytes>, StoreError> {
-    let Some(statement) = &entry.statement else { return Ok(None) };
-    let detached = SignedStatement::parse(statement.clone()).is_ok_and(|parsed| parsed.payload().is_none());
-    if !detached {
-        return Ok(None);
-    }
-    let beside = store.collateral(entry.index).await?;
-    Ok(beside.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+/// An entry with all that can be read of it.
+pub struct Whole {
+    /// Its leaf.
+    pub index: LeafIndex,
+    /// None once erased, and none where what is stored is not what was registered.
+    statement: Option<Bytes>,
+    /// What came beside it, if the statement is detached and it was kept.
+    payload: Option<Bytes>,
 }
 
-/// The rows of an entry; none of one that was erased.
-pub fn lookups(entry: &Entry, payload: Option<&Bytes>) -> Vec<Lookup> {
-    let Some(statement) = &entry.statement else { return Vec::new() };
-    // A fault of ours in one entry must not keep the others from being found.
-    match catch_unwind(AssertUnwindSafe(|| read(statement, payload))) {
-        Ok(Ok(found)) => {
-            found.into_iter().map(|(kind, value)| Lookup { kind, value, entry: entry.index }).collect()
+/// The next `count` entries. Where some are damaged the others are read all the same.
+pub async fn entries(store: &dyn LogStore, from: TreeSize, count: usize) -> Result<Vec<Whole>, StoreError> {
+    let mut found = Vec::with_capacity(count);
+    match store.entries(LeafIndex::new(from.get()), count).await {
+        Ok(entries) => {
+            for entry in entries {
+                found.push(whole(store, entry).await?);
+            }
         }
-        Ok(Err(why)) => {
-            tracing::warn!(entry = %entry.index, why, "an entry is not indexed");
-            Vec::new()
+        Err(StoreError::Damaged(_)) => {
+            for index in (from.get()..).take(count).map(LeafIndex::new) {
+                found.push(one(store, index).await?);
+            }
         }
-        Err(_) => {
-            tracing::error!(entry = %entry.index, "an entry is not indexed: reading it panicked");
-            Vec::new()
+        Err(error) => return Err(error),
+    }
+    Ok(found)
+}
+
+async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<Whole, StoreError> {
+    match store.entry(index).await {
+        Ok(Some(entry)) => whole(store, entry).await,
+        Ok(None) | Err(StoreError::Damaged(_)) => {
+            tracing::error!(%index, "an entry is not indexed: it cannot be read");
+            Ok(Whole { index, statement: None, payload: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreError> {
+    let index = entry.index;
+    let statement = match entry.verified() {
+        Ok(entry) => entry.statement,
+        Err(error) => {
+            tracing::error!(%index, %error, "an entry is not indexed");
+            None
+        }
+    };
+    let parsed = statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
+    let payload = match parsed.is_some_and(|statement| statement.payload().is_none()) {
+        true => payload_beside(store, index).await?,
+        false => None,
+    };
+    Ok(Whole { index, statement, payload })
+}
+
+async fn payload_beside(store: &dyn LogStore, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
+    match store.collateral(index).await {
+        Ok(beside) => {
+            Ok(beside.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+        }
+        Err(StoreError::Damaged(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Whole {
+    /// How large it is.
+    pub fn bytes(&self) -> usize {
+        self.statement.as_ref().map_or(0, Bytes::len) + self.payload.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// Its rows; none if it was erased.
+    pub fn lookups(&self) -> Vec<Lookup> {
+        let Some(statement) = &self.statement else { return Vec::new() };
+        // A fault of ours in one entry must not keep the others from being found.
+        match catch_unwind(AssertUnwindSafe(|| read(statement, self.payload.as_ref()))) {
+            Ok(Ok(found)) => {
+                found.into_iter().map(|(kind, value)| Lookup { kind, value, entry: self.index }).collect()
+            }
+            Ok(Err(why)) => {
+                tracing::warn!(index = %self.index, why, "an entry is not indexed");
+                Vec::new()
+            }
+            Err(_) => {
+                tracing::error!(index = %self.index, "an entry is not indexed: reading it panicked");
+                Vec::new()
+            }
         }
     }
 }
@@ -48,4 +112,50 @@ fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<Vec<(u8, String)>,
     };
     let found = record.lookups(statement.header(), payload);
     Ok(found.into_iter().map(|lookup| (lookup.kind.number(), lookup.value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use registration::LookupKind;
+    use scitt::StatementBuilder;
+
+    use super::*;
+
+    fn said(statement: &[u8], payload: Option<&[u8]>, kind: LookupKind) -> Vec<String> {
+        let entry = Whole {
+            index: LeafIndex::new(7),
+            statement: Some(Bytes::copy_from_slice(statement)),
+            payload: payload.map(Bytes::copy_from_slice),
+        };
+        let rows = entry.lookups();
+        assert!(rows.iter().all(|row| row.entry == entry.index));
+        rows.into_iter().filter(|row| row.kind == kind.number()).map(|row| row.value).collect()
+    }
+
+    #[test]
+    fn what_is_no_statement_says_nothing() {
+        assert_eq!(said(b"", None, LookupKind::Issuer), [""; 0]);
+        assert_eq!(said(&[0xff; 100], None, LookupKind::Issuer), [""; 0]);
+    }
+
+    #[test]
+    fn a_payload_that_breaks_its_rules_leaves_the_header_to_be_found_by() {
+        let broken = StatementBuilder::new("{}")
+            .content_type("application/vrf+json")
+            .kid(testkit::KID)
+            .iss(testkit::ISSUER)
+            .sub("thing")
+            .sign(&testkit::es256())
+            .unwrap();
+        assert_eq!(said(broken.bytes(), None, LookupKind::Issuer), [testkit::ISSUER]);
+        assert_eq!(said(broken.bytes(), None, LookupKind::Subject), ["thing"]);
+        assert_eq!(said(broken.bytes(), None, LookupKind::ContentType), ["application/vrf+json"]);
+    }
+
+    #[test]
+    fn a_receipt_is_found_by_what_it_says() {
+        let receipt = testkit::vrf(1);
+        assert_eq!(said(receipt.bytes(), None, LookupKind::Verdict), ["pass"]);
+        assert_eq!(said(receipt.bytes(), None, LookupKind::Tier), ["0"]);
+    }
 }
