@@ -52,7 +52,8 @@ on_both_databases! {
         let kid = BASE64URL_NOPAD.encode(keys.keys()[0].kid.as_deref().unwrap());
         let add = ["trust", "add", "log", "--kid", &kid, "--url", service.url(), "--trust", "trust.toml"];
         log.tabellion(&add).must_succeed();
-        let audit = ["audit", "--json", "--url", service.url(), "--trust", "trust.toml", "--resume", "outside.json"];
+        let url = service.url().to_owned();
+        let audit = ["audit", "--json", "--url", &url, "--trust", "trust.toml", "--resume", "outside.json"];
         let ran = log.tabellion(&audit);
         assert_eq!(ran.code, Some(0), "{ran}");
         let report = ran.json();
@@ -62,7 +63,8 @@ on_both_databases! {
         assert_eq!((ran.code, &ran.json()["entries"]), (Some(0), &5.into()), "{ran}");
         let inside = log.tabellion(&["audit", "--json", "--resume", "outside.json"]);
         assert_eq!((inside.code, error(&inside)), (Some(1), "audit-state".into()), "another kind of source");
-        let stranger = log.tabellion(&["audit", "--json", "--url", service.url()]);
+        fs::write(log.path("empty.toml"), "").unwrap();
+        let stranger = log.tabellion(&["audit", "--json", "--url", &url, "--trust", "empty.toml"]);
         assert_eq!((stranger.code, error(&stranger)), (Some(4), "no-trust-anchors".into()), "{stranger}");
         service.stop();
         assert_eq!(log.tabellion(&[&audit[..], &["--timeout", "1"]].concat()).code, Some(7));
