@@ -80,6 +80,7 @@ fn types(issuers: &str) -> String {
     format!(
         "# What is admitted, by content type. Everything else is refused. `*` in a name stands for any run of characters;\n\
          # an empty list stands for every issuer above, or every algorithm. A type without parameters admits it with any.\n\
+         # Conditions of your own, required headers, retention: `tabellion help policies`.\n\
          [[type]]\n\
          content_type = \"application/vrf+cbor\"\n\
          issuers = [\"did:key:*\"]\n\
