@@ -85,10 +85,6 @@ impl Erasure {
         log: &Answers,
         permit: &mut Permit,
     ) -> Result<(), Violation> {
-        if statement.statement().is_detached() {
-            // Whoever finds bytes missing must find out why in the log.
-            return Err(ErasureRule::Attached.in_payload("", "an erasure holds its own payload"));
-        }
         if statement.sub() != origin {
             return Err(
                 ErasureRule::Subject.in_header("15/2", "the subject of an erasure is the log's origin")

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use clap::{Args, CommandFactory};
 use registration::aer::AerRule;
 use registration::conversation::ConversationRule;
+use registration::erasure::ErasureRule;
+use registration::jwk_set::JwkSetRule;
+use registration::vap::{AuditRule, VerdictRule};
 use registration::vrf::VrfRule;
 use serde::Serialize;
 
@@ -115,6 +118,30 @@ const PROFILES: &[Profile] = &[
         document: "draft-nivalto-agentroa-route-authorization-00",
         check: "tabellion execution verify FILE checks every rule without a service.",
         rules: listed!(AerRule),
+    },
+    Profile {
+        of: "VAP verdicts",
+        document: "VAP 0.1",
+        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        rules: listed!(VerdictRule),
+    },
+    Profile {
+        of: "a VAP gateway's audit records",
+        document: "VAP 0.1",
+        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        rules: listed!(AuditRule),
+    },
+    Profile {
+        of: "key sets",
+        document: "RFC 7517",
+        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        rules: listed!(JwkSetRule),
+    },
+    Profile {
+        of: "erasures",
+        document: "application/vnd.tabellion.erasure+json",
+        check: "tabellion entry erase makes erasures that keep the rules.",
+        rules: listed!(ErasureRule),
     },
     Profile {
         of: "conversation records",

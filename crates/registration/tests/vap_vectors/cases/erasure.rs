@@ -142,16 +142,6 @@ fn statement_cases() -> Vec<Case> {
     vec![
         keeps(R::Subject, "origin", "The subject is the log's origin.", erase(&erasure(0))),
         breaks(R::Subject, "other-log", "The erasure of another log.", other_log),
-        keeps(R::Attached, "attached", "The payload is in the statement.", erase(&erasure(0))),
-        Case {
-            payload: Some(payload.clone()),
-            ..breaks(
-                R::Attached,
-                "detached",
-                "Whoever finds bytes missing must find out why in the log.",
-                builder(payload).detached().encode(&operator()).unwrap(),
-            )
-        },
     ]
 }
 
