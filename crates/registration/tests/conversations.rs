@@ -149,8 +149,9 @@ fn an_expression_sees_every_tool_of_a_record() {
     let call = |n: u32| json!({ "type": "tool-call", "name": format!("tool-{n}"), "input": null });
     record["session"]["entries"] = (0..100).map(call).collect();
     let (read, facts) = admitted(&signed(&record));
-    assert_eq!(read.document()["tools"].as_object().unwrap().len(), 100);
+    assert_eq!(read.document()["tools"].as_array().unwrap().len(), 100);
     assert_eq!((facts["tools"].as_array().unwrap().len(), &facts["tools_total"]), (64, &json!(100)));
+    assert_eq!(read.document()["tools"][0], json!({ "name": "tool-0", "calls": 1 }));
     assert_eq!(read.document()["session"]["id"], "session-0");
 }
 

@@ -72,6 +72,8 @@ impl ConversationRecord {
 
     /// The record without its entries, as a policy's expressions see it.
     pub fn document(&self) -> Value {
+        let tool = |(name, calls): (&String, &u64)| json!({ "name": name, "calls": calls });
+        let tools: Vec<Value> = self.tools.iter().map(tool).collect();
         let time = |time: &Option<Timestamp>| time.as_ref().map(Timestamp::to_json);
         json!({
             "form": self.form.name(),
@@ -93,7 +95,7 @@ impl ConversationRecord {
             },
             "recording_agent": self.recorder.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
             "entries": self.counts(),
-            "tools": self.tools,
+            "tools": tools,
             "files": self.files,
             "previous_record": self.previous,
             "warnings": self.warnings.kept(),
