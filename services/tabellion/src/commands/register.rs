@@ -6,15 +6,14 @@
 //! (`batches`), where the service takes them.
 
 mod batches;
+mod work;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use client::{Client, Registered};
-use futures::stream::{self, StreamExt};
 use indicatif::{ProgressBar, ProgressStyle};
 use scitt::{SignedStatement, SigningKey, transparent};
 use serde::Serialize;
@@ -28,7 +27,7 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
-use verifier::Verdict;
+use work::Work;
 
 /// Registrations under way at once: enough to fill the log's batches, too few to trip its doors.
 const AT_ONCE: usize = 16;
@@ -243,106 +242,9 @@ impl Message {
     }
 }
 
-/// A file that is ready to be sent, or was sent by an earlier run.
-struct Prepared {
-    file: PathBuf,
-    message: Message,
-    /// The receipt that an earlier run left.
-    kept: Option<(Verdict, Bytes)>,
-    started: Instant,
-}
-
-/// What every file needs.
-struct Work<'a> {
-    asked: &'a Register,
-    issuer: &'a Issuer,
-    client: &'a Client,
-    trust: &'a TrustFile,
-}
-
-impl Work<'_> {
-    async fn one_by_one(
-        &self,
-        files: &[PathBuf],
-        tell: &impl Fn(&Result<Done, Failure>),
-    ) -> Vec<Result<Done, Failure>> {
-        let jobs = files.iter().map(|file| self.one(file));
-        stream::iter(jobs).buffered(AT_ONCE).inspect(tell).collect().await
-    }
-
-    async fn one(&self, file: &Path) -> Result<Done, Failure> {
-        self.complete(self.prepare(file)?).await
-    }
-
-    /// Everything that needs no service: the statement is on disk before it is sent.
-    fn prepare(&self, file: &Path) -> Result<Prepared, Failure> {
-        let started = Instant::now();
-        let message = self.asked.message(file, self.issuer)?;
-        let kept = receipt_file(file).and_then(|receipt| kept(&receipt, &message.statement, self.trust));
-        Ok(Prepared { file: file.to_owned(), message, kept, started })
-    }
-
-    /// Registers what no earlier run has registered.
-    async fn complete(&self, prepared: Prepared) -> Result<Done, Failure> {
-        let Message { statement, bytes, payload } = &prepared.message;
-        let store = &self.trust.store;
-        let registered = match (&prepared.kept, payload) {
-            (Some(_), _) => None,
-            (None, Some(payload)) => {
-                Some(self.client.register_detached(statement, bytes, payload, store, now()).await?)
-            }
-            (None, None) => Some(self.client.register_message(statement, bytes, store, now()).await?),
-        };
-        self.keep(prepared, registered)
-    }
-
-    /// Writes down what came back, or came back to an earlier run.
-    fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
-        let Prepared { file, message, kept, started } = prepared;
-        let fresh = registered.is_some();
-        let (verdict, receipt) = match (registered, kept) {
-            (Some(Registered { receipt, verdict, .. }), _) => {
-                if let Some(file) = receipt_file(&file) {
-                    files::write(&file, &receipt, Access::Ordinary, Existing::Replace)?;
-                }
-                (verdict, receipt)
-            }
-            (None, Some(kept)) => kept,
-            (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
-        };
-        let transparent_file = self.asked.output.clone().unwrap_or_else(|| beside(&file, "transparent.cose"));
-        let whole = transparent::attach(&message.bytes, &[receipt])
-            .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
-        files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
-        let position = verdict.receipts.first().and_then(|receipt| receipt.position);
-        Ok(Done {
-            file: file.display().to_string(),
-            entry: message.statement.digest().to_string(),
-            leaf_index: position.map(|position| position.leaf_index.get()),
-            tree_size: position.map(|position| position.tree_size.get()),
-            location: format!("{}entries/{}", self.client.base(), message.statement.digest()),
-            wrote: transparent_file.display().to_string(),
-            fresh,
-            took: started.elapsed(),
-        })
-    }
-}
-
-/// Where a file's receipt is kept; what comes from standard input has none.
-fn receipt_file(file: &Path) -> Option<PathBuf> {
-    (!is_stream(file)).then(|| beside(file, "receipt"))
-}
-
 struct Issuer {
     key: Option<SigningKey>,
     iss: String,
-}
-
-/// The verdict on the receipt that an earlier run left, if it still holds.
-fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(Verdict, Bytes)> {
-    let receipt = file.exists().then(|| files::read(file).ok()).flatten()?;
-    let verdict = verifier::verify_receipt(statement, &receipt, &trust.store, now());
-    verdict.is_verified().then(|| (verdict, receipt.into()))
 }
 
 /// Whether a file is meant as a statement, well-formed or not: a broken one must not become somebody's payload.

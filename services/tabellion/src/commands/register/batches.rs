@@ -7,10 +7,9 @@ use std::path::PathBuf;
 
 use client::{BATCH_STATEMENTS, ClientError};
 
-use super::{Done, Prepared, Work};
+use super::work::{Prepared, Work};
+use super::{Done, now};
 use crate::console::Failure;
-
-use super::now;
 
 /// A batch is sent once it holds this many bytes: less than any service's limit, and soon answered.
 const BATCH_BYTES: usize = 4 << 20;

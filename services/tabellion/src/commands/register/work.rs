@@ -1,0 +1,113 @@
+//! One file from reading it to keeping its receipt, in the steps that one by one and in batches share.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use bytes::Bytes;
+use client::{Client, Registered};
+use futures::stream::{self, StreamExt};
+use scitt::{SignedStatement, transparent};
+use verifier::Verdict;
+
+use super::{AT_ONCE, Done, Issuer, Message, Register, now};
+use crate::commands::statement::beside;
+use crate::console::files::{self, Access, Existing, is_stream};
+use crate::console::{Exit, Failure};
+use crate::trust_file::TrustFile;
+
+/// A file that is ready to be sent, or was sent by an earlier run.
+pub(super) struct Prepared {
+    file: PathBuf,
+    pub message: Message,
+    /// The receipt that an earlier run left.
+    pub kept: Option<(Verdict, Bytes)>,
+    started: Instant,
+}
+
+/// What every file needs.
+pub(super) struct Work<'a> {
+    pub asked: &'a Register,
+    pub issuer: &'a Issuer,
+    pub client: &'a Client,
+    pub trust: &'a TrustFile,
+}
+
+impl Work<'_> {
+    pub async fn one_by_one(
+        &self,
+        files: &[PathBuf],
+        tell: &impl Fn(&Result<Done, Failure>),
+    ) -> Vec<Result<Done, Failure>> {
+        let jobs = files.iter().map(|file| self.one(file));
+        stream::iter(jobs).buffered(AT_ONCE).inspect(tell).collect().await
+    }
+
+    async fn one(&self, file: &Path) -> Result<Done, Failure> {
+        self.complete(self.prepare(file)?).await
+    }
+
+    /// Everything that needs no service: the statement is on disk before it is sent.
+    pub fn prepare(&self, file: &Path) -> Result<Prepared, Failure> {
+        let started = Instant::now();
+        let message = self.asked.message(file, self.issuer)?;
+        let kept = receipt_file(file).and_then(|receipt| kept(&receipt, &message.statement, self.trust));
+        Ok(Prepared { file: file.to_owned(), message, kept, started })
+    }
+
+    /// Registers what no earlier run has registered.
+    async fn complete(&self, prepared: Prepared) -> Result<Done, Failure> {
+        let Message { statement, bytes, payload } = &prepared.message;
+        let store = &self.trust.store;
+        let registered = match (&prepared.kept, payload) {
+            (Some(_), _) => None,
+            (None, Some(payload)) => {
+                Some(self.client.register_detached(statement, bytes, payload, store, now()).await?)
+            }
+            (None, None) => Some(self.client.register_message(statement, bytes, store, now()).await?),
+        };
+        self.keep(prepared, registered)
+    }
+
+    /// Writes down what came back, or came back to an earlier run.
+    pub fn keep(&self, prepared: Prepared, registered: Option<Registered>) -> Result<Done, Failure> {
+        let Prepared { file, message, kept, started } = prepared;
+        let fresh = registered.is_some();
+        let (verdict, receipt) = match (registered, kept) {
+            (Some(Registered { receipt, verdict, .. }), _) => {
+                if let Some(file) = receipt_file(&file) {
+                    files::write(&file, &receipt, Access::Ordinary, Existing::Replace)?;
+                }
+                (verdict, receipt)
+            }
+            (None, Some(kept)) => kept,
+            (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
+        };
+        let transparent_file = self.asked.output.clone().unwrap_or_else(|| beside(&file, "transparent.cose"));
+        let whole = transparent::attach(&message.bytes, &[receipt])
+            .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
+        files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
+        let position = verdict.receipts.first().and_then(|receipt| receipt.position);
+        Ok(Done {
+            file: file.display().to_string(),
+            entry: message.statement.digest().to_string(),
+            leaf_index: position.map(|position| position.leaf_index.get()),
+            tree_size: position.map(|position| position.tree_size.get()),
+            location: format!("{}entries/{}", self.client.base(), message.statement.digest()),
+            wrote: transparent_file.display().to_string(),
+            fresh,
+            took: started.elapsed(),
+        })
+    }
+}
+
+/// Where a file's receipt is kept; what comes from standard input has none.
+fn receipt_file(file: &Path) -> Option<PathBuf> {
+    (!is_stream(file)).then(|| beside(file, "receipt"))
+}
+
+/// The verdict on the receipt that an earlier run left, if it still holds.
+fn kept(file: &Path, statement: &SignedStatement, trust: &TrustFile) -> Option<(Verdict, Bytes)> {
+    let receipt = file.exists().then(|| files::read(file).ok()).flatten()?;
+    let verdict = verifier::verify_receipt(statement, &receipt, &trust.store, now());
+    verdict.is_verified().then(|| (verdict, receipt.into()))
+}
