@@ -315,7 +315,7 @@ impl Redecide for DecideAgain {
     async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
         let NewEntry { digest, statement, .. } = &submission.entry;
         let refused = Refused { digest: *digest, statement, key, held_by: by };
-        equivocation::look_into(&*self.policies.store, &refused).await;
+        equivocation::look_into(&*self.policies.store, &self.metrics, &refused).await;
         equivocation::told(key, by)
     }
 }

@@ -11,6 +11,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::GuardKind;
 use store::{GuardKey, LogStore, Report, StoreError};
 
+use crate::metrics::Metrics;
 use crate::watch::now;
 
 /// A statement that was refused, and the claim by which.
@@ -31,7 +32,14 @@ pub fn is_proven_by(key: &GuardKey) -> bool {
 }
 
 /// Which entry holds the claim; keeps a report if that contradicts what was refused.
-pub async fn look_into(store: &dyn LogStore, refused: &Refused<'_>) -> Option<EntryDigest> {
+pub async fn look_into(
+    store: &dyn LogStore,
+    metrics: &Metrics,
+    refused: &Refused<'_>,
+) -> Option<EntryDigest> {
+    if is_proven_by(refused.key) {
+        metrics.equivocations.inc();
+    }
     match look(store, refused).await {
         Ok(registered) => registered,
         Err(error) => {

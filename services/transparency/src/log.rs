@@ -276,7 +276,7 @@ impl Log {
     ) -> Option<EntryDigest> {
         let digest = statement.digest();
         let refused = equivocation::Refused { digest, statement: statement.bytes(), key, held_by };
-        equivocation::look_into(&*self.store, &refused).await
+        equivocation::look_into(&*self.store, &self.metrics, &refused).await
     }
 
     /// The receipt of a statement that is in the log already.

@@ -81,6 +81,8 @@ pub struct Metrics {
     pub queue_depth: IntGauge,
     /// Submissions turned away.
     pub queue_rejected: IntCounter,
+    /// Statements refused whose issuer had signed the contrary.
+    pub equivocations: IntCounter,
     /// Signatures over heads: one of each kind per batch, whatever the number of receipts.
     pub signatures: IntCounter,
     receipts: IntCounterVec,
@@ -153,6 +155,11 @@ impl Metrics {
             )?,
             queue_depth: gauge(&registry, "tabellion_queue_depth", "Submissions waiting for the sequencer")?,
             queue_rejected: counter(&registry, "tabellion_queue_rejected_total", "Submissions turned away")?,
+            equivocations: counter(
+                &registry,
+                "tabellion_equivocations_total",
+                "Refusals of a statement whose issuer signed the contrary",
+            )?,
             signatures: counter(&registry, "tabellion_head_signatures_total", "Signatures made over heads")?,
             receipts: counters(&registry, "tabellion_receipt_issued_total", "Receipts served", &["alg"])?,
             proof_duration: histograms(

@@ -179,6 +179,8 @@ async fn a_refused_fork_is_kept_with_what_proves_it() {
         refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
     }
     refused_by(&site.register(&beginning).await, "chain_fork", "vrf-chain-second-genesis");
+    let metrics = site.send(reqwest::Method::GET, &format!("{}/metrics", site.admin), &[], "").await.text();
+    assert!(metrics.contains("tabellion_equivocations_total 4"), "{metrics}");
     let used_again = receipt(1).unchained().sign(&verifier()).unwrap();
     refused_by(&site.register(&used_again).await, "policy", "vrf-receipt-id-unique");
 
