@@ -190,3 +190,22 @@ async fn what_is_not_sequenced_in_time_is_accepted_part_by_part() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_batch_is_never_larger_than_what_all_bodies_may_take_and_gives_its_share_back() {
+    let place = Place::new();
+    let site = place
+        .start_with(|config| {
+            config.limits.statement_bytes = 16 << 10;
+            config.limits.bodies_in_flight_bytes = 32 << 10;
+        })
+        .await;
+    let large = |n: u64| testkit::opaque(&format!("large-{n}"), &json!({ "x": "y".repeat(12 << 10) }));
+    let (one, two, three) = (large(1), large(2), large(3));
+    let parts = [cose(one.bytes()), cose(two.bytes()), cose(three.bytes())];
+    assert_eq!(send(&site, &parts).await.refusal(), refusal(413, "Content Too Large", "body-too-large"));
+    for _ in 0..4 {
+        let results = results(&send(&site, &parts[..2]).await);
+        assert!(results.iter().all(|result| result["status"] == 201), "{results:?}");
+    }
+}
