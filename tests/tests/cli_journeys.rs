@@ -110,10 +110,36 @@ on_both_databases! {
         let shown = log.tabellion(&["policy", "show", "--url", &url, "--json"]).json();
         assert_eq!((&shown["revision"], &shown["index"]), (&Value::from(1), &Value::from(1)), "{shown}");
         assert_eq!(log.tabellion(&publish).must_succeed().json()["revision"], 1, "publishing again changes nothing");
+        let history = log.tabellion(&["policy", "show", "--history", "--url", &url, "--json"]).must_succeed().json();
+        let revisions: Vec<_> = history["history"].as_array().expect("a list").iter().map(|past| &past["revision"]).collect();
+        assert_eq!(revisions, [1, 0], "{history}");
+        a_policy_is_tried_before_it_is_published(&log);
         admit_ci(&log, 5);
         assert_eq!(log.tabellion(&publish).code, Some(6), "a revision was left out");
         service.stop();
     }
+}
+
+/// A statement under the policy in hand, and under the same with a condition that refuses it.
+fn a_policy_is_tried_before_it_is_published(log: &Log) {
+    write(log, "tried.json", "{\"n\":1}");
+    let sign = ["statement", "sign", "--key", "ci.pem", "--iss", CI, "tried.json", "-o", "tried.cose"];
+    log.tabellion(&sign).must_succeed();
+    let tried =
+        log.tabellion(&["policy", "test", "policy.toml", "tried.cose", "--json"]).must_succeed().json();
+    assert_eq!(
+        (&tried["results"][0]["outcome"], &tried["admitted"]),
+        (&Value::from("admitted"), &Value::from(1))
+    );
+    let policy = fs::read_to_string(log.path("policy.toml")).expect("our own file");
+    let rule =
+        "[[type.rule]]\nname = \"not-ours\"\nwhen = 'input.sub == \"tried.json\"'\nthen = \"refuse\"\n";
+    write(log, "stricter.toml", &format!("{policy}{rule}"));
+    let ran = log.tabellion(&["policy", "test", "stricter.toml", "tried.cose"]);
+    assert!(ran.code == Some(6) && ran.stdout.contains("not-ours"), "{ran}");
+    write(log, "wrong.toml", &format!("{policy}{}", rule.replace("input.sub", "inptu.sub")));
+    let ran = log.tabellion(&["policy", "validate", "wrong.toml"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("line 1, column 1"), "{ran}");
 }
 
 #[test]

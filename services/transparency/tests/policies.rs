@@ -191,6 +191,19 @@ async fn a_claim_that_an_entry_made_already_is_found_in_a_dry_run() {
 }
 
 #[tokio::test]
+async fn the_next_policy_can_be_asked_about_too() {
+    let site = Place::new().start().await;
+    let told = evaluated(&site, &signed(&revision(1), &revision(0))).await;
+    assert_eq!((&told["would_admit"], &told["rule"]), (&json!(true), &json!("policy")));
+    let told = evaluated(&site, &signed(&revision(2), &revision(0))).await;
+    assert_eq!(
+        (&told["would_admit"], &told["violation"]["rule"]),
+        (&json!(false), &json!("policy-revision"))
+    );
+    assert_eq!(site.get("/v1/policy").await.json()["revision"], 0, "nothing was registered");
+}
+
+#[tokio::test]
 async fn a_statement_that_is_registered_is_told_where() {
     let site = Place::new().start().await;
     let one = testkit::vrf(1);

@@ -55,7 +55,11 @@ pub const SETTINGS: &[Setting] = &[
     reloading("write_burst", Some("2000"), "registrations a client may make at once"),
     reloading("read_rate", Some("2000"), "reads a client may make a second, averaged"),
     reloading("read_burst", Some("8000"), "reads a client may make at once"),
-    reloading("issuer_rate", None, "registrations a second for one issuer; no limit unless set"),
+    reloading(
+        "issuer_rate",
+        None,
+        "registrations a second for one issuer, at all processes of the log; no limit unless set",
+    ),
     reloading("max_statement_bytes", Some("1048576"), "largest statement; 8388608 at most"),
     reloading("max_batch_bytes", Some("16777216"), "largest batch of statements; 33554432 at most"),
     fixed("connections", Some("4096"), "connections open at one time; more wait"),
