@@ -67,6 +67,27 @@ on_both_databases! {
         recorder.verdict(&log, service);
     }
 
+    fn an_entry_that_was_damaged_keeps_no_other_from_being_found(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        let statements: Vec<_> = (0..6).map(|n| testkit::opaque("thing", &json!({ "n": n }))).collect();
+        for statement in &statements {
+            assert_eq!(connection.post(statement.bytes()).status, 201);
+        }
+        assert_eq!(all(&mut connection, "subject=thing"), [1, 2, 3, 4, 5, 6]);
+        service.stop();
+        log.database().flip_a_bit_of(&statements[2]);
+        let service = log.serve();
+        let mut connection = service.connection();
+        reindex(&log, &service).must_succeed();
+        let begun = Instant::now();
+        while all(&mut connection, "subject=thing") != [1, 2, 4, 5, 6] {
+            assert!(begun.elapsed() < SOON, "{:?}", all(&mut connection, "subject=thing"));
+        }
+        assert_eq!(connection.post(log.statement().bytes()).status, 201);
+        assert_eq!(all(&mut connection, "subject=thing-1"), [7]);
+    }
+
     fn the_lookup_index_is_read_on_after_a_crash(log: Log) {
         let (service, recorder) = (log.serve(), Recorder::new());
         let mut connection = service.connection();
