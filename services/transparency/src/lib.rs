@@ -51,7 +51,7 @@ pub use app::openapi_json;
 pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token};
 pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP};
 pub use log::Identity;
-pub use meaning::LogMeaning;
+pub use meaning::{LogMeaning, excuse_erasures};
 pub use opening::StartError;
 pub use policy::PolicyError;
 pub use sequencer::Halt;

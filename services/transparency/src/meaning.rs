@@ -10,7 +10,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Answers, Beside, Policy, PolicyInForce, Record};
 use scitt::receipt::SignedRoot;
 use scitt::{CoseKey, SignedStatement};
-use store::fsck::Meaning;
+use store::fsck::{Finding, Meaning, Report};
 use store::{CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::VerifierKey;
@@ -146,6 +146,21 @@ async fn erased(store: &dyn LogStore) -> Result<HashSet<LeafIndex>, StoreError> 
         }
     }
     Ok(erased)
+}
+
+/// Takes back what a check of a running log found of entries that were erased while it looked.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn excuse_erasures(store: &dyn LogStore, report: &mut Report) -> Result<(), StoreError> {
+    let silently = |finding: &Finding| matches!(finding, Finding::ErasedSilently { .. });
+    if report.findings.iter().any(silently) {
+        let erased = erased(store).await?;
+        report.findings.retain(
+            |finding| !matches!(finding, Finding::ErasedSilently { index } if erased.contains(index)),
+        );
+    }
+    Ok(())
 }
 
 fn parse(entry: &Entry) -> Option<SignedStatement> {

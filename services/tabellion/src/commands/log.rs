@@ -89,7 +89,9 @@ async fn fsck(context: &Context, config: &Config, deep: bool) -> Result<(), Fail
     let check = Fsck::new(&*store, &meaning).reporting(&show);
     let report = if deep { check.deep().await } else { check.quick().await };
     bar.finish_and_clear();
-    let mut report = Checked::of(&report.map_err(database)?, deep);
+    let mut report = report.map_err(database)?;
+    transparency::excuse_erasures(&*store, &mut report).await.map_err(database)?;
+    let mut report = Checked::of(&report, deep);
     if let Some(pin) = pin {
         report.add(behind(&*store, &pin).await.map_err(database)?);
     }
