@@ -15,11 +15,12 @@ use tokio::sync::watch;
 pub struct Gated {
     pub memory: Memory,
     open: watch::Sender<bool>,
+    counts: watch::Sender<bool>,
 }
 
 impl Gated {
     pub fn new() -> Self {
-        Self { memory: Memory::new(), open: watch::Sender::new(true) }
+        Self { memory: Memory::new(), open: watch::Sender::new(true), counts: watch::Sender::new(true) }
     }
 
     pub fn close(&self) {
@@ -28,6 +29,11 @@ impl Gated {
 
     pub fn open(&self) {
         self.open.send_replace(true);
+    }
+
+    /// From now on no quota is counted, though everything else goes on.
+    pub fn lose_counters(&self) {
+        self.counts.send_replace(false);
     }
 }
 
@@ -220,6 +226,9 @@ impl LookupIndex for Gated {
 #[async_trait]
 impl Quotas for Gated {
     async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
+        if !*self.counts.borrow() {
+            return Err(StoreError::Unavailable("the counters are away".into()));
+        }
         self.memory.take_quota(bucket, window, limit, want).await
     }
 

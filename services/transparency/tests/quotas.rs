@@ -1,0 +1,59 @@
+//! Quotas of issuers over HTTP: one counter for all who share a store, and what happens without it.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Gated, Place, Site, refusal};
+use scitt::SignedStatement;
+use serde_json::json;
+use transparency::{Config, Rate};
+
+fn note(n: u64) -> SignedStatement {
+    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
+}
+
+/// Three an hour, three at once: a window in which no test ends.
+fn three_an_hour(config: &mut Config) {
+    let rate = Rate { period: std::time::Duration::from_secs(3_600), ..Rate::per_second(3, 3) };
+    config.limits.issuer = Some(rate);
+}
+
+async fn statuses(site: &Site, notes: std::ops::Range<u64>) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for n in notes {
+        statuses.push(site.register(&note(n)).await.status);
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn an_issuer_beyond_its_quota_is_told_when_to_come_back_and_others_are_not_touched() {
+    let site = Place::new().start_with(three_an_hour).await;
+    assert_eq!(statuses(&site, 0..3).await, [201, 201, 201]);
+    let answer = site.register(&note(3)).await;
+    assert_eq!(answer.refusal(), refusal(429, "Too Many Requests", "rate-limited"));
+    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=3_600).contains(&wait), "{wait}");
+    site.registered(&testkit::vrf(1)).await;
+}
+
+#[tokio::test]
+async fn what_is_refused_unsigned_costs_its_alleged_issuer_nothing() {
+    let site = Place::new().start_with(three_an_hour).await;
+    for n in 0..5 {
+        let mut forged = note(n).bytes().to_vec();
+        *forged.last_mut().unwrap() ^= 1;
+        assert_eq!(site.post(&forged).await.status, 400);
+    }
+    assert_eq!(statuses(&site, 0..3).await, [201, 201, 201]);
+}
+
+#[tokio::test]
+async fn without_the_counters_a_process_keeps_the_rate_by_itself_and_goes_on() {
+    let store = Gated::new();
+    store.lose_counters();
+    let site = Place::new().start_on(store.clone(), three_an_hour).await;
+    assert_eq!(statuses(&site, 0..5).await, [201, 201, 201, 429, 429]);
+    site.registered(&testkit::vrf(1)).await;
+}
