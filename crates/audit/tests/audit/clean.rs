@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use audit::{Audit, AuditError, BadState, Explains, Report, Rule, State, Stored};
 use merkle::LeafIndex;
+use registration::Policy;
 use registration::erasure::{NewErasure, sign};
+use scitt::StatementBuilder;
 use store::{LogStore, Memory};
-use testkit::{LOG_ISS, ORIGIN};
+use testkit::{ISSUER, KID, LOG_ISS, ORIGIN};
 
 use crate::log::Log;
 use crate::mixed::{KINDS, Mixer};
@@ -178,6 +180,33 @@ async fn what_was_never_admitted_is_named() {
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
     assert_eq!((finding.rule, finding.leaf), (Rule::Refused, Some(leaf)));
     assert!(finding.detail.starts_with("issuer-unknown"), "{finding}");
+}
+
+#[tokio::test]
+async fn a_condition_that_comes_to_no_answer_is_counted_and_no_finding() {
+    let numbers: Vec<String> = (0..150).map(|n| n.to_string()).collect();
+    let slow = format!(
+        "\n[[type]]\ncontent_type = \"text/html\"\n[[type.rule]]\nname = \"slow\"\nthen = \"refuse\"\n\
+         when = \"numbers := [{}]; some a in numbers; some b in numbers; some c in numbers; some d in numbers; \
+         a + b + c + d < 0\"\n",
+        numbers.join(",")
+    );
+    let policy = Policy::from_toml(&(testkit::policy_toml() + &slow)).unwrap();
+    let mut log = Log::under(Arc::new(Memory::new()), &policy).await;
+    let page = StatementBuilder::new("<p>")
+        .content_type("text/html")
+        .kid(KID)
+        .iss(ISSUER)
+        .sub("page")
+        .sign(&testkit::es256())
+        .unwrap();
+    // The day that it was admitted, the condition had its answer in time.
+    let (mut entry, _) = log.admit(&testkit::opaque("a", &serde_json::json!({})).into()).await.unwrap();
+    entry.statement = page.bytes().clone();
+    (entry.digest, entry.twin) = (page.digest(), page.twin());
+    log.smuggle(vec![entry]).await;
+    let report = audited(&*log.store).await;
+    assert_eq!((report.findings, report.counts.undecided, report.counts.same), (vec![], 1, 1));
 }
 
 #[tokio::test]

@@ -19,6 +19,9 @@ const HOLDER: &str = "https://holder.example";
 /// A content type whose payloads are checked and not kept.
 pub const NOT_KEPT: &str = "application/x-not-kept";
 
+/// A content type about which the policy asks a condition.
+const ASKED: &str = "application/x-asked";
+
 /// Makes statements, each one new.
 pub struct Mixer {
     n: u64,
@@ -57,6 +60,8 @@ impl Mixer {
     pub fn toml(&self) -> String {
         let more = format!(
             "\n[[type]]\ncontent_type = \"{NOT_KEPT}\"\ndetached = true\nkeep_payload = false\n\n\
+             [[type]]\ncontent_type = \"{ASKED}\"\n[[type.rule]]\nname = \"small\"\n\
+             when = \"input.size < 1000\"\nthen = \"admit\"\n\n\
              [[anchor]]\nname = \"ca\"\nroots = ['''{}''']\n",
             self.root
         );
@@ -97,6 +102,7 @@ impl Mixer {
             11 => testkit::conversation(n, Form::Cbor).into(),
             12 if !std::mem::replace(&mut self.linked, true) => self.link().into(),
             12 => testkit::vrf(n).into(),
+            13 => self.attached(ASKED).into(),
             _ => testkit::aer_statement(testkit::denied_aer_json(n, "capability_not_in_scope"))
                 .sign(&testkit::gateway())
                 .unwrap()
@@ -120,6 +126,16 @@ impl Mixer {
         let statement = testkit::audit_record(&testkit::decision_json("s", self.n));
         self.open.push(statement.digest());
         statement
+    }
+
+    fn attached(&self, content_type: &'static str) -> SignedStatement {
+        StatementBuilder::new(json!({ "attached": self.n }).to_string())
+            .content_type(content_type)
+            .kid(KID)
+            .iss(ISSUER)
+            .sub("attached")
+            .sign(&es256())
+            .unwrap()
     }
 
     fn detached(&self, content_type: &'static str) -> Draft {
@@ -149,7 +165,7 @@ impl Mixer {
 }
 
 /// How many kinds of statements there are.
-pub const KINDS: u64 = 14;
+pub const KINDS: u64 = 15;
 
 fn numbered(mut verdict: serde_json::Value, n: u64) -> serde_json::Value {
     verdict["verification"]["checks"] = json!(["scope_ok", format!("check_{n}")]);
