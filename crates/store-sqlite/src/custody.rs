@@ -13,9 +13,17 @@ use crate::writer::{self, IMMEDIATE};
 use crate::{Sqlite, reader};
 
 pub(crate) async fn erase(store: &Sqlite, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+    let entries = to_erase(entries)?;
+    writer::keep_no_journal(store).await?;
+    let erased = erase_all(store, entries).await;
+    writer::empty_the_log(store).await;
+    erased
+}
+
+async fn erase_all(store: &Sqlite, entries: Vec<LeafIndex>) -> Result<Erased, StoreError> {
     let mut answer = Erased::default();
     let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    for index in to_erase(entries)? {
+    for index in entries {
         if !is_in_the_log(&mut transaction, index).await? {
             return Err(not_in_the_log(index));
         }
@@ -27,7 +35,6 @@ pub(crate) async fn erase(store: &Sqlite, entries: &[LeafIndex]) -> Result<Erase
         }
     }
     writer::finish(store, transaction).await?;
-    writer::empty_the_log(store).await;
     Ok(answer)
 }
 

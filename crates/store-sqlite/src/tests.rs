@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use sqlx::AssertSqlSafe;
+use merkle::LeafIndex;
+use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, entry};
 use store::fsck::{Fsck, Opaque};
-use store::{CommitError, LogStore, NewEntry, StoreError};
+use store::{Collateral, CommitError, Custody, LogStore, NewEntry, StoreError};
 
 use crate::{CHECKPOINT_BYTES, Settings, Sqlite};
 
@@ -91,5 +92,54 @@ async fn settings_that_would_forget_a_commit_are_refused() {
     match store.check_durability().await {
         Err(StoreError::Refused(text)) => assert!(text.contains("synchronous"), "{text}"),
         other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_was_erased_is_in_none_of_the_files_any_more() {
+    const SECRET: &[u8] = b"what nobody may read any more";
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
+        let statement = bytes::Bytes::from([SECRET, &vec![7; 20_000]].concat());
+        let secret = NewEntry {
+            digest: merkle::EntryDigest::of(&statement),
+            statement,
+            facts: format!("{{\"said\":\"{}\"}}", String::from_utf8_lossy(SECRET)),
+            collateral: vec![Collateral { kind: 2, bytes: bytes::Bytes::from_static(SECRET) }],
+            ..entry(3)
+        };
+        appender.append_entries(vec![secret]).await.unwrap();
+        appender.append(0).await;
+        assert!(is_in_a_file(&folder, SECRET), "the search finds what is there");
+        store.erase(&[LeafIndex::new(3)]).await.unwrap();
+        assert!(!is_in_a_file(&folder, SECRET));
+    }
+}
+
+fn is_in_a_file(folder: &tempfile::TempDir, what: &[u8]) -> bool {
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    files.filter(|file| file.is_file()).any(|file| {
+        let bytes = std::fs::read(file).unwrap();
+        bytes.windows(what.len()).any(|window| window == what)
+    })
+}
+
+#[tokio::test]
+async fn searches_read_the_index_in_its_order_and_sort_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, false).await;
+    for query in [
+        "SELECT idx FROM lookup WHERE kind = 1 AND value = 'x' AND idx >= 5 AND idx < 9 ORDER BY idx LIMIT 3",
+        "SELECT idx FROM lookup WHERE kind = 1 AND value = 'x' AND idx >= 5 AND idx < 9 ORDER BY idx DESC LIMIT 3",
+        "SELECT idx FROM lookup NOT INDEXED WHERE kind = 1 AND value = 'x' AND idx IN (1, 2)",
+        "DELETE FROM lookup WHERE idx >= 5 AND idx < 9",
+        "SELECT kind, value, idx FROM lookup WHERE idx IN (1, 2)",
+    ] {
+        let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")));
+        let rows = rows.fetch_all(&store.write).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        assert!(plan.iter().all(|step| step.starts_with("SEARCH lookup")), "{query}: {plan:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The one transaction in which history grows, and what decides who may send it.
 
 use merkle::{CompactRange, EntryDigest, Hash};
-use sqlx::{Row, SqliteConnection, Transaction};
+use sqlx::{AssertSqlSafe, Row, SqliteConnection, Transaction};
 use store::{Batch, CommitError, Head, NewEntry, StoreError};
 
 use crate::sql::{self, seen_key, signed};
@@ -176,13 +176,32 @@ async fn checkpoint(store: &Sqlite) {
     }
 }
 
-/// Takes what was erased out of the write-ahead log, where it would stay until that is written
-/// over. A reader that is still busy with it can be in the way; then the next checkpoint does it.
+/// Before something is erased: a rollback journal keeps the pages of the last transaction, up to a
+/// limit, so for this one there is none.
+pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
+    store.writable()?;
+    if store.shared.wal {
+        return Ok(());
+    }
+    limit_the_journal(store, 0).await.map_err(sql::store_error)
+}
+
+/// After something was erased: takes it out of the write-ahead log, where it would stay until that
+/// is written over. A reader that is still busy can be in the way; then the next checkpoint does it.
 pub(crate) async fn empty_the_log(store: &Sqlite) {
-    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&store.write).await {
-        tracing::warn!(%error, "what was erased is still in the write-ahead log");
+    let emptied = match store.shared.wal {
+        true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&store.write).await.map(drop),
+        false => limit_the_journal(store, CHECKPOINT_BYTES).await,
+    };
+    if let Err(error) = emptied {
+        tracing::warn!(%error, "what was erased may still be in the journal");
         poison_if_in_doubt(store, &error);
     }
+}
+
+async fn limit_the_journal(store: &Sqlite, bytes: u64) -> Result<(), sqlx::Error> {
+    let limit = AssertSqlSafe(format!("PRAGMA journal_size_limit = {bytes}"));
+    sqlx::query(limit).fetch_all(&store.write).await.map(drop)
 }
 
 pub(crate) async fn check_durability(store: &Sqlite) -> Result<(), StoreError> {
