@@ -1,7 +1,7 @@
 //! A gateway's audit stream as anyone sees it: what is missing, what is open, and what was taken out.
 #![allow(clippy::unwrap_used)]
 
-use black_box::{Connection, Log, on_both_databases};
+use black_box::{Connection, on_both_databases};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 use testkit::{GATEWAY, SESSION, audit_json, audit_record, decision_json, outcome_json};

@@ -161,7 +161,7 @@ impl PolicyInForce {
                 aer::check_redacted(options, statement, redacted, permit)?
             }
             (Profile::VapVerdict(options), Record::VapVerdict(record)) => {
-                vap::check_verdict(options, record)?
+                vap::check_verdict(options, record, permit)?
             }
             (Profile::VapAudit(options), Record::VapAudit(record)) => {
                 vap::check_audit(options, statement, record, log, permit)?

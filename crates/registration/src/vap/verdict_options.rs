@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::verdict::VerdictRecord;
 use super::verdict_rule::VerdictRule;
+use crate::decision::Permit;
 use crate::policy::BoundKey;
 use crate::policy::payload::bound_key as write_key;
 use crate::policy::resolve::{bound_key, unique};
@@ -69,8 +70,12 @@ fn verifier(value: &Value, at: &str, notes: &Notebook) -> Option<Verifier> {
     Some(Verifier { id: id?, keys })
 }
 
-/// The signature, under a key that the policy lists.
-pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<(), Violation> {
+/// The signature, under a key that the policy lists. The permit's facts then say whose it is.
+pub(crate) fn check(
+    options: &VerdictOptions,
+    record: &VerdictRecord,
+    permit: &mut Permit,
+) -> Result<(), Violation> {
     let Some(signature) = &record.signature else {
         return match options.require_signature {
             false => Ok(()),
@@ -81,11 +86,16 @@ pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<
         };
     };
     let kid = signature.kid();
-    let named = |bound: &&BoundKey| bound.kid == kid.as_bytes() || bound.key.jwk_thumbprint() == kid;
+    let named = |bound: &BoundKey| bound.kid == kid.as_bytes() || bound.key.jwk_thumbprint() == kid;
+    let keys =
+        options.verifiers.iter().flat_map(|verifier| verifier.keys.iter().map(move |key| (verifier, key)));
     let mut told: Option<SignatureError> = None;
-    for bound in options.verifiers.iter().flat_map(|verifier| &verifier.keys).filter(named) {
+    for (verifier, bound) in keys.filter(|(_, bound)| named(bound)) {
         match bound.key.verify_jws(signature) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                permit.learned.insert("verifier".to_owned(), verifier.id.clone().into());
+                return Ok(());
+            }
             Err(error) => told = Some(error),
         }
     }
