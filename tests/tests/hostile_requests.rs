@@ -161,7 +161,7 @@ fn chunks_are_bodies_like_others_and_nonsense_in_them_is_refused() {
         assert!(statuses(&answers).iter().all(|status| *status == 400), "{nonsense:?}: {answers:?}");
     }
     let large =
-        [chunked.as_bytes(), &b"100000\r\n"[..], &vec![0; 1 << 20], b"\r\n1\r\n0\r\n0\r\n\r\n"].concat();
+        [chunked.as_bytes(), &b"800000\r\n"[..], &vec![0; 8 << 20], b"\r\n1\r\n0\r\n0\r\n\r\n"].concat();
     assert_eq!(statuses(&connection.raw(&large)), [413]);
     still_serves(&log, service);
 }

@@ -165,7 +165,7 @@ fn malformed(one: &SignedStatement) -> Vec<(&'static str, Vec<u8>)> {
         ("one, cut short", whole[..whole.len() - 1].to_vec()),
         ("deep", [&[0xd2, 0x84, 0x40, 0xa0][..], &vec![0x81; 100_000]].concat()),
         ("label twice", label_twice()),
-        ("too large", vec![0; (1 << 20) + 1]),
+        ("too large", vec![0; (8 << 20) + 1]),
     ]
 }
 

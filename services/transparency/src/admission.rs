@@ -4,6 +4,7 @@
 //! operator configures counts from the moment it is an entry (`policy`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -29,6 +30,8 @@ pub struct Policies {
     store: Arc<dyn LogStore>,
     current: ArcSwapOption<Current>,
     pub(crate) history: History,
+    /// Kept at what the policy in force admits at most, in bytes.
+    largest: Arc<AtomicUsize>,
 }
 
 /// A policy entry.
@@ -62,8 +65,8 @@ pub enum PolicyUnreadable {
 
 impl Policies {
     /// None yet.
-    pub fn new(store: Arc<dyn LogStore>) -> Self {
-        Self { store, current: ArcSwapOption::empty(), history: History::default() }
+    pub fn new(store: Arc<dyn LogStore>, largest: Arc<AtomicUsize>) -> Self {
+        Self { store, current: ArcSwapOption::empty(), largest, history: History::default() }
     }
 
     /// Where the log is kept.
@@ -87,6 +90,9 @@ impl Policies {
             _ => Some(read.clone()),
         });
         if newer.is_none_or(|before| before.in_force.leaf() < leaf) {
+            let newest = self.current().unwrap_or_else(|| read.clone());
+            let largest = newest.in_force.policy().largest_statement();
+            self.largest.store(usize::try_from(largest).unwrap_or(usize::MAX), Ordering::Relaxed);
             tracing::info!(%leaf, digest = %read.in_force.policy().digest(), "policy in force");
         }
         Ok(self.current().unwrap_or(read))

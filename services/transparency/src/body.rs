@@ -46,8 +46,7 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let house = state.as_ref();
-        let most = house.limits.load().statement_bytes;
-        Self::read(request, house, most).await
+        Self::read(request, house, house.statement_bytes()).await
     }
 }
 

@@ -10,6 +10,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -44,6 +45,8 @@ pub struct House {
     pub bodies: BodyBudget,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Bytes of the largest statement that the policy in force admits: a larger one need not be read.
+    pub largest_admitted: Arc<AtomicUsize>,
 }
 
 impl House {
@@ -54,7 +57,13 @@ impl House {
             bodies: BodyBudget::new(limits.bodies_in_flight_bytes),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
+            largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
         }
+    }
+
+    /// Bytes of a statement, or of a detached payload, that are read at most.
+    pub fn statement_bytes(&self) -> usize {
+        self.limits.load().statement_bytes.min(self.largest_admitted.load(Ordering::Relaxed))
     }
 
     /// New bounds and doors for the requests to come. The budget for bodies stays as it is.

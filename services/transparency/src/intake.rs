@@ -52,7 +52,8 @@ where
 async fn form(request: Request, house: &House) -> Result<HandedIn, Problem> {
     let delimiter = Delimiter::of(request.headers())?;
     let limits = house.limits.load_full();
-    let most = (2 * limits.statement_bytes + FORM_FRAME_BYTES).min(limits.bodies_in_flight_bytes);
+    let largest = house.statement_bytes();
+    let most = (2 * largest + FORM_FRAME_BYTES).min(limits.bodies_in_flight_bytes);
     let body = Received::read(request, house, most).await?;
     let (mut statement, mut payload) = (None, None);
     for part in multipart::parts(&body.bytes, &delimiter, 2)? {
@@ -62,7 +63,7 @@ async fn form(request: Request, house: &House) -> Result<HandedIn, Problem> {
             "payload" => &mut payload,
             _ => return Err(unreadable(What::UnknownName, offset)),
         };
-        if place.replace(fitting(part, limits.statement_bytes)?).is_some() {
+        if place.replace(fitting(part, largest)?).is_some() {
             return Err(unreadable(What::NameTwice, offset));
         }
     }
@@ -93,10 +94,11 @@ where
         }
         let delimiter = Delimiter::of(request.headers())?;
         let limits = state.as_ref().limits.load_full();
+        let largest = state.as_ref().statement_bytes();
         let most = limits.batch_bytes.min(limits.bodies_in_flight_bytes);
         let mut body = Received::read(request, state.as_ref(), most).await?;
         let parts = multipart::parts(&body.bytes, &delimiter, BATCH_STATEMENTS)?;
-        let statements = parts.into_iter().map(|part| in_batch(part, limits.statement_bytes)).collect();
+        let statements = parts.into_iter().map(|part| in_batch(part, largest)).collect();
         body.forget_bytes();
         Ok(Self { statements, _body: body })
     }

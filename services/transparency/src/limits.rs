@@ -137,7 +137,8 @@ pub const HOLDS_PAGE: usize = 1000;
 /// The bounds an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest statement, and the largest detached payload, in bytes; at most [`STATEMENT_BYTES_CAP`].
+    /// The largest statement, and the largest detached payload, in bytes; at most [`STATEMENT_BYTES_CAP`]. Never more
+    /// is read than the most generous type of the policy in force admits.
     pub statement_bytes: usize,
     /// The largest body of a batch in bytes; at most [`BATCH_BYTES_CAP`].
     pub batch_bytes: usize,
@@ -182,7 +183,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            statement_bytes: 1 << 20,
+            statement_bytes: STATEMENT_BYTES_CAP,
             batch_bytes: 16 << 20,
             bodies_in_flight_bytes: 64 << 20,
             headers: 100,

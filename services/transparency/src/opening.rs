@@ -95,7 +95,7 @@ pub async fn open_log(
     store.check_durability().await?;
     store.open(&config.origin).await?;
     signer.introduce(&*store).await?;
-    let policies = Arc::new(Policies::new(store.clone()));
+    let policies = Arc::new(Policies::new(store.clone(), house.largest_admitted.clone()));
     let algorithm = signer.algorithm().name();
     let identity = Identity {
         origin: config.origin.clone(),

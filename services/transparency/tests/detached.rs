@@ -235,7 +235,11 @@ async fn a_form_has_one_statement_and_one_payload_and_nothing_else() {
 async fn what_is_no_multipart_body_is_refused_by_the_byte_and_gives_its_memory_back() {
     let place = Place::new();
     // Room for one body at a time: whatever leaks shows.
-    let site = place.start_with(|config| config.limits.bodies_in_flight_bytes = 1 << 20).await;
+    let one_body = |config: &mut transparency::Config| {
+        config.limits.statement_bytes = 1 << 20;
+        config.limits.bodies_in_flight_bytes = 1 << 20;
+    };
+    let site = place.start_with(one_body).await;
     let one = detached("one", PAYLOAD);
     let whole = form(one.bytes(), PAYLOAD);
     let big_head =

@@ -127,7 +127,7 @@ async fn the_policy_in_force_is_served_as_json_and_as_the_statement_that_anyone_
 async fn limits_are_known_before_they_hurt() {
     let site = Place::new().start().await;
     let limits = site.get("/v1/limits").await.json();
-    assert_eq!(limits["statement_bytes"], 1 << 20);
+    assert_eq!(limits["statement_bytes"], 1 << 20, "what the most generous type admits");
     assert_eq!((limits["headers"].as_u64(), limits["head_bytes"].as_u64()), (Some(100), Some(32 << 10)));
     assert_eq!((limits["header_depth"].as_u64(), limits["payload_depth"].as_u64()), (Some(16), Some(64)));
     assert_eq!(

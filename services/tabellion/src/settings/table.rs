@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "registrations a second for one issuer, at all processes of the log; no limit unless set",
     ),
-    reloading("max_statement_bytes", Some("1048576"), "largest statement; 8388608 at most"),
+    reloading("max_statement_bytes", Some("8388608"), "largest statement; never more than the policy admits"),
     reloading("max_batch_bytes", Some("16777216"), "largest batch of statements; 33554432 at most"),
     fixed("connections", Some("4096"), "connections open at one time; more wait"),
     fixed("inflight_bytes", Some("67108864"), "bodies being received at once; 503 beyond"),

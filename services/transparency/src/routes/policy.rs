@@ -209,7 +209,7 @@ impl From<crate::limits::Rate> for RateView {
 pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
     let limits = app.house.limits.load_full();
     Json(LimitsView {
-        statement_bytes: limits.statement_bytes,
+        statement_bytes: app.house.statement_bytes(),
         batch_bytes: limits.batch_bytes,
         batch_statements: BATCH_STATEMENTS,
         headers: limits.headers,
