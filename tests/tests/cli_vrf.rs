@@ -25,6 +25,14 @@ fn sign_as(folder: &Folder, key: &str, sub: &str, file: &str, more: &[&str]) -> 
     folder.run(&[&arguments, more].concat())
 }
 
+/// A policy that takes VRF receipts from this tier on.
+fn policy(folder: &Folder, tier: u8) -> String {
+    let issuers = "issuers = [\"did:key:*\"]";
+    let options = format!("{issuers}\n[type.vrf]\nmin_tier = {tier}\n");
+    folder.write("policy.toml", testkit::policy_toml().replace(issuers, &options));
+    "policy.toml".to_owned()
+}
+
 fn verified(folder: &Folder, arguments: &[&str]) -> Value {
     folder.run(&[&["vrf", "verify", "--json"], arguments].concat()).must_end_with(0).json()
 }
@@ -79,6 +87,12 @@ fn a_redacted_receipt_shows_nothing_until_it_is_disclosed() {
     assert_eq!(shown["verdict"], "pass");
     let told = folder.run(&["vrf", "verify", "1.json.cose", "--disclosed", "1.json.disclosure"]).text();
     assert!(told.contains("ok    disclosed receipt"), "{told}");
+
+    let strict = policy(&folder, 2);
+    let arguments = ["vrf", "verify", "--json", "1.json.cose", "--policy", &strict];
+    assert_eq!(folder.run(&arguments).must_end_with(2).error(), "not-disclosed");
+    let disclosed = folder.run(&[&arguments[..], &["--disclosed", "1.json.disclosure"]].concat());
+    assert_eq!(disclosed.must_end_with(3).error(), "vrf-minimum-tier", "the policy is asked once it can be");
 
     sign(&folder, "2.json", &["--redacted"]).must_end_with(0);
     let other = folder.run(&["vrf", "verify", "--json", "1.json.cose", "--disclosed", "2.json.disclosure"]);

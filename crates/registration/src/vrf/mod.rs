@@ -14,7 +14,7 @@
 //! | 7 | prev_receipt_hash is `sha256:` and the predecessor's entry ID |
 //! | 8 | null, or no label, at position 0, and nowhere else |
 //! | 9 | positions count by one from 0 |
-//! | 10 | both chain labels absent: a receipt outside any chain |
+//! | 10 | a chain is that of one issuer about one agent, (`iss`, `sub`); both chain labels absent: a receipt outside any |
 //! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor or first receipt is refused, and its bytes are the proof |
 //! | 12 | receipt_id is a lower-case UUID v4, equal to -70003, used once per issuer |
 //! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, by policy only |
@@ -25,7 +25,7 @@
 //! | 18 | task_type and sandbox are open, up to 64 characters |
 //! | 19 | unknown members are kept |
 //! | 20 | vrf_version is "1.0", in header and payload |
-//! | 21 | a receipt may be registered by its hash, by policy only: the header's rules hold, the payload's wait for its disclosure |
+//! | 21 | a receipt may be registered by its hash, by policy only: the header's rules hold, the payload's and the policy's wait for its disclosure |
 //!
 //! Not here: keeping refused forks as reports (the service), encrypting what is not disclosed (22), counting
 //! receipts by agent (23).

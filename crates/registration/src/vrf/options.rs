@@ -4,7 +4,7 @@ use scitt::Algorithm;
 use serde_json::{Value, json};
 
 use super::chain::Member;
-use super::{Chain, ChainMode, VrfRecord, VrfRedacted, VrfRule};
+use super::{Chain, ChainMode, Receipt, VrfRecord, VrfRedacted, VrfRule};
 use crate::answers::{Answers, Questions};
 use crate::authenticate::Authenticated;
 use crate::decision::{Bound, Permit, TimeWindow};
@@ -53,6 +53,24 @@ impl VrfOptions {
         options
     }
 
+    /// What a policy may choose about a receipt itself: asked when it is registered, or once it is disclosed.
+    pub fn take(&self, receipt: &Receipt) -> Result<(), Violation> {
+        if receipt.verified_at.numeric_offset && !self.allow_numeric_offset {
+            let detail = "the policy takes UTC as Z only, not as +00:00";
+            return Err(VrfRule::UtcOffset.in_payload("/verified_at", detail));
+        }
+        match receipt.tier {
+            _ if !receipt.structural && self.allow_non_structural => Ok(()),
+            _ if !receipt.structural => Err(VrfRule::NonStructural
+                .in_payload("/metadata/structural", "the policy takes structural receipts only")),
+            Some(tier) if tier < self.min_tier => {
+                let detail = format!("tier {tier}, the policy asks for {} or more", self.min_tier);
+                Err(VrfRule::MinimumTier.in_payload("/tier", detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The table, with every setting written out.
     pub(crate) fn document(&self) -> Value {
         json!({
@@ -91,23 +109,7 @@ pub(crate) fn check(
 ) -> Result<(), Violation> {
     let receipt = &record.receipt;
     check_algorithm(options, statement)?;
-    if receipt.verified_at.numeric_offset && !options.allow_numeric_offset {
-        return Err(
-            VrfRule::UtcOffset.in_payload("/verified_at", "the policy takes UTC as Z only, not as +00:00")
-        );
-    }
-    match receipt.tier {
-        _ if !receipt.structural && options.allow_non_structural => {}
-        _ if !receipt.structural => {
-            return Err(VrfRule::NonStructural
-                .in_payload("/metadata/structural", "the policy takes structural receipts only"));
-        }
-        Some(tier) if tier < options.min_tier => {
-            let detail = format!("tier {tier}, the policy asks for {} or more", options.min_tier);
-            return Err(VrfRule::MinimumTier.in_payload("/tier", detail));
-        }
-        _ => {}
-    }
+    options.take(receipt)?;
     permit.bounds.push(Bound {
         rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
         place: Place::payload("/verified_at"),

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use registration::Violation;
+use registration::policy::Profile;
+use registration::vrf::{VRF_CBOR, VrfOptions};
 
 use super::statement;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
 use chain::Chain;
 use sign::Sign;
-use summary::Summary;
+use summary::{Given, Summary};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion vrf verify receipt.cose")]
@@ -27,9 +29,12 @@ pub enum Vrf {
         /// The payload, when it is detached
         #[arg(long, value_name = "FILE")]
         payload: Option<PathBuf>,
-        /// What a redacted statement holds the hash of: the receipt's byte string, as `vrf sign --redacted` kept it
+        /// What a redacted statement holds the hash of
         #[arg(long, value_name = "FILE")]
         disclosed: Option<PathBuf>,
+        /// A policy that has to take the receipt, too
+        #[arg(long, value_name = "FILE")]
+        policy: Option<PathBuf>,
     },
     /// Make a VRF statement of a verification receipt in JSON
     #[command(
@@ -44,8 +49,14 @@ pub enum Vrf {
 impl Vrf {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Verify { file, payload, disclosed } => {
-                verify(context, &file, payload.as_deref(), disclosed.as_deref())
+            Self::Verify { file, payload, disclosed, policy } => {
+                let statement = statement::read(&file)?;
+                let given = Given {
+                    payload: payload.as_deref().map(files::read).transpose()?,
+                    disclosed: disclosed.as_deref().map(files::read).transpose()?,
+                    options: policy.as_deref().map(options).transpose()?,
+                };
+                context.console.result(&Summary::of(&statement, &given)?)
             }
             Self::Sign(sign) => sign.run(context),
             Self::Chain(chain) => chain.run(context),
@@ -53,16 +64,17 @@ impl Vrf {
     }
 }
 
-fn verify(
-    context: &Context,
-    file: &Path,
-    payload: Option<&Path>,
-    disclosed: Option<&Path>,
-) -> Result<(), Failure> {
-    let statement = statement::read(file)?;
-    let payload = payload.map(files::read).transpose()?;
-    let disclosed = disclosed.map(files::read).transpose()?;
-    context.console.result(&Summary::of(&statement, payload.as_deref(), disclosed.as_deref())?)
+/// What a policy asks of VRF receipts.
+fn options(policy: &Path) -> Result<VrfOptions, Failure> {
+    let read = super::policy::read(policy)?;
+    match read.rule_for(&VRF_CBOR.into()).map(|rule| &rule.profile) {
+        Some(Profile::Vrf(options)) => Ok(options.clone()),
+        _ => Err(Failure::new(
+            Exit::Failure,
+            "content-type-not-admitted",
+            format!("{} takes no {VRF_CBOR}", policy.display()),
+        )),
+    }
 }
 
 fn broken(violation: &Violation) -> Failure {

@@ -7,7 +7,7 @@ use registration::vrf::{Chain, VrfRecord, VrfRedacted, VrfStatement};
 use scitt::{SignedStatement, Signer};
 
 use super::broken;
-use super::summary::Summary;
+use super::summary::{Given, Summary};
 use crate::cli::Context;
 use crate::commands::receipt::entry_named;
 use crate::commands::statement::{self, beside};
@@ -84,7 +84,8 @@ impl Sign {
         let stream = files::is_stream(&self.file).then(|| self.file.clone());
         let output = self.output.clone().or(stream).unwrap_or_else(|| beside(&self.file, "cose"));
         let disclosure = self.redacted.then(|| statement.byte_string());
-        let summary = Summary::of(signed, None, disclosure.as_deref())?;
+        let given = Given { disclosed: disclosure.clone(), ..Given::default() };
+        let summary = Summary::of(signed, &given)?;
         if let Some(disclosure) = disclosure {
             let kept = self.disclosure_file(&output)?;
             files::write(&kept, &disclosure, Access::Secret, Existing::Keep)?;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use registration::vrf::{Chain, Receipt, VrfRecord, VrfRedacted};
+use registration::vrf::{Chain, Receipt, VrfOptions, VrfRecord, VrfRedacted};
 use scitt::SignedStatement;
 use serde::Serialize;
 
@@ -34,38 +34,51 @@ struct Outcome {
     output: String,
 }
 
+/// What comes with a statement to be checked.
+#[derive(Default)]
+pub struct Given {
+    /// Its payload, when it is detached.
+    pub payload: Option<Vec<u8>>,
+    /// What it holds the hash of.
+    pub disclosed: Option<Vec<u8>>,
+    /// What a policy asks of the receipt.
+    pub options: Option<VrfOptions>,
+}
+
 impl Summary {
-    pub fn of(
-        statement: &SignedStatement,
-        payload: Option<&[u8]>,
-        disclosed: Option<&[u8]>,
-    ) -> Result<Self, Failure> {
+    pub fn of(statement: &SignedStatement, given: &Given) -> Result<Self, Failure> {
         if statement.header().hash_envelope().is_some() {
-            return Self::of_redacted(statement, payload, disclosed);
+            return Self::of_redacted(statement, given);
         }
-        if disclosed.is_some() {
+        if given.disclosed.is_some() {
             return Err(Failure::new(
                 Exit::Usage,
                 "not-redacted",
                 "the statement holds its receipt: there is nothing to disclose",
             ));
         }
-        let record = VrfRecord::verify(statement, payload).map_err(|violation| broken(&violation))?;
-        let (receipt_id, outcome) = (record.receipt.receipt_id.clone(), Outcome::of(&record.receipt));
+        let record = VrfRecord::verify(statement, given.payload.as_deref());
+        let record = record.map_err(|violation| broken(&violation))?;
+        let receipt_id = record.receipt.receipt_id.clone();
+        let outcome = Outcome::of(&record.receipt, given)?;
         Ok(Self { outcome: Some(outcome), ..Self::header(statement, receipt_id, &record.chain) })
     }
 
-    fn of_redacted(
-        statement: &SignedStatement,
-        payload: Option<&[u8]>,
-        disclosed: Option<&[u8]>,
-    ) -> Result<Self, Failure> {
-        let redacted = VrfRedacted::verify(statement, payload).map_err(|violation| broken(&violation))?;
-        let disclosed = disclosed.map(|shown| redacted.disclose(shown)).transpose();
+    fn of_redacted(statement: &SignedStatement, given: &Given) -> Result<Self, Failure> {
+        if given.disclosed.is_none() && given.options.is_some() {
+            return Err(Failure::new(
+                Exit::Usage,
+                "not-disclosed",
+                "the statement holds the hash of its receipt: a policy can be asked once that is disclosed",
+            ));
+        }
+        let redacted = VrfRedacted::verify(statement, given.payload.as_deref());
+        let redacted = redacted.map_err(|violation| broken(&violation))?;
+        let disclosed = given.disclosed.as_deref().map(|shown| redacted.disclose(shown)).transpose();
         let disclosed = disclosed.map_err(|violation| broken(&violation))?;
         Ok(Self {
             redacted: Some(redacted.receipt_hash()),
-            outcome: disclosed.map(|record| Outcome::of(&record.receipt)),
+            outcome: disclosed.map(|record| Outcome::of(&record.receipt, given)).transpose()?,
             ..Self::header(statement, redacted.headers.receipt_id.clone(), &redacted.headers.chain)
         })
     }
@@ -86,14 +99,17 @@ impl Summary {
 }
 
 impl Outcome {
-    fn of(receipt: &Receipt) -> Self {
-        Self {
+    fn of(receipt: &Receipt, given: &Given) -> Result<Self, Failure> {
+        if let Some(options) = &given.options {
+            options.take(receipt).map_err(|violation| broken(&violation))?;
+        }
+        Ok(Self {
             verdict: receipt.verdict.as_str(),
             tier: receipt.tier,
             passed: receipt.results.passed,
             total: receipt.results.total,
             output: receipt.output.clone(),
-        }
+        })
     }
 
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
