@@ -25,6 +25,7 @@
 
 mod audit;
 mod audit_options;
+mod audit_read;
 mod audit_rule;
 mod members;
 mod verdict;

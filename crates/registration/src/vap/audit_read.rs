@@ -1,0 +1,307 @@
+//! Reading the members of an audit record: what each kind holds, and in which form.
+
+use data_encoding::HEXLOWER;
+use merkle::EntryDigest;
+use serde_json::Value;
+
+use super::audit::{AuditKind, Decided, Outcome, Status};
+use super::audit_rule::AuditRule;
+use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
+use super::verdict::Served;
+use crate::limits::MAX_METERS;
+use crate::violation::{Violation, quote};
+use crate::vrf::VerifiedAt;
+
+/// Members of every kind.
+const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
+/// What a commitment, an amendment or a decision may hold besides.
+const DECIDED: [&str; 10] = [
+    "agent_id",
+    "tool",
+    "verdict",
+    "verification",
+    "policy_digest",
+    "meters",
+    "committed",
+    "aer_id",
+    "binding",
+    "canon",
+];
+/// What an outcome may hold besides.
+const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
+/// What a verification may hold.
+const VERIFICATION: [&str; 7] =
+    ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
+/// What a commitment, an amendment or a decision commits to.
+const DECIDED_COMMITS: [&str; 7] =
+    ["goal", "rationale", "expected_effect", "arguments", "effective_commitment", "principal", "verdict"];
+/// What an outcome commits to.
+const OUTCOME_COMMITS: [&str; 1] = ["result"];
+/// Characters of an identifier, and of a meter's name.
+const MAX_NAME: usize = 256;
+/// Characters of a code, and digits of a meter.
+const MAX_CODE: usize = 64;
+const MEMBER: Rule = |at, detail| AuditRule::Member.in_payload(at, detail);
+const VERIFICATION_RULE: Rule = |at, detail| AuditRule::Verification.in_payload(at, detail);
+
+/// The record as an object of the one version.
+pub(super) fn top(document: &Value) -> Result<Members<'_>, Violation> {
+    let top = Members::of(document, "", MEMBER)?;
+    one_of(&top, "version", AuditRule::Version, &["1"])?;
+    Ok(top)
+}
+
+/// Reads what a kind holds besides the common members.
+type ReadKind = fn(&Members<'_>) -> Result<AuditKind, Violation>;
+
+pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
+    let word = top.text("kind")?;
+    let (members, read): (&[&str], ReadKind) = match word {
+        "commitment" => (&DECIDED, |top| decided(top).map(AuditKind::Commitment)),
+        "amendment" => (&DECIDED, |top| decided(top).map(AuditKind::Amendment)),
+        "decision" => (&DECIDED, |top| decided(top).map(AuditKind::Decision)),
+        "outcome" => (&OUTCOME, |top| outcome(top).map(AuditKind::Outcome)),
+        "closed" => (&[], |_| Ok(AuditKind::Closed)),
+        other => {
+            let needed = "commitment, amendment, decision, outcome or closed";
+            return Err(
+                AuditRule::Kind.in_payload("/kind", format!("found {}, needed {needed}", quote(other)))
+            );
+        }
+    };
+    closed(top, &[&COMMON, members])?;
+    read(top)
+}
+
+/// Refuses members that are not listed.
+fn closed(members: &Members<'_>, lists: &[&[&str]]) -> Result<(), Violation> {
+    match members.names().find(|name| !lists.iter().any(|list| list.contains(name))) {
+        None => Ok(()),
+        Some(name) => {
+            let detail = format!("{} is no member of this object", quote(name));
+            Err(AuditRule::UnknownMember.in_payload(members.pointer(name), detail))
+        }
+    }
+}
+
+fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
+    check_verification(&top.object("verification")?)?;
+    check_policy_digest(top)?;
+    check_meters(top, "meters")?;
+    check_committed(top, &DECIDED_COMMITS)?;
+    check_binding(top)?;
+    check_canon(top)?;
+    let word = one_of(top, "verdict", AuditRule::Verdict, &Served::ALL.map(Served::as_str))?;
+    let verdict = Served::from_word(word).ok_or_else(|| top.broken(MEMBER, "verdict", "no verdict"))?;
+    let optional = |name| top.get(name).map(|_| identifier(top, name)).transpose();
+    Ok(Decided {
+        verdict,
+        tool: optional("tool")?,
+        agent_id: optional("agent_id")?,
+        aer_id: optional("aer_id")?,
+    })
+}
+
+fn outcome(top: &Members<'_>) -> Result<Outcome, Violation> {
+    check_meters(top, "settled")?;
+    if top.get("committed").is_some() {
+        check_committed(top, &OUTCOME_COMMITS)?;
+    }
+    check_canon(top)?;
+    let word = one_of(top, "status", AuditRule::Status, &Status::ALL.map(Status::as_str))?;
+    let status = Status::ALL.into_iter().find(|status| status.as_str() == word);
+    Ok(Outcome {
+        decision: back_link(top)?,
+        status: status.ok_or_else(|| top.broken(MEMBER, "status", "no status"))?,
+    })
+}
+
+fn one_of<'a>(
+    members: &Members<'a>,
+    name: &str,
+    rule: AuditRule,
+    known: &[&str],
+) -> Result<&'a str, Violation> {
+    let word = members.text(name)?;
+    match known.contains(&word) {
+        true => Ok(word),
+        false => {
+            let detail = format!("found {}, needed {}", quote(word), known.join(" or "));
+            Err(rule.in_payload(members.pointer(name), detail))
+        }
+    }
+}
+
+pub(super) fn identifier(members: &Members<'_>, name: &str) -> Result<String, Violation> {
+    let text = members.text(name)?;
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            let detail = "1 to 256 characters are needed here, none of them a control character";
+            Err(AuditRule::Identifier.in_payload(members.pointer(name), detail))
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().nth(MAX_NAME).is_none() && !text.chars().any(char::is_control)
+}
+
+pub(super) fn sequence(top: &Members<'_>) -> Result<u64, Violation> {
+    let seq = top.required("seq")?.as_u64().filter(|seq| *seq < 1 << 53);
+    seq.ok_or_else(|| AuditRule::Sequence.in_payload("/seq", "an integer from 0 to 2^53-1 is needed here"))
+}
+
+pub(super) fn at(top: &Members<'_>) -> Result<u64, Violation> {
+    let text = top.text("at")?;
+    VerifiedAt::parse(text).filter(|at| !at.numeric_offset).map(|at| at.unix_seconds).ok_or_else(|| {
+        let detail = format!("found {}, needed YYYY-MM-DDThh:mm:ssZ, a time that exists", quote(text));
+        AuditRule::At.in_payload("/at", detail)
+    })
+}
+
+/// As on the wire, but for the words: codes only (reading V-40).
+fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
+    closed(verification, &[&VERIFICATION])?;
+    for (i, check) in verification.texts("checks")?.into_iter().enumerate() {
+        check_code(check, format!("/verification/checks/{i}"))?;
+    }
+    if let Some(reason) = verification.optional_text("reason")? {
+        check_code(reason, verification.pointer("reason"))?;
+    }
+    one_of(verification, "method", AuditRule::Verification, &METHODS)?;
+    verification.optional_bool("semantic_invoked")?;
+    if verification.get("semantic_trigger").is_some() {
+        one_of(verification, "semantic_trigger", AuditRule::Verification, &TRIGGERS)?;
+    }
+    for name in ["risk_score", "confidence"] {
+        if verification.optional_number(name)?.is_some_and(|score| !is_score(score)) {
+            return Err(verification.broken(VERIFICATION_RULE, name, "a number from 0 to 1 is needed here"));
+        }
+    }
+    Ok(())
+}
+
+fn check_code(text: &str, at: String) -> Result<(), Violation> {
+    let in_code = |b: u8| b.is_ascii_alphanumeric() || b"_.:+-".contains(&b);
+    match (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(in_code) {
+        true => Ok(()),
+        false => {
+            let detail = format!("{} is no code: letters, digits and _ . : + -, at most 64", quote(text));
+            Err(AuditRule::Code.in_payload(at, detail))
+        }
+    }
+}
+
+fn check_policy_digest(top: &Members<'_>) -> Result<(), Violation> {
+    match is_tagged_hex(top.text("policy_digest")?, "sha256:") {
+        true => Ok(()),
+        false => {
+            let detail = "\"sha256:\" and 64 lower-case hex digits are needed here";
+            Err(AuditRule::PolicyDigest.in_payload("/policy_digest", detail))
+        }
+    }
+}
+
+/// A tag and a SHA-256 in lower-case hexadecimal.
+fn is_tagged_hex(text: &str, tag: &str) -> bool {
+    text.strip_prefix(tag)
+        .and_then(|hex| HEXLOWER.decode(hex.as_bytes()).ok())
+        .is_some_and(|bytes| bytes.len() == 32)
+}
+
+fn check_meters(top: &Members<'_>, name: &str) -> Result<(), Violation> {
+    let meters = top.object(name)?;
+    if meters.len() > MAX_METERS {
+        let detail = format!("more than {MAX_METERS} meters");
+        return Err(AuditRule::Meter.in_payload(top.pointer(name), detail));
+    }
+    for meter in meters.names() {
+        if !is_name(meter) || !is_decimal(meters.text(meter)?) {
+            let detail = "a decimal number of at least 0 is needed here, as text: digits, a point, digits";
+            return Err(AuditRule::Meter.in_payload(meters.pointer(meter), detail));
+        }
+    }
+    Ok(())
+}
+
+/// Digits without a leading zero, and a fraction.
+fn is_decimal(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (whole, fraction) =
+        text.split_once('.').map_or((text, None), |(whole, fraction)| (whole, Some(fraction)));
+    text.len() <= MAX_CODE
+        && digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+}
+
+fn check_committed(top: &Members<'_>, known: &[&str]) -> Result<(), Violation> {
+    let committed = top.object("committed")?;
+    for name in committed.names() {
+        if !known.contains(&name) {
+            let detail =
+                format!("this kind of record commits to {}, not to {}", known.join(", "), quote(name));
+            return Err(AuditRule::Commitment.in_payload(committed.pointer(name), detail));
+        }
+        check_commitment(&committed, name)?;
+    }
+    Ok(())
+}
+
+fn check_commitment(members: &Members<'_>, name: &str) -> Result<(), Violation> {
+    match is_tagged_hex(members.text(name)?, "hmac-sha256:") {
+        true => Ok(()),
+        false => {
+            let detail = "\"hmac-sha256:\" and 64 lower-case hex digits are needed here";
+            Err(AuditRule::Commitment.in_payload(members.pointer(name), detail))
+        }
+    }
+}
+
+/// What the Verdict's JWS header bound to the call (reading V-25).
+fn check_binding(top: &Members<'_>) -> Result<(), Violation> {
+    let Some(binding) = top.optional_object("binding")? else { return Ok(()) };
+    closed(&binding, &[&["iat", "jti", "req"]])?;
+    if binding.get("iat").is_some_and(|iat| iat.as_u64().is_none_or(|iat| iat >= 1 << 53)) {
+        return Err(binding.broken(MEMBER, "iat", "whole seconds since 1970 are needed here"));
+    }
+    if binding.get("jti").is_some() {
+        identifier(&binding, "jti")?;
+    }
+    match binding.get("req") {
+        Some(_) => check_commitment(&binding, "req"),
+        None => Ok(()),
+    }
+}
+
+fn check_canon(top: &Members<'_>) -> Result<(), Violation> {
+    match top.get("canon") {
+        Some(_) => one_of(top, "canon", AuditRule::Canon, &["raw"]).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn back_link(top: &Members<'_>) -> Result<EntryDigest, Violation> {
+    let text = top.text("backLink")?;
+    let lower = text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let digest = if lower { text.parse().ok() } else { None };
+    digest.ok_or_else(|| {
+        AuditRule::BackLink.in_payload("/backLink", "an entry ID is needed here: 64 lower-case hex digits")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meters_are_decimals_as_people_write_them() {
+        for good in ["0", "0.0", "1", "10.25", "0.000000000001", "123456789012345678901234567890"] {
+            assert!(is_decimal(good), "{good}");
+        }
+        for bad in ["", ".", "1.", ".5", "01", "00", "-1", "+1", "1e3", "1,5", "0x1", "NaN", "１"] {
+            assert!(!is_decimal(bad), "{bad}");
+        }
+    }
+}
