@@ -40,7 +40,7 @@ rules! {
     Root = "audit-root",
     /// The stored bytes are no statement.
     Malformed = "audit-malformed",
-    /// What is kept beside the entry cannot be read.
+    /// What was kept beside the entry cannot be read, or certificates are gone and nothing explains it.
     Collateral = "audit-collateral",
     /// The policy in force refuses what the log admitted.
     Refused = "audit-refused",
