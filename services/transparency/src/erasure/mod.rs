@@ -100,6 +100,17 @@ pub async fn erased_leaves(store: &dyn LogStore, erasure: &Erasure) -> Result<Ve
         .collect())
 }
 
+/// Those that have their bytes: a start walks all erasures, and most are done.
+async fn still_there(store: &dyn LogStore, leaves: Vec<LeafIndex>) -> Result<Vec<LeafIndex>, StoreError> {
+    let mut there = Vec::new();
+    for leaf in leaves {
+        if store.entry(leaf).await?.is_some_and(|entry| entry.statement.is_some()) {
+            there.push(leaf);
+        }
+    }
+    Ok(there)
+}
+
 /// A hold that stands against an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnHold {
@@ -196,8 +207,10 @@ impl Eraser {
             let found = registered(store, self.next..self.next + AHEAD).await?;
             let last = found.len() < AHEAD as usize;
             for Registered { erasure, .. } in found {
-                let leaves = erased_leaves(store, &erasure).await?;
-                self.erase(store, erasure.sequence, &leaves).await?;
+                let leaves = still_there(store, erased_leaves(store, &erasure).await?).await?;
+                if !leaves.is_empty() {
+                    self.erase(store, erasure.sequence, &leaves).await?;
+                }
                 self.next = erasure.sequence + 1;
             }
             if last {
