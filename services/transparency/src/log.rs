@@ -324,10 +324,19 @@ impl Log {
         Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
     }
 
-    /// Leaves that can be read: what this process has seen committed or published.
+    /// What this process has seen committed or published.
     pub fn committed_size(&self) -> TreeSize {
         let published = self.sequencer.published().map_or(TreeSize::new(0), |published| published.head.size);
         self.sequencer.status().borrow().size.max(published)
+    }
+
+    /// Leaves that can be read. A process that does not lead hears of commits later than the database does.
+    pub async fn readable_size(&self) -> Result<TreeSize, StoreError> {
+        let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
+        match leads {
+            true => Ok(self.committed_size()),
+            false => Ok(self.store.head().await?.size()),
+        }
     }
 
     /// Where an entry's receipt is.

@@ -150,7 +150,7 @@ pub async fn evidence_page(
     range: Result<Query<Range>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let (from, limit) = bounds(range)?;
-    let size = app.log.committed_size().get();
+    let size = app.log.readable_size().await?.get();
     let (mut page, mut next, mut bytes) = (Vec::new(), from, 0);
     let mut gathering = Gathering::of(&app);
     'page: while page.len() < limit && next < size {

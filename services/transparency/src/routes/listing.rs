@@ -132,7 +132,7 @@ pub async fn first_head_with(
 /// Reads a page in chunks, so that large statements are never in memory together. Says whether
 /// there is more after it.
 pub async fn read(app: &App, within: Range<u64>, limit: usize) -> Result<(Vec<EntryView>, bool), Problem> {
-    let size = app.log.committed_size().get().min(within.end);
+    let size = app.log.readable_size().await?.get().min(within.end);
     let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
     let (mut next, mut chunk, mut bytes) = (within.start, FIRST_CHUNK, 0);
     while views.len() < limit && next < size && bytes < PAGE_BYTES {

@@ -26,36 +26,15 @@ pub struct Search {
     /// A session, as its own document names it
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// The agent that acted
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
     /// A verdict or decision
     #[arg(long, value_name = "WORD")]
     verdict: Option<String>,
     /// A tool that was called
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// The receipt_id of a verification receipt
-    #[arg(long, value_name = "UUID")]
-    receipt_id: Option<String>,
-    /// The aer_id of an execution receipt
-    #[arg(long, value_name = "ID")]
-    aer_id: Option<String>,
-    /// A call within a session
-    #[arg(long, value_name = "ID")]
-    call_id: Option<String>,
-    /// What kind of task was verified
-    #[arg(long, value_name = "NAME")]
-    task_type: Option<String>,
-    /// The tier of a verification
-    #[arg(long, value_name = "NUMBER")]
-    tier: Option<String>,
-    /// SHA-256 of anything that entries speak of, in hexadecimal
-    #[arg(long, value_name = "HEX")]
-    digest: Option<String>,
-    /// SHA-256 of the payload, in hexadecimal
-    #[arg(long, value_name = "HEX")]
-    payload_digest: Option<String>,
+    /// Also agent, receipt_id, call_id, tier, digest …
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
+    by: Vec<(String, String)>,
     /// Committed at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME")]
     from_time: Option<String>,
@@ -100,16 +79,8 @@ impl Search {
             ("subject", &self.subject),
             ("content_type", &self.content_type),
             ("session", &self.session),
-            ("agent", &self.agent),
             ("verdict", &self.verdict),
             ("tool", &self.tool),
-            ("receipt_id", &self.receipt_id),
-            ("aer_id", &self.aer_id),
-            ("call_id", &self.call_id),
-            ("task_type", &self.task_type),
-            ("tier", &self.tier),
-            ("digest", &self.digest),
-            ("payload_digest", &self.payload_digest),
             ("from_time", &self.from_time),
             ("to_time", &self.to_time),
         ];
@@ -117,7 +88,21 @@ impl Search {
         query.append_pair("limit", &self.limit.to_string());
         query.extend_pairs(self.after.map(|after| ("after", after.to_string())));
         query.extend_pairs(values.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
+        query.extend_pairs(&self.by);
         query.finish()
+    }
+}
+
+/// What else entries are found by: parameters of `GET /v1/entries`.
+const NAMES: [&str; 8] =
+    ["agent", "receipt_id", "aer_id", "call_id", "task_type", "tier", "digest", "payload_digest"];
+
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if NAMES.contains(&name) => Ok((name.to_owned(), value.to_owned())),
+        _ => {
+            Err(format!("give one of {} with its value, e.g. agent=did:web:agent.example", NAMES.join(", ")))
+        }
     }
 }
 
