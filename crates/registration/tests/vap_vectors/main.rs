@@ -7,16 +7,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
-mod register;
+#[path = "../vectors/mod.rs"]
+mod vectors;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use data_encoding::HEXLOWER;
 use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
 use registration::vap::{AuditRule, VerdictRule};
+use registration::{Permit, Violation};
 use serde_json::{Value, json};
+use vectors::Log;
+
+const PROFILES: &[&str] = &["vap", "jwk-set", "erasure"];
 
 /// One file.
 #[derive(Clone)]
@@ -69,7 +73,7 @@ rule_of!(VerdictRule in "vap", AuditRule in "vap", JwkSetRule in "jwk-set", Eras
 
 impl Case {
     fn path(&self) -> PathBuf {
-        folder(self.rule.folder).join(self.rule.name).join(format!("{}.json", self.name))
+        vectors::path(self.rule.folder, self.rule.name, &self.name)
     }
 
     fn to_json(&self) -> Value {
@@ -91,75 +95,37 @@ impl Case {
     }
 }
 
-fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(name)
-}
-
-/// Every file, by its path.
-fn files() -> BTreeMap<PathBuf, Value> {
-    let mut files = BTreeMap::new();
-    let inside = |path: PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-    for rule in
-        ["vap", "jwk-set", "erasure"].map(folder).into_iter().flat_map(inside).filter(|path| path.is_dir())
-    {
-        for file in inside(rule) {
-            let text = std::fs::read(&file).unwrap();
-            let vector =
-                serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            files.insert(file, vector);
+/// Registers as a log would, whose time and contents the vector gives.
+fn register(vector: &Value) -> Result<Permit, Violation> {
+    let policy = vectors::policy(|content_type, rule| {
+        let table = match content_type {
+            "application/vap-verdict+json" => "vap_verdict",
+            "application/vap-audit+json" => "vap_audit",
+            _ => return,
+        };
+        let Some(options) = vector["options"].get(table) else { return };
+        let entry = rule.entry(table).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        for (name, value) in options.as_object().unwrap() {
+            let value = toml::Value::try_from(value).unwrap();
+            entry.as_table_mut().unwrap().insert(name.clone(), value);
         }
-    }
-    files
+    });
+    Log::of(vector, policy).decide(vector)
 }
 
 #[test]
 fn every_vector_is_admitted_or_refused_by_the_rule_it_names() {
-    for (path, vector) in files() {
-        let told = register::register(&vector);
-        match vector["expected"].as_str().unwrap() {
-            "admit" => assert!(told.is_ok(), "{path:?}: {told:?}"),
-            "refuse" => {
-                let violation = told.map(|_| ()).expect_err(&format!("{path:?} was admitted"));
-                let rule = vector["rule"].as_str().unwrap();
-                assert_eq!(violation.rule.as_str(), rule, "{path:?}: {violation}");
-                assert!(!vector["why"].as_str().unwrap().is_empty(), "{path:?} does not say why");
-            }
-            other => panic!("{path:?}: {other}"),
-        }
-    }
+    vectors::must_fare_as_they_say(&vectors::files(PROFILES), register);
 }
 
 #[test]
 fn every_rule_has_a_vector_that_keeps_it_and_one_that_breaks_it() {
-    let told = |vector: &Value, name: &str| vector[name].as_str().unwrap().to_owned();
-    let found: BTreeSet<(String, String)> =
-        files().values().map(|vector| (told(vector, "rule"), told(vector, "expected"))).collect();
-    for rule in Rule::all() {
-        for expected in ["admit", "refuse"] {
-            let has = found.contains(&(rule.name.to_owned(), expected.to_owned()));
-            assert!(has, "{} has none to {expected}", rule.name);
-        }
-    }
+    let rules = Rule::all().into_iter().map(|rule| (rule.name, vectors::BOTH));
+    vectors::must_show_every_rule(&vectors::files(PROFILES), rules);
 }
 
 #[test]
 fn the_files_are_those_the_cases_make() {
-    let cases = cases::all();
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        cases.iter().for_each(write);
-    }
-    let made: BTreeMap<PathBuf, Value> = cases.iter().map(|case| (case.path(), case.to_json())).collect();
-    assert_eq!(made.len(), cases.len(), "two cases of one name");
-    let files = files();
-    assert_eq!(files.keys().collect::<Vec<_>>(), made.keys().collect::<Vec<_>>());
-    for (path, vector) in &made {
-        assert_eq!(&files[path], vector, "{path:?} drifted");
-    }
-}
-
-fn write(case: &Case) {
-    let path = case.path();
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let text = serde_json::to_string_pretty(&case.to_json()).unwrap();
-    std::fs::write(path, text + "\n").unwrap();
+    let cases = cases::all().iter().map(|case| (case.path(), case.to_json())).collect();
+    vectors::must_be_what_the_cases_make(PROFILES, cases);
 }
