@@ -3,13 +3,13 @@
 //! Whoever erases, holds or reports first takes an advisory lock of the table concerned, for the
 //! length of a transaction: two of them never act upon what they cannot see of each other. An
 //! erasure also locks the index's progress, so that what is read from an entry meanwhile is not
-//! written after it.
+//! written after it, and a report waits for it, so that no statement is kept beside an erased entry.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::{PgPool, PgTransaction};
 use store::custody::{check_case, to_erase};
-use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
+use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Standing, StoreError};
 
 use crate::entry::guard_column;
 use crate::error::store_error;
@@ -174,6 +174,28 @@ pub(crate) async fn held(
     leaves(held_now(pool, log, &columns(entries)).await?)
 }
 
+pub(crate) async fn standing(
+    pool: &PgPool,
+    log: i16,
+    entries: &[LeafIndex],
+) -> Result<Vec<Standing>, StoreError> {
+    sqlx::query!(
+        r#"SELECT idx, rule, statement IS NOT NULL AS "there!" FROM entry
+            WHERE log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
+        log,
+        &columns(entries)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(|row| {
+        let entry = LeafIndex::new(number(row.idx)?);
+        Ok(Standing { entry, rule: row.rule, has_statement: row.there })
+    })
+    .collect()
+}
+
 async fn held_now(
     executor: impl sqlx::PgExecutor<'_>,
     log: i16,
@@ -217,15 +239,19 @@ async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Res
     Ok(())
 }
 
-/// One at a time: the bound holds, and numbers are seen in their order.
+/// One at a time: the bound holds, and numbers are seen in their order. None while something is erased: a statement is
+/// kept only beside an entry that has its own.
 pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Result<bool, StoreError> {
     let guard = guard_column(&report.guard);
     let refused = report.refused.as_bytes().as_slice();
     let mut transaction = pool.begin().await.map_err(store_error)?;
+    lock(&mut transaction, log, "hold").await?; // an erasure holds it
     lock(&mut transaction, log, "report").await?;
     sqlx::query!(
         "INSERT INTO report (log_id, guard, guard_key, refused, idx, registered, at, statement)
-         SELECT $1, $2::bytea, $3::bytea, $4::bytea, $5::bigint, $6::bytea, $7::bigint, $8::bytea
+         SELECT $1, $2::bytea, $3::bytea, $4::bytea, $5::bigint, $6::bytea, $7::bigint,
+                CASE WHEN EXISTS (SELECT FROM entry WHERE log_id = $1 AND idx = $5 AND statement IS NOT NULL)
+                     THEN $8::bytea END
           WHERE (SELECT count(*) FROM report WHERE log_id = $1 AND guard = $2) < $9
              ON CONFLICT (log_id, guard, refused) DO NOTHING",
         log,

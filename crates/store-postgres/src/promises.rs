@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
     Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    StoreError,
+    Standing, StoreError,
 };
 
 use crate::{Postgres, custody, lookup, quota};
@@ -29,6 +29,10 @@ impl Custody for Postgres {
 
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
         self.in_time(custody::held(&self.pool, self.log, entries)).await
+    }
+
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+        self.in_time(custody::standing(&self.pool, self.log, entries)).await
     }
 }
 

@@ -5,7 +5,7 @@ use merkle::{EntryDigest, LeafIndex};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
 use store::custody::{check_case, to_erase};
-use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
+use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Standing, StoreError};
 
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
@@ -123,6 +123,22 @@ pub(crate) async fn held(pool: &SqlitePool, entries: &[LeafIndex]) -> Result<Vec
     Ok(held)
 }
 
+pub(crate) async fn standing(pool: &SqlitePool, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+    let select = "SELECT idx, rule, statement IS NOT NULL FROM entry WHERE idx IN ";
+    let rows = reader::select_in(pool, select, &reader::columns(entries)).await?;
+    let standing = |row: &SqliteRow| {
+        Ok(Standing {
+            entry: LeafIndex::new(number(row, 0)?),
+            rule: row.try_get(1).map_err(store_error)?,
+            has_statement: row.try_get(2).map_err(store_error)?,
+        })
+    };
+    let mut found: Vec<Standing> = rows.iter().map(standing).collect::<Result<_, StoreError>>()?;
+    found.sort_by_key(|standing| standing.entry);
+    found.dedup_by_key(|standing| standing.entry);
+    Ok(found)
+}
+
 async fn is_held(connection: &mut SqliteConnection, entry: LeafIndex) -> Result<bool, StoreError> {
     let query = "SELECT EXISTS (SELECT 1 FROM hold WHERE idx = ? AND released_at IS NULL)";
     ask(connection, query, entry).await
@@ -151,7 +167,8 @@ fn not_in_the_log(entry: LeafIndex) -> StoreError {
 pub(crate) async fn keep_report(store: &Sqlite, report: &Report) -> Result<bool, StoreError> {
     let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let query = sqlx::query(
-        "INSERT INTO report (guard, refused, idx, registered, at, statement) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+        "INSERT INTO report (guard, refused, idx, registered, at, statement) SELECT ?1, ?2, ?3, ?4, ?5,
+           CASE WHEN EXISTS (SELECT 1 FROM entry WHERE idx = ?3 AND statement IS NOT NULL) THEN ?6 END
          WHERE (SELECT count(*) FROM report WHERE guard = ?1) < ?7
          ON CONFLICT (guard, refused) DO NOTHING",
     );

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
     Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    StoreError,
+    Standing, StoreError,
 };
 
 use crate::{Sqlite, custody, lookup};
@@ -29,6 +29,10 @@ impl Custody for Sqlite {
 
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
         custody::held(&self.read, entries).await
+    }
+
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+        custody::standing(&self.read, entries).await
     }
 }
 

@@ -46,6 +46,20 @@ pub trait Custody: Send + Sync + 'static {
 
     /// Which of these entries are on hold now.
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
+
+    /// Those of these entries that are in the log, in order and each once, without what they say.
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError>;
+}
+
+/// What is known of an entry without reading what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The entry.
+    pub entry: LeafIndex,
+    /// The rule by which it was admitted.
+    pub rule: String,
+    /// Whether its statement is there: it was not erased.
+    pub has_statement: bool,
 }
 
 /// What became of the entries that were to be erased.

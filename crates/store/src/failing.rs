@@ -65,6 +65,7 @@ pub enum Call {
     Release,
     Holds,
     Held,
+    Standing,
     KeepReport,
     Reports,
     ReportsAbout,

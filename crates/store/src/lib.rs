@@ -23,7 +23,7 @@ pub mod proofs;
 pub mod quota;
 mod report;
 
-pub use custody::{Custody, Erased, Hold};
+pub use custody::{Custody, Erased, Hold, Standing};
 pub use failing::{Call, Failing, Fault};
 pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;

@@ -21,6 +21,9 @@ pub trait Reports: Send + Sync + 'static {
     /// Keeps a report; answers whether it is kept, now or since before. A second report of the
     /// same guard and refused statement changes nothing; once a guard has [`REPORTS_PER_GUARD`]
     /// no other is taken, and the answer is `false`.
+    ///
+    /// The statement is kept only beside an entry that has its own, which is decided with the write:
+    /// after an erasure nothing comes back, however long the report was on its way.
     async fn keep_report(&self, report: &Report) -> Result<bool, StoreError>;
 
     /// Up to `limit` reports with a number greater than `after`, in the order in which they came.
@@ -39,7 +42,7 @@ pub struct Report {
     pub registered: (LeafIndex, EntryDigest),
     /// The digest of the statement that was refused.
     pub refused: EntryDigest,
-    /// That statement, verbatim; `None` once the registered entry was erased.
+    /// That statement, verbatim; `None` once the registered entry is erased.
     pub statement: Option<Bytes>,
     /// When it was refused, in Unix seconds.
     pub at: u64,

@@ -58,8 +58,8 @@ async fn look(store: &dyn LogStore, refused: &Refused<'_>) -> Result<Option<Entr
             guard: refused.key.clone(),
             registered: (refused.held_by, registered),
             refused: refused.digest,
-            // Beside an erased entry nothing is proven, and nothing is kept that could not be erased any more.
-            statement: entry.statement.is_some().then(|| refused.statement.clone()),
+            // Beside an erased entry nothing is proven: the store keeps no statement that could not be erased any more.
+            statement: Some(refused.statement.clone()),
             at: now(),
         };
         let kept = store.keep_report(&report).await?;

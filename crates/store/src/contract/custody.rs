@@ -7,7 +7,8 @@ use merkle::LeafIndex;
 
 use super::{Appender, Database, entry, rows, said};
 use crate::{
-    Collateral, Entry, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query, StoreError, Term,
+    Collateral, Entry, Erased, GuardKey, Hold, InboxItem, Indexed, NewEntry, Order, Query, Standing,
+    StoreError, Term,
 };
 
 /// Bytes go, place and digest stay; so do tiles, guards and look-ups by digest.
@@ -43,6 +44,25 @@ pub async fn erasing_again_changes_nothing(database: &impl Database) {
         assert_eq!(store.erase(&[leaf(2), leaf(0), leaf(2)]).await.unwrap(), expected);
     }
     assert_eq!(store.erase(&[]).await.unwrap(), Erased::default());
+}
+
+/// Many at once, so that whoever goes through all erasures need not read what is left.
+pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_not_there(
+    database: &impl Database,
+) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    appender.append_entries(vec![telling(2)]).await.unwrap();
+    store.erase(&[leaf(1)]).await.unwrap();
+    let standing = |n, rule: String, has_statement| Standing { entry: leaf(n), rule, has_statement };
+    let asked = [leaf(2), leaf(1), leaf(3), leaf(2), leaf(0)];
+    let expected = [
+        standing(0, entry(0).rule, true),
+        standing(1, entry(1).rule, false),
+        standing(2, telling(2).rule, true),
+    ];
+    assert_eq!(database.handle().await.standing(&asked).await.unwrap(), expected);
+    assert_eq!(store.standing(&[]).await.unwrap(), []);
 }
 
 /// A typing mistake must not erase half of a list.

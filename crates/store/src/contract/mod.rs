@@ -118,6 +118,7 @@ macro_rules! log_store_contract {
 
                 an_erased_entry_keeps_its_place_and_loses_its_bytes,
                 erasing_again_changes_nothing,
+                the_standing_of_entries_comes_in_order_and_without_those_that_are_not_there,
                 erasing_what_is_not_in_the_log_is_refused_whole,
                 a_log_grows_over_erased_entries,
                 erasing_forgets_the_finished_submission,
@@ -131,6 +132,7 @@ macro_rules! log_store_contract {
                 a_report_is_kept_once,
                 a_guard_has_a_bounded_number_of_reports,
                 erasing_an_entry_empties_the_reports_about_it,
+                a_report_about_an_erased_entry_is_kept_without_its_statement,
 
                 a_new_index_is_empty,
                 what_is_indexed_is_found,

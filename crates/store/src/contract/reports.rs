@@ -75,6 +75,19 @@ pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl Datab
     assert_eq!(kept[1].report, report("b", 2, 101));
 }
 
+/// What was refused before the erasure may reach the store after it, and nothing would erase it then.
+pub async fn a_report_about_an_erased_entry_is_kept_without_its_statement(database: &impl Database) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), 3).await;
+    store.erase(&[LeafIndex::new(1)]).await.unwrap();
+    for report in [report("a", 1, 100), report("b", 2, 101)] {
+        assert!(database.handle().await.keep_report(&report).await.unwrap());
+    }
+    let kept: Vec<KeptReport> = store.reports(None, 10).await.unwrap();
+    assert_eq!(kept[0].report, Report { statement: None, ..report("a", 1, 100) });
+    assert_eq!(kept[1].report, report("b", 2, 101));
+}
+
 fn report(guard: &str, registered: u64, refused: u64) -> Report {
     Report {
         guard: GuardKey(guard.as_bytes().to_vec()),

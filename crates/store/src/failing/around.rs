@@ -6,7 +6,7 @@ use merkle::{LeafIndex, TreeSize};
 use super::{Call, Failing};
 use crate::{
     Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    StoreError,
+    Standing, StoreError,
 };
 
 #[async_trait]
@@ -29,6 +29,10 @@ impl Custody for Failing {
 
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
         self.run(Call::Held, self.inner.held(entries)).await
+    }
+
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+        self.run(Call::Standing, self.inner.standing(entries)).await
     }
 }
 

@@ -8,7 +8,7 @@ use merkle::LeafIndex;
 use super::Memory;
 use super::tables::Tables;
 use crate::custody::{check_case, to_erase};
-use crate::{Custody, Erased, Hold, KeptReport, REPORTS_PER_GUARD, Report, Reports, StoreError};
+use crate::{Custody, Erased, Hold, KeptReport, REPORTS_PER_GUARD, Report, Reports, Standing, StoreError};
 
 #[async_trait]
 impl Custody for Memory {
@@ -60,6 +60,17 @@ impl Custody for Memory {
         let entries: BTreeSet<LeafIndex> = entries.iter().copied().collect();
         Ok(entries.into_iter().filter(|entry| tables.is_held(*entry)).collect())
     }
+
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+        let tables = self.tables();
+        let entries: BTreeSet<LeafIndex> = entries.iter().copied().collect();
+        let standing = |stored: &crate::Entry| Standing {
+            entry: stored.index,
+            rule: stored.rule.clone(),
+            has_statement: stored.statement.is_some(),
+        };
+        Ok(entries.into_iter().filter_map(|entry| tables.entry(entry).map(standing)).collect())
+    }
 }
 
 #[async_trait]
@@ -79,7 +90,9 @@ impl Reports for Memory {
             return Ok(false);
         }
         let number = tables.reports.len() as u64 + 1;
-        tables.reports.push(KeptReport { number, report: report.clone() });
+        let contradicted = tables.entry(report.registered.0).and_then(|entry| entry.statement.as_ref());
+        let statement = contradicted.and(report.statement.clone());
+        tables.reports.push(KeptReport { number, report: Report { statement, ..report.clone() } });
         Ok(true)
     }
 

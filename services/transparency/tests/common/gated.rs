@@ -5,7 +5,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
     Batch, Collateral, CommitError, CommittedHead, Custody, Entry, Erased, Found, GuardKey, Head,
     HeadSignature, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey, LogStore, Lookup, LookupIndex,
-    Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, StoreError,
+    Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, Standing, StoreError,
     TileAddress,
 };
 use tokio::sync::watch;
@@ -178,6 +178,10 @@ impl Custody for Gated {
 
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
         self.memory.held(entries).await
+    }
+
+    async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError> {
+        self.memory.standing(entries).await
     }
 }
 
