@@ -19,6 +19,8 @@ pub const MAX_JWS_BYTES: usize = 8 << 20;
 pub const MAX_HEADER_BYTES: usize = 8 << 10;
 /// The longest `kid`, `typ`, `jti` or `aud`, in characters.
 pub const MAX_HEADER_TEXT: usize = 1024;
+/// Where a NumericDate ends: 2^53 seconds.
+const MAX_NUMERIC_DATE: f64 = 9_007_199_254_740_992.0;
 /// Header members that choose a key or change what is verified: refused by name even where others would be ignored.
 const FORBIDDEN: [&str; 9] = ["jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip"];
 
@@ -130,9 +132,9 @@ impl Jws {
         self.header.get(member).and_then(Value::as_str)
     }
 
-    /// When it says it was signed, in Unix seconds.
+    /// When it says it was signed, in Unix seconds; a fraction is cut.
     pub fn iat(&self) -> Option<u64> {
-        self.header.get("iat").and_then(Value::as_u64)
+        self.header.get("iat").and_then(numeric_date)
     }
 
     /// Whether the payload was attached.
@@ -194,8 +196,8 @@ fn header(json: &[u8], extra: &[&str]) -> Result<Map<String, Value>, JwsError> {
     optional_text(&header, "jti")?;
     optional_text(&header, "aud")?;
     match header.get("iat") {
-        Some(iat) if iat.as_u64().is_none_or(|iat| iat >= 1 << 53) => {
-            return Err(JwsError::Member("iat", "whole seconds since 1970"));
+        Some(iat) if numeric_date(iat).is_none() => {
+            return Err(JwsError::Member("iat", "seconds since 1970"));
         }
         _ => {}
     }
@@ -222,6 +224,12 @@ fn optional_text(header: &Map<String, Value>, name: &'static str) -> Result<(), 
         Some(value) if !is_text(value) => Err(JwsError::Member(name, "text")),
         _ => Ok(()),
     }
+}
+
+/// A NumericDate (RFC 7519, section 2) from 1970 on, without its fraction.
+fn numeric_date(value: &Value) -> Option<u64> {
+    let seconds = value.as_f64().filter(|seconds| (0.0..MAX_NUMERIC_DATE).contains(seconds))?;
+    Some(seconds.floor() as u64)
 }
 
 /// Text that is not empty and within the bound.
@@ -283,6 +291,19 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_whole_seconds_or_has_a_fraction_that_is_cut() {
+        let iat = |iat: &str| open(&format!(r#"{{"alg":"EdDSA","kid":"k","iat":{iat}}}"#)).unwrap().iat();
+        assert_eq!(
+            (iat("1767225600"), iat("1767225600.75"), iat("0")),
+            (Some(1_767_225_600), Some(1_767_225_600), Some(0))
+        );
+        assert_eq!(
+            (iat("1.5e9"), iat("9007199254740991")),
+            (Some(1_500_000_000), Some(9_007_199_254_740_991))
+        );
+    }
+
+    #[test]
     fn members_of_the_wrong_type_are_refused() {
         for header in [
             r#"{"alg":"EdDSA"}"#,
@@ -292,7 +313,9 @@ mod tests {
             r#"{"alg":["EdDSA"],"kid":"k"}"#,
             r#"{"alg":"EdDSA","kid":"k","iat":"1"}"#,
             r#"{"alg":"EdDSA","kid":"k","iat":-1}"#,
-            r#"{"alg":"EdDSA","kid":"k","iat":1.5}"#,
+            r#"{"alg":"EdDSA","kid":"k","iat":-0.5}"#,
+            r#"{"alg":"EdDSA","kid":"k","iat":9007199254740992}"#,
+            r#"{"alg":"EdDSA","kid":"k","iat":1e999}"#,
             r#"{"alg":"EdDSA","kid":"k","aud":["a"]}"#,
             r#"{"alg":"EdDSA","kid":"k","req":1}"#,
             r#"{"alg":"EdDSA","alg":"EdDSA","kid":"k"}"#,
