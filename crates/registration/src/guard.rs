@@ -7,6 +7,7 @@
 //! are short and no two claims share one.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -47,11 +48,27 @@ pub enum GuardKind {
     AuditDecision = 11,
 }
 
-/// One claim that no other entry of the log may make.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// One claim that no other entry of the log may make. Wherever it stands in a statement, it is the same claim.
+#[derive(Clone)]
 pub struct Guard {
     kind: GuardKind,
     key: [u8; 33],
+    /// Where it stands, if not where claims of its kind do.
+    place: Option<Place>,
+}
+
+impl PartialEq for Guard {
+    fn eq(&self, other: &Guard) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Guard {}
+
+impl Hash for Guard {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
 }
 
 impl GuardKind {
@@ -108,7 +125,12 @@ impl Guard {
         }
         let mut key = [kind as u8; 33];
         key[1..].copy_from_slice(&hash.finalize());
-        Guard { kind, key }
+        Guard { kind, key, place: None }
+    }
+
+    /// The same claim, standing elsewhere in its statement.
+    pub(crate) fn standing_at(self, place: Place) -> Guard {
+        Guard { place: Some(place), ..self }
     }
 
     /// The kind of claim.
@@ -128,6 +150,10 @@ impl Guard {
 
     /// Where the claim stands in the statement.
     pub fn place(&self) -> Place {
+        self.place.clone().unwrap_or_else(|| self.usual_place())
+    }
+
+    fn usual_place(&self) -> Place {
         match self.kind {
             // Where it stands whether the receipt is redacted or not.
             GuardKind::VrfReceiptId => Place::protected("-70003"),
@@ -159,6 +185,15 @@ mod tests {
         assert_eq!(guard("ab", "c"), guard("ab", "c"));
         assert_ne!(guard("ab", "c"), guard("a", "bc"));
         assert_ne!(guard("ab", "c"), guard("abc", ""));
+    }
+
+    #[test]
+    fn a_claim_is_the_same_wherever_it_stands() {
+        let usual = Guard::new(GuardKind::AerId, &[b"x"]);
+        let elsewhere = usual.clone().standing_at(Place::protected("15/2"));
+        assert_eq!(usual, elsewhere);
+        let places = (Place::payload("/aer_id"), Place::protected("15/2"));
+        assert_eq!((usual.place(), elsewhere.place()), places);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::aer::AerRecord;
 use registration::limits::{MAX_AER_BYTES, MAX_AER_DEPTH, MAX_AER_SIGNATURES};
-use registration::{Answers, Beside, PolicyInForce, Record};
+use registration::{Answers, Beside, LookupKind, PolicyInForce, Record};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
-use testkit::{aer, aer_json, aer_statement, gateway, policy_in_force};
+use testkit::{aer, aer_json, aer_statement, denied_aer_json, gateway, policy_in_force};
 
 static ORIGINAL: LazyLock<SignedStatement> = LazyLock::new(|| aer(0));
 static POLICY: LazyLock<PolicyInForce> = LazyLock::new(policy_in_force);
@@ -138,21 +138,36 @@ fn a_receipt_beyond_its_bounds_is_refused_before_anything_is_built_of_it() {
 fn the_largest_receipt_that_keeps_every_rule_is_far_within_the_bounds() {
     let mut receipt = aer_json(0);
     let long = "\u{1f511}".repeat(256);
-    for (object, name) in [
-        ("session", "session_id"),
-        ("session", "device_attestation_ref"),
-        ("policy", "policy_id"),
-        ("border_gateway", "gateway_version"),
-    ] {
+    receipt["session"]["device_attestation_ref"] = json!(long.repeat(32));
+    for (object, name) in
+        [("session", "session_id"), ("policy", "policy_id"), ("border_gateway", "gateway_version")]
+    {
         receipt[object][name] = json!(long);
     }
     let signature = registration::aer::inner_signature(&receipt, &gateway()).unwrap();
     receipt["signatures"] = json!(vec![signature; MAX_AER_SIGNATURES]);
     let statement = aer_statement(receipt).about_session().sign(&gateway()).unwrap();
-    assert!(statement.payload().unwrap().len() < MAX_AER_BYTES / 2);
+    assert!(statement.payload().unwrap().len() < MAX_AER_BYTES * 3 / 4);
     let authenticated = POLICY.authenticate(&statement, Beside::default()).unwrap();
     let record = Record::read(&authenticated).unwrap();
     assert!(POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().is_ok());
+}
+
+#[test]
+fn a_denial_of_a_hostile_name_is_registered_whatever_the_name_is() {
+    for tool in ["", "\0", "\u{1b}[2J\n", "..", &"\u{1f511}".repeat(7_000)] {
+        let mut receipt = denied_aer_json(0, "capability_not_in_scope");
+        receipt["action"]["mcp_tool_name"] = json!(tool);
+        receipt["action"]["capability"] = json!(format!("mcp:github.{tool}"));
+        let statement = aer_statement(receipt.clone()).sign(&gateway()).unwrap();
+        let authenticated = POLICY.authenticate(&statement, Beside::default()).unwrap();
+        let record = Record::read(&authenticated).unwrap();
+        let permit = POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
+        assert!(!permit.facts().contains("\\u0000"));
+        let lookups = record.lookups(statement.header(), statement.payload());
+        let tools = lookups.iter().filter(|lookup| lookup.kind == LookupKind::Tool);
+        assert_eq!(tools.count(), usize::from(!tool.is_empty()));
+    }
 }
 
 #[test]

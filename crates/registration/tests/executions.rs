@@ -4,10 +4,12 @@
 
 use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys, inner_signature};
 use registration::{Answers, Beside, GuardKind, LookupKind, Permit, Record};
-use scitt::{PublicKey, SignedStatement, Signer};
+use scitt::header::{ContentType, HashEnvelope};
+use scitt::{PublicKey, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 use testkit::{
-    GATEWAY, aer, aer_json, aer_statement, denied_aer_json, ed25519, es256, gateway, policy_in_force,
+    GATEWAY, KID, aer, aer_json, aer_statement, denied_aer_json, ed25519, es256, gateway, policy_in_force,
     rootless_aer_json,
 };
 
@@ -126,6 +128,50 @@ fn a_redacted_receipt_is_verified_with_what_is_disclosed() {
     assert_eq!(check(Some(&receipt(1))).unwrap().receipt.aer_id, "aer:0000aaaa00000001");
     assert_eq!(check(Some(&receipt(2))).unwrap_err(), "payload-digest-mismatch");
     assert_eq!(check(None).unwrap_err(), "payload-missing");
+}
+
+#[test]
+fn a_receipt_is_disclosed_under_every_hash_that_a_log_admits() {
+    let key = gateway().public_key().clone();
+    let receipt = aer_statement(aer_json(1)).receipt(&gateway()).unwrap();
+    for (algorithm, digest) in [
+        (-16, Sha256::digest(&receipt).to_vec()),
+        (-43, Sha384::digest(&receipt).to_vec()),
+        (-44, Sha512::digest(&receipt).to_vec()),
+    ] {
+        let statement = redacted(algorithm, &digest);
+        assert!(verify(&statement, Some(&receipt), std::slice::from_ref(&key), &key).is_ok(), "{algorithm}");
+        assert_eq!(verify(&statement, Some(b"{}"), &[], &key).unwrap_err(), "payload-digest-mismatch");
+    }
+    let weak = redacted(-14, &[0; 20]);
+    assert_eq!(verify(&weak, Some(&receipt), &[], &key).unwrap_err(), "hash-envelope-algorithm");
+}
+
+fn redacted_builder(algorithm: i64, digest: &[u8]) -> StatementBuilder {
+    let preimage_content_type = Some(ContentType::Text("application/aer+json".to_owned()));
+    StatementBuilder::new(digest)
+        .hash_envelope(&HashEnvelope { algorithm, preimage_content_type, location: None })
+        .kid(KID)
+        .iss(GATEWAY)
+        .sub("aer:0000aaaa00000001")
+}
+
+fn redacted(algorithm: i64, digest: &[u8]) -> SignedStatement {
+    redacted_builder(algorithm, digest).sign(&gateway()).unwrap()
+}
+
+#[test]
+fn what_is_beside_a_statement_is_what_is_in_it() {
+    let key = gateway().public_key().clone();
+    let receipt = |n: u64| aer_statement(aer_json(n)).receipt(&gateway()).unwrap();
+    let check = |statement: &SignedStatement, beside: &[u8]| {
+        verify(statement, Some(beside), std::slice::from_ref(&key), &key)
+    };
+    assert!(check(&aer(1), &receipt(1)).is_ok());
+    assert_eq!(check(&aer(1), &receipt(2)).unwrap_err(), "payload-digest-mismatch");
+    let without_hash =
+        redacted_builder(-16, &Sha256::digest(receipt(1))).detached().sign(&gateway()).unwrap();
+    assert_eq!(check(&without_hash, &receipt(1)).unwrap_err(), "payload-missing");
 }
 
 #[test]

@@ -28,8 +28,9 @@ pub(crate) fn check(
         keys.iter().filter(|key| key.signer == signer).map(|key| &key.key).collect::<Vec<&PublicKey>>()
     };
     check_all(&receipt.signatures, &record.signed, named)?;
-    if receipt.degraded.is_some() && !options.allow_degraded {
-        let detail = "the policy takes decisions made in normal operation only";
+    let permits = receipt.outcome.denial().is_none();
+    if permits && receipt.degraded.is_some() && !options.allow_degraded {
+        let detail = "the policy takes permits given in normal operation only";
         return Err(AerRule::Degraded.in_payload("/enforcement_mode", detail));
     }
     permit.bounds.push(Bound {
@@ -54,7 +55,8 @@ pub(crate) fn check_redacted(
     if !listed && !own {
         return Err(unknown(iss));
     }
-    permit.guards.extend(redacted.aer_id.as_ref().map(|aer_id| id_guard(iss, aer_id)));
+    let guard = |aer_id: &String| id_guard(iss, aer_id).standing_at(Place::protected("15/2"));
+    permit.guards.extend(redacted.aer_id.as_ref().map(guard));
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::rule::AerRule;
-use crate::limits::{MAX_AER_TEXT, MAX_OPEN_STRING};
+use crate::limits::{MAX_AER_TEXT, MAX_IDENTIFIER};
+use crate::vap::is_code;
 use crate::violation::{Violation, pointer_step, quote};
 
 /// The largest whole number that every reader of JSON holds exactly.
@@ -87,32 +88,35 @@ impl<'a> Members<'a> {
 
     /// A required name.
     pub fn text(&self, name: &str) -> Result<String, Violation> {
+        self.text_up_to(name, MAX_AER_TEXT)
+    }
+
+    fn text_up_to(&self, name: &str, longest: usize) -> Result<String, Violation> {
         let text = self.raw(name)?;
         let why = match text {
             "" => "must not be empty".to_owned(),
-            _ if text.chars().nth(MAX_AER_TEXT).is_some() => format!("longer than {MAX_AER_TEXT} characters"),
+            _ if text.chars().nth(longest).is_some() => format!("longer than {longest} characters"),
             _ if text.chars().any(char::is_control) => "holds a control character".to_owned(),
             _ => return Ok(text.to_owned()),
         };
         Err(self.broken(AerRule::Text, name, &why))
     }
 
-    /// A name that may be left out.
-    pub fn optional_text(&self, name: &str) -> Result<Option<String>, Violation> {
-        self.has(name).then(|| self.text(name)).transpose()
+    /// A reference that may be left out: it may be as long as any identifier.
+    pub fn optional_reference(&self, name: &str) -> Result<Option<String>, Violation> {
+        self.has(name).then(|| self.text_up_to(name, MAX_IDENTIFIER)).transpose()
     }
 
-    /// A required code of ours.
+    /// A required code of the gateway's.
     pub fn token(&self, name: &str) -> Result<String, Violation> {
         let token = self.raw(name)?;
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        match (1..=MAX_OPEN_STRING).contains(&token.len()) && token.bytes().all(plain) {
+        match is_code(token) {
             true => Ok(token.to_owned()),
-            false => Err(self.unfit(AerRule::Token, name, token, "1 to 64 of a-z, 0-9 and '_'")),
+            false => Err(self.unfit(AerRule::Token, name, token, "1 to 64 letters, digits and _ . : + -")),
         }
     }
 
-    /// A code of ours that may be left out.
+    /// A code of the gateway's that may be left out.
     pub fn optional_token(&self, name: &str) -> Result<Option<String>, Violation> {
         self.has(name).then(|| self.token(name)).transpose()
     }

@@ -8,14 +8,14 @@
 //! |---|---|
 //! | R-1 | at least one signature, and all that are there verify, by keys that the policy lists for the gateway; `iss` is the gateway |
 //! | R-8 | a strict schema of our own, closed at every level; optional: `denial_detail`, `degraded_reason`, `revocation`; placeholders all together for a call without a usable root |
-//! | R-13 | server names hold no dot; a capability is split at its first |
+//! | R-13 | server names hold no dot; a capability is split at its first; a denied call may have asked for any tool, by whatever name |
 //! | R-17 | `denial_reason` exactly from the list; hop and dimension apart, in `denial_detail` |
-//! | R-19 | times are RFC 3339 in UTC with `Z`, at most five minutes ahead of the log |
+//! | R-19 | times are RFC 3339 in UTC, `Z` or `+00:00`, at most five minutes ahead of the log |
 //! | R-22, R-23 | digests are `sha256:` and 64 hex digits; signatures bare base64url, 64 bytes; Appendix B is no vector |
 //! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway, whole or by its hash |
 //! | R-25 | agents are `aha:org/unit/agent` |
 //! | R-28 | `enforcement_mode` always there; what has no value is left out, not null |
-//! | R-29 | degraded decisions say why, and are admitted by policy only |
+//! | R-29 | degraded decisions say why; permits among them are admitted by policy only |
 //! | R-32 | the payload is JCS and never changes once signed; a log's receipts are not in `signatures` |
 //! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt is registered by its hash and shown on audit |
 //! | R-35 | the session is the root's, the agent whoever asked; `sub` is the receipt or the session |
@@ -39,7 +39,7 @@ mod signature;
 use scitt::header::{ContentType, Header};
 use scitt::{PublicKey, SignedStatement};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 
 pub use build::{AerStatement, BuildAerError, inner_signature};
 pub(crate) use check::{check, check_redacted};
@@ -61,6 +61,10 @@ use crate::violation::{Place, RuleName, Violation, quote};
 
 /// The content type of an execution receipt.
 pub const AER_JSON: &str = "application/aer+json";
+
+/// COSE's numbers of the longer hashes.
+const SHA_384: i64 = -43;
+const SHA_512: i64 = -44;
 
 /// An execution statement that keeps every rule which no policy can switch.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +164,9 @@ impl AerRecord {
         let receipt = &self.receipt;
         found.add(LookupKind::AerId, &receipt.aer_id);
         found.add(LookupKind::Verdict, receipt.outcome.as_str());
-        found.add(LookupKind::Tool, &receipt.action.tool);
+        if !receipt.action.tool.is_empty() {
+            found.add(LookupKind::Tool, &receipt.action.tool);
+        }
         found.add(LookupKind::Digest, &receipt.action.input_hash);
         if receipt.chain.is_some() {
             found.add(LookupKind::Session, &receipt.session.id);
@@ -172,6 +178,11 @@ impl AerRecord {
 /// Whether a content type, with or without parameters, is that of execution receipts.
 pub fn is_aer(content_type: &str) -> bool {
     essence(content_type) == AER_JSON
+}
+
+/// Whether a name has the form of an `aer_id`.
+pub(crate) fn is_aer_id(name: &str) -> bool {
+    members::is_id(name, "aer:")
 }
 
 /// `sub` is the receipt, or its session unless it has none.
@@ -199,8 +210,9 @@ fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
         return Err(broken("profile", Place::protected("3"), detail));
     }
     let Some(envelope) = header.hash_envelope() else {
-        return statement.payload().or(beside).ok_or_else(|| Untrusted::PayloadMissing.violation());
+        return payload_of(statement, beside);
     };
+    let hashed = statement.payload().ok_or_else(|| Untrusted::PayloadMissing.violation())?;
     let receipt = beside.ok_or_else(|| {
         broken(
             "payload-missing",
@@ -208,14 +220,38 @@ fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
             "the statement is the hash of a receipt that did not come along",
         )
     })?;
-    let digest = Sha256::digest(receipt);
-    match envelope.algorithm == build::SHA_256 && statement.payload() == Some(digest.as_slice()) {
+    match digest_of(envelope.algorithm, receipt)? == hashed {
         true => Ok(receipt),
-        false => {
-            let detail = "the statement is not the SHA-256 of this receipt";
-            Err(broken("payload-digest-mismatch", Place::payload(""), detail))
+        false => Err(mismatch("the statement is not the hash of this receipt")),
+    }
+}
+
+/// The payload within a statement or beside it; where it is in both places, it is the same.
+fn payload_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
+    match (statement.payload(), beside) {
+        (Some(payload), Some(beside)) if payload != beside => {
+            Err(mismatch("the statement holds another receipt than came along"))
+        }
+        (Some(payload), _) => Ok(payload),
+        (None, beside) => beside.ok_or_else(|| Untrusted::PayloadMissing.violation()),
+    }
+}
+
+/// The digest by the algorithm of a hash envelope: those that a log admits.
+fn digest_of(algorithm: i64, receipt: &[u8]) -> Result<Vec<u8>, Violation> {
+    match algorithm {
+        build::SHA_256 => Ok(Sha256::digest(receipt).to_vec()),
+        SHA_384 => Ok(Sha384::digest(receipt).to_vec()),
+        SHA_512 => Ok(Sha512::digest(receipt).to_vec()),
+        other => {
+            let detail = format!("hash algorithm {other} is none that a log admits");
+            Err(broken("hash-envelope-algorithm", Place::protected("258"), &detail))
         }
     }
+}
+
+fn mismatch(detail: &str) -> Violation {
+    broken("payload-digest-mismatch", Place::payload(""), detail)
 }
 
 fn broken(rule: &'static str, place: Place, detail: &str) -> Violation {

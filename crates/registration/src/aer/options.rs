@@ -14,7 +14,7 @@ pub struct AerOptions {
     pub gateways: Vec<GatewayEntry>,
     /// Whether an issuer that is a `did:key` may be a gateway of that name, with that key.
     pub did_key_gateways: bool,
-    /// Whether receipts made in degraded operation are admitted.
+    /// Whether permits given in degraded operation are admitted. A denial is, always: it failed closed.
     pub allow_degraded: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct GatewayEntry {
     pub iss: String,
     /// `gateway_id` in its receipts.
     pub id: String,
-    /// Its keys.
+    /// Its keys; several may have one name, so that a key can be replaced.
     pub keys: Vec<GatewayKey>,
 }
 
@@ -43,7 +43,8 @@ impl AerOptions {
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let gateways = section.tables("gateway", GatewayEntry::read);
         let notes = section.notes();
-        unique(&section.path("gateway"), gateways.iter().map(|gateway| gateway.id.as_str()), "id", notes);
+        let instances = gateways.iter().map(|gateway| (gateway.iss.as_str(), gateway.id.as_str()));
+        unique(&section.path("gateway"), instances, "id", notes);
         AerOptions {
             gateways,
             did_key_gateways: section.optional("did_key_gateways", switch).unwrap_or(false),
@@ -77,7 +78,9 @@ impl GatewayEntry {
         if section.is_empty_list("keys") {
             section.note("keys", "a gateway needs a key");
         }
-        unique(&section.path("keys"), keys.iter().map(|key| key.signer.as_str()), "signer", notes);
+        // One signer may have several keys: the old and the new one while it changes from one to the other.
+        let named = keys.iter().map(|key| (key.signer.as_str(), key.key.thumbprint()));
+        unique(&section.path("keys"), named, "key", notes);
         section.close();
         Some(GatewayEntry { iss: iss?, id: id?, keys })
     }

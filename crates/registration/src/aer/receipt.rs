@@ -120,7 +120,7 @@ pub struct Action {
     pub capability: String,
     /// The server.
     pub server: String,
-    /// The tool.
+    /// The tool. What was denied may be no name at all: empty, long, or with control characters in it.
     pub tool: String,
     /// SHA-256 of the canonical arguments.
     pub input_hash: String,
@@ -179,13 +179,16 @@ impl Receipt {
     pub fn read(json: &Value) -> Result<Receipt, Violation> {
         let top = Members::open(json, At::Member(""), TOP)?;
         schema_version(&top)?;
+        let aer_id = top.id("aer_id", "aer:", AerRule::Id)?;
+        let produced_at = produced_at(&top)?;
+        let outcome = Outcome::read(&top)?;
         let receipt = Receipt {
-            aer_id: top.id("aer_id", "aer:", AerRule::Id)?,
-            produced_at: produced_at(&top)?,
-            outcome: Outcome::read(&top)?,
+            aer_id,
+            produced_at,
             degraded: degraded(&top)?,
             session: Session::read(&top)?,
-            action: Action::read(&top)?,
+            action: Action::read(&top, &outcome)?,
+            outcome,
             policy: PolicyBinding::read(&top)?,
             chain: Some(ChainSummary::read(&top)?),
             gateway: Gateway::read(&top)?,
@@ -298,7 +301,7 @@ impl Session {
         Ok(Session {
             id: session.text("session_id")?,
             agent,
-            device_attestation: session.optional_text("device_attestation_ref")?,
+            device_attestation: session.optional_reference("device_attestation_ref")?,
         })
     }
 }
@@ -313,20 +316,27 @@ fn is_agent(name: &str) -> bool {
 }
 
 impl Action {
-    fn read(top: &Members<'_>) -> Result<Action, Violation> {
+    /// A permit names a tool. A denial tells what was asked for, and the caller may have asked for anything: a name that
+    /// makes the receipt unfit would make the denial disappear.
+    fn read(top: &Members<'_>, outcome: &Outcome) -> Result<Action, Violation> {
         let known = ["capability", "mcp_server_id", "mcp_tool_name", "input_hash"];
         let action = top.object("action", "/action", &known)?;
-        let (server, tool) = (action.text("mcp_server_id")?, action.text("mcp_tool_name")?);
+        let denied = outcome.denial().is_some();
+        let server = action.text("mcp_server_id")?;
+        let tool = match denied {
+            true => action.raw("mcp_tool_name")?.to_owned(),
+            false => action.text("mcp_tool_name")?,
+        };
         if server.contains('.') {
             return Err(action.unfit(AerRule::ServerId, "mcp_server_id", &server, "a name without a dot"));
         }
         let capability = action.raw("capability")?;
         // At the first dot: a server's name has none, a tool's may.
         let named = capability.strip_prefix("mcp:").and_then(|pair| pair.split_once('.'));
-        let named =
-            named.filter(|(server, tool)| !server.is_empty() && !tool.is_empty()).ok_or_else(|| {
-                action.unfit(AerRule::Capability, "capability", capability, "mcp:<server>.<tool>")
-            })?;
+        let named = named.filter(|(server, tool)| !server.is_empty() && (denied || !tool.is_empty()));
+        let named = named.ok_or_else(|| {
+            action.unfit(AerRule::Capability, "capability", capability, "mcp:<server>.<tool>")
+        })?;
         if named != (&server, &tool) {
             let detail = "names another server or tool than mcp_server_id and mcp_tool_name do";
             return Err(action.broken(AerRule::CapabilityAgrees, "capability", detail));
@@ -371,8 +381,7 @@ fn schema_version(top: &Members<'_>) -> Result<(), Violation> {
 
 fn produced_at(top: &Members<'_>) -> Result<u64, Violation> {
     let text = top.raw("produced_at")?;
-    let at = VerifiedAt::parse(text).filter(|at| !at.numeric_offset);
-    at.map(|at| at.unix_seconds).ok_or_else(|| {
+    VerifiedAt::parse(text).map(|at| at.unix_seconds).ok_or_else(|| {
         top.unfit(AerRule::ProducedAt, "produced_at", text, "YYYY-MM-DDThh:mm:ssZ, a time that exists")
     })
 }

@@ -7,8 +7,7 @@
 use scitt::header::{HashEnvelope, Header};
 use serde_json::Value;
 
-use super::is_aer;
-use super::members::is_id;
+use super::{is_aer, is_aer_id};
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 
@@ -28,7 +27,7 @@ impl AerRedacted {
     /// Reads a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
         let sub = header.claims().and_then(|claims| claims.sub());
-        AerRedacted { aer_id: sub.filter(|sub| is_id(sub, "aer:")).map(str::to_owned) }
+        AerRedacted { aer_id: sub.filter(|sub| is_aer_id(sub)).map(str::to_owned) }
     }
 
     /// What an entry says of it.

@@ -24,9 +24,10 @@ rules! {
         UnknownMember = "aer-unknown-member", reading "R-8", section "6.1";
         /// An optional member is left out, never null.
         Null = "aer-null", reading "R-28", section "6.1";
-        /// A name has 1 to 256 characters, none of them a control character.
+        /// A name has 1 to 256 characters, `device_attestation_ref` 1 to 8192, none of them a control character; what was asked for
+        /// and denied is told as it was asked.
         Text = "aer-text", reading "R-8", section "6.1";
-        /// A code or reason of ours is 1 to 64 of a-z, 0-9 and `_`.
+        /// A code or reason of the gateway's is 1 to 64 letters, digits and `_ . : + -`.
         Token = "aer-token", reading "R-8", section "6.1";
         /// A depth, hop, epoch or sequence is a whole number from 0 to 2^53 − 1.
         Count = "aer-count", reading "R-8", section "6.1";
@@ -36,7 +37,7 @@ rules! {
         Id = "aer-id", reading "R-24", section "6.1";
         /// A gateway uses an `aer_id` once. The log keeps this one: the permit carries the guard.
         IdUnique = "aer-id-unique", reading "R-24", section "6.1";
-        /// `produced_at` is a time in UTC that exists: `YYYY-MM-DDThh:mm:ss[.f]Z`.
+        /// `produced_at` is a time in UTC that exists: `YYYY-MM-DDThh:mm:ss[.f]`, then `Z` or `+00:00`.
         ProducedAt = "aer-produced-at", reading "R-19", section "6.1";
         /// `produced_at` is not more than five minutes after the log's own time.
         ProducedAtFuture = "aer-produced-at-future", reading "R-19", section "6.1";
@@ -44,7 +45,7 @@ rules! {
         Outcome = "aer-outcome", reading "-", section "6.1";
         /// `enforcement_mode` is there, and normal or degraded.
         Mode = "aer-mode", reading "R-28", section "6.1";
-        /// Receipts made in degraded operation are admitted only where the policy says so.
+        /// Permits given in degraded operation are admitted only where the policy says so.
         Degraded = "aer-degraded", reading "R-29", section "8.4.3";
         /// `degraded_reason` is there when the mode is degraded, and only then.
         DegradedReason = "aer-degraded-reason", reading "R-29", section "8.4.3";

@@ -6,7 +6,7 @@
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit_read::{at, identifier, kind, sequence, top};
+use super::audit_read::{at, claim, kind, sequence, stream, top};
 use super::audit_rule::AuditRule;
 use super::members::{JsonRules, strict};
 use super::verdict::Served;
@@ -15,7 +15,7 @@ use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
 
 /// What begins the name of a stream outside any session.
-const UNBOUND: &str = "unbound:";
+pub(super) const UNBOUND: &str = "unbound:";
 
 /// An audit record that keeps every rule which no policy can switch.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,8 +138,8 @@ impl AuditRecord {
         let top = top(&document)?;
         let kind = kind(&top)?;
         let record = AuditRecord {
-            gateway: identifier(&top, "gateway")?,
-            stream: identifier(&top, "stream")?,
+            gateway: claim(&top, "gateway")?,
+            stream: stream(&top)?,
             seq: sequence(&top)?,
             at: at(&top)?,
             kind,
@@ -226,6 +226,21 @@ pub fn stream_key(gateway: &str, stream: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gateway_and_stream_are_whatever_a_claim_can_be() {
+        let read = |gateway: &str, stream: &str| {
+            let record = serde_json::json!({
+                "version": "1", "kind": "closed", "gateway": gateway, "stream": stream, "seq": 0,
+                "at": "2026-01-01T00:00:00Z",
+            });
+            AuditRecord::read(&jose::jcs::canonical(&record)).map_err(|violation| violation.rule.to_string())
+        };
+        let long = format!("did:jwk:{}", "e".repeat(300));
+        assert!(read(&long, "session\twith a tab").unwrap().agrees(&long, "session\twith a tab").is_ok());
+        assert_eq!(read("", "s").unwrap_err(), "vap-audit-identifier");
+        assert_eq!(read(&"g".repeat(8193), "s").unwrap_err(), "vap-audit-identifier");
+    }
 
     #[test]
     fn no_two_streams_share_a_key() {

@@ -4,11 +4,12 @@ use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{AuditKind, Decided, Outcome, Status};
+use super::audit::{AuditKind, Decided, Outcome, Status, UNBOUND};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
-use crate::limits::MAX_METERS;
+use crate::aer::{NO_SESSION, is_aer_id};
+use crate::limits::{MAX_IDENTIFIER, MAX_METERS};
 use crate::violation::{Violation, quote};
 use crate::vrf::VerifiedAt;
 
@@ -98,8 +99,20 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         verdict,
         tool: optional("tool")?,
         agent_id: optional("agent_id")?,
-        aer_id: optional("aer_id")?,
+        aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
     })
+}
+
+/// The AgentROA record of the same call, by a name that such a record can have.
+fn aer_id(top: &Members<'_>) -> Result<String, Violation> {
+    let text = top.text("aer_id")?;
+    match is_aer_id(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            let detail = format!("found {}, needed \"aer:\" and 16 lower-case hex digits", quote(text));
+            Err(AuditRule::Identifier.in_payload(top.pointer("aer_id"), detail))
+        }
+    }
 }
 
 fn outcome(top: &Members<'_>) -> Result<Outcome, Violation> {
@@ -132,7 +145,7 @@ fn one_of<'a>(
     }
 }
 
-pub(super) fn identifier(members: &Members<'_>, name: &str) -> Result<String, Violation> {
+fn identifier(members: &Members<'_>, name: &str) -> Result<String, Violation> {
     let text = members.text(name)?;
     match is_name(text) {
         true => Ok(text.to_owned()),
@@ -145,6 +158,31 @@ pub(super) fn identifier(members: &Members<'_>, name: &str) -> Result<String, Vi
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(MAX_NAME).is_none() && !text.chars().any(char::is_control)
+}
+
+/// What is also a claim of the statement: anything that can be one.
+pub(super) fn claim(members: &Members<'_>, name: &str) -> Result<String, Violation> {
+    let text = members.text(name)?;
+    match text.is_empty() || text.chars().nth(MAX_IDENTIFIER).is_some() {
+        false => Ok(text.to_owned()),
+        true => {
+            let detail = format!("1 to {MAX_IDENTIFIER} characters are needed here");
+            Err(AuditRule::Identifier.in_payload(members.pointer(name), detail))
+        }
+    }
+}
+
+/// A session, or an instance of the gateway for what belongs to none. What stands for "no session" would gather the
+/// records of strangers.
+pub(super) fn stream(top: &Members<'_>) -> Result<String, Violation> {
+    let stream = claim(top, "stream")?;
+    match stream == NO_SESSION || stream == UNBOUND {
+        false => Ok(stream),
+        true => {
+            let detail = format!("found {}, needed a session, or {UNBOUND} and an instance", quote(&stream));
+            Err(AuditRule::Stream.in_payload("/stream", detail))
+        }
+    }
 }
 
 pub(super) fn sequence(top: &Members<'_>) -> Result<u64, Violation> {
@@ -183,14 +221,19 @@ fn check_verification(verification: &Members<'_>) -> Result<(), Violation> {
 }
 
 fn check_code(text: &str, at: String) -> Result<(), Violation> {
-    let in_code = |b: u8| b.is_ascii_alphanumeric() || b"_.:+-".contains(&b);
-    match (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(in_code) {
+    match is_code(text) {
         true => Ok(()),
         false => {
             let detail = format!("{} is no code: letters, digits and _ . : + -, at most 64", quote(text));
             Err(AuditRule::Code.in_payload(at, detail))
         }
     }
+}
+
+/// Whether a text is a code: too short, and of too few characters, to repeat what somebody said.
+pub(crate) fn is_code(text: &str) -> bool {
+    let in_code = |b: u8| b.is_ascii_alphanumeric() || b"_.:+-".contains(&b);
+    (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(in_code)
 }
 
 fn check_policy_digest(top: &Members<'_>) -> Result<(), Violation> {

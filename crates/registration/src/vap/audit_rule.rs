@@ -21,11 +21,12 @@ rules! {
         Version = "vap-audit-version", reading "A-1", section "14";
         /// `kind` is commitment, amendment, decision, outcome or closed.
         Kind = "vap-audit-kind", reading "A-1", section "14";
-        /// Identifiers have 1 to 256 characters and no control characters.
+        /// Identifiers have 1 to 256 characters and no control characters; `gateway` and `stream`, which are the statement's claims,
+        /// 1 to 8192 of any kind; `aer_id` is `aer:` and 16 lower-case hex digits.
         Identifier = "vap-audit-identifier", reading "A-2", section "14";
         /// `gateway` equals `iss`.
         Gateway = "vap-audit-gateway", reading "A-2", section "14";
-        /// `stream` equals `sub`.
+        /// `stream` equals `sub`: a session or `unbound:` and an instance, never `none`.
         Stream = "vap-audit-stream", reading "A-2", section "14";
         /// `seq` is an integer from 0 to 2^53 − 1.
         Sequence = "vap-audit-sequence", reading "A-3", section "14";

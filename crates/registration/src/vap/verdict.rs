@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::members::{JsonRules, METHODS, Members, Rule, TRIGGERS, is_score, strict};
 use super::verdict_rule::VerdictRule;
+use crate::aer::NO_SESSION;
 use crate::facts::Facts;
 use crate::lookups::{LookupKind, Lookups};
 use crate::violation::{Violation, quote};
@@ -110,7 +111,9 @@ impl VerdictRecord {
     }
 
     pub(crate) fn lookups(&self, found: &mut Lookups) {
-        found.add(LookupKind::Session, &self.session_id);
+        if self.session_id != NO_SESSION {
+            found.add(LookupKind::Session, &self.session_id);
+        }
         found.add(LookupKind::Verdict, self.verdict.as_str());
     }
 
@@ -205,13 +208,13 @@ fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
     }
 }
 
-/// `date-time` of RFC 3339: the shape by hand, the calendar by jiff.
+/// `date-time` of RFC 3339, in either case and with any fraction: the shape by hand, the calendar by jiff.
 fn is_rfc3339(text: &str) -> bool {
     let shaped = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
                 b'0' => byte.is_ascii_digit(),
-                other => byte == other,
+                other => byte.eq_ignore_ascii_case(&other),
             })
     };
     let Some((seconds, rest)) = text.split_at_checked(19) else { return false };
@@ -220,9 +223,8 @@ fn is_rfc3339(text: &str) -> bool {
     let (fraction, offset) = rest.split_at(digits);
     shaped(seconds, "0000-00-00T00:00:00")
         && fraction.len() != 1
-        && fraction.len() <= 10
-        && (offset == "Z" || shaped(offset, "+00:00") || shaped(offset, "-00:00"))
-        && text.parse::<jiff::Timestamp>().is_ok()
+        && ["Z", "+00:00", "-00:00"].iter().any(|shape| shaped(offset, shape))
+        && format!("{seconds}{offset}").to_uppercase().parse::<jiff::Timestamp>().is_ok()
 }
 
 /// The schema's pattern: `^[a-z0-9]+:[A-Fa-f0-9]+$`.
@@ -283,6 +285,9 @@ mod tests {
             "2026-01-01T00:00:00.5Z",
             "2026-01-01T00:00:00.123456789+02:00",
             "2024-02-29T23:59:59-08:00",
+            "2026-01-01t00:00:00z",
+            "2026-01-01T00:00:00.123456789012345Z",
+            "2026-01-01T00:00:00-00:00",
         ] {
             assert!(is_rfc3339(good), "{good}");
         }
@@ -301,5 +306,19 @@ mod tests {
         ] {
             assert!(!is_rfc3339(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_stands_for_no_session_is_nobody_s() {
+        let sessions = |session: &str| {
+            let verdict = serde_json::json!({
+                "vap": "0.1", "type": "verdict", "session_id": session, "verdict": "served",
+                "verification": { "checks": [], "method": "static" },
+            });
+            let mut found = Lookups::default();
+            VerdictRecord::read(verdict.to_string().as_bytes()).unwrap().lookups(&mut found);
+            found.into_vec().into_iter().filter(|lookup| lookup.kind == LookupKind::Session).count()
+        };
+        assert_eq!((sessions("session-1"), sessions("none")), (1, 0));
     }
 }

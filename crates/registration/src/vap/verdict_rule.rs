@@ -12,27 +12,27 @@ rules! {
         /// No string holds half a surrogate pair.
         LoneSurrogate = "vap-verdict-lone-surrogate", reading "V-22", section "15";
         /// A member that the schema requires is missing, or one it lists has another type.
-        Member = "vap-verdict-member", reading "V-1", section "8";
+        Member = "vap-verdict-member", reading "4.1", section "8";
         /// `vap` is "0.1".
-        Version = "vap-verdict-version", reading "V-1", section "8";
+        Version = "vap-verdict-version", reading "4.1", section "8";
         /// `type` is "verdict".
-        Type = "vap-verdict-type", reading "V-1", section "8";
+        Type = "vap-verdict-type", reading "4.1", section "8";
         /// `session_id`, `reason` and `question` have the lengths of the schema.
-        Length = "vap-verdict-length", reading "V-1", section "8";
+        Length = "vap-verdict-length", reading "4.1", section "8";
         /// `in_response_to` is scope_commitment, intent_call or scope_amendment.
-        InResponseTo = "vap-verdict-in-response-to", reading "V-1", section "8";
+        InResponseTo = "vap-verdict-in-response-to", reading "4.1", section "8";
         /// `verdict` is served, clarify, downgraded or denied.
-        Verdict = "vap-verdict-verdict", reading "V-1", section "8";
+        Verdict = "vap-verdict-verdict", reading "4.1", section "8";
         /// `method` is static, static+policy, static+semantic or static+policy+semantic.
-        Method = "vap-verdict-method", reading "V-1", section "8";
+        Method = "vap-verdict-method", reading "4.1", section "8";
         /// `semantic_trigger` is one of the schema's nine.
-        SemanticTrigger = "vap-verdict-semantic-trigger", reading "V-1", section "8";
+        SemanticTrigger = "vap-verdict-semantic-trigger", reading "4.1", section "8";
         /// `risk_score` and `confidence` are within 0 and 1.
-        Score = "vap-verdict-score", reading "V-1", section "8";
+        Score = "vap-verdict-score", reading "4.1", section "8";
         /// A digest is an algorithm in lower case, a colon and hexadecimal digits.
-        Digest = "vap-verdict-digest", reading "V-1", section "8";
+        Digest = "vap-verdict-digest", reading "4.1", section "8";
         /// A verdict `clarify` has its `clarification`.
-        Clarification = "vap-verdict-clarification", reading "V-1", section "8";
+        Clarification = "vap-verdict-clarification", reading "4.1", section "8";
         /// `expires_at` is a time of RFC 3339 with an offset.
         ExpiresAt = "vap-verdict-expires-at", reading "V-15", section "8";
         /// A signed message has no number that its canonical form would change.

@@ -162,6 +162,18 @@ pub fn members() -> Vec<Case> {
             "longer than any name",
             set_in("policy", "policy_id", json!("é".repeat(257))),
         ),
+        keeps(
+            Text,
+            "attestation-8192-characters",
+            "a reference to an attestation may be a token",
+            set_in("session", "device_attestation_ref", json!("a".repeat(8192))),
+        ),
+        breaks(
+            Text,
+            "attestation-8193-characters",
+            "longer than any identifier",
+            set_in("session", "device_attestation_ref", json!("a".repeat(8193))),
+        ),
         breaks(Text, "empty", "an empty session", set_in("session", "session_id", json!(""))),
         breaks(
             Text,
@@ -175,6 +187,15 @@ pub fn members() -> Vec<Case> {
             "a code of ours",
             detail(json!({ "code": "budget_raised", "hop": 2, "dimension": "usd" })),
         ),
+        keeps(
+            Token,
+            "every-character",
+            "letters of both cases, digits and _ . : + -",
+            detail(json!({ "code": "OPA:rule-7.b+exp_2", "dimension": "cost.USD" })),
+        ),
+        keeps(Token, "64-characters", "the longest code", detail(json!({ "code": "x".repeat(64) }))),
+        breaks(Token, "65-characters", "longer than any code", detail(json!({ "code": "x".repeat(65) }))),
+        breaks(Token, "slash", "a path is no code", detail(json!({ "code": "budget/usd" }))),
         breaks(Token, "prose", "a code is no sentence", detail(json!({ "code": "The budget was raised." }))),
         breaks(
             Token,

@@ -59,7 +59,13 @@ pub fn identity() -> Vec<Case> {
         .after(Draft::changed(|receipt| receipt["aer_id"] = json!("aer:2f5a8c1d4e7b0f3a"))),
         keeps(ProducedAt, "fraction", "a fraction of a second", time("2026-01-01T00:00:00.123Z")),
         breaks(ProducedAt, "no-zone", "a time without a zone", time("2026-01-01T00:00:00")),
-        breaks(ProducedAt, "numeric-offset", "UTC is written Z", time("2026-01-01T00:00:00+00:00")),
+        keeps(ProducedAt, "numeric-offset", "UTC, as a number", time("2026-01-01T00:00:00+00:00")),
+        breaks(
+            ProducedAt,
+            "no-offset-known",
+            "-00:00 says that it is not known",
+            time("2026-01-01T00:00:00-00:00"),
+        ),
         breaks(ProducedAt, "another-zone", "not UTC", time("2026-01-01T01:00:00+01:00")),
         breaks(ProducedAt, "no-such-day", "2026 has no 29 February", time("2026-02-29T00:00:00Z")),
         breaks(ProducedAt, "week-date", "ISO 8601 has more forms than one", time("2026-W01-4T00:00:00Z")),
@@ -176,6 +182,12 @@ pub fn degraded() -> Vec<Case> {
             receipt["degraded_reason"] = json!(reason);
         })
     };
+    let denied = || {
+        let mut receipt = denied_aer_json(0, "invalid_signature");
+        receipt["enforcement_mode"] = json!("degraded");
+        receipt["degraded_reason"] = json!("registry_unreachable");
+        Draft::of(receipt)
+    };
     let allowed = || options_with("allow_degraded", json!(true));
     vec![
         keeps(Mode, "normal", "always there, though the example leaves it out", plain()),
@@ -186,14 +198,16 @@ pub fn degraded() -> Vec<Case> {
         keeps(
             Degraded,
             "by-policy",
-            "a degraded decision, where the policy says so",
+            "a degraded permit, where the policy says so",
             degraded("registry_unreachable"),
         )
         .under(allowed()),
+        keeps(Degraded, "denial", "a denial failed closed: there is nothing to allow", denied()),
+        keeps(Degraded, "denial-by-policy", "nor is anything lost by allowing it", denied()).under(allowed()),
         breaks(
             Degraded,
             "not-by-policy",
-            "a degraded decision, where the policy does not say so",
+            "a degraded permit, where the policy does not say so",
             degraded("registry_unreachable"),
         ),
         keeps(DegradedReason, "stale-cache", "why it was degraded", degraded("revocation_cache_stale"))
@@ -215,7 +229,7 @@ pub fn degraded() -> Vec<Case> {
 }
 
 pub fn action() -> Vec<Case> {
-    use AerRule::{Capability, CapabilityAgrees, Digest, ServerId};
+    use AerRule::{Capability, CapabilityAgrees, Digest, ServerId, Text};
     let named = |capability: &str, server: &str, tool: &str| {
         let action = json!({ "capability": capability, "mcp_server_id": server, "mcp_tool_name": tool });
         Draft::changed(|receipt| {
@@ -224,6 +238,13 @@ pub fn action() -> Vec<Case> {
             }
         })
     };
+    let denied = |capability: &str, tool: &str| {
+        let mut receipt = denied_aer_json(0, "capability_not_in_scope");
+        receipt["action"]["capability"] = json!(capability);
+        receipt["action"]["mcp_tool_name"] = json!(tool);
+        Draft::of(receipt)
+    };
+    let asked = |tool: &str| denied(&format!("mcp:github.{tool}"), tool);
     let input = |digest: &str| set_in("action", "input_hash", json!(digest));
     let digits = |count: usize| "f1".repeat(count / 2);
     vec![
@@ -257,6 +278,48 @@ pub fn action() -> Vec<Case> {
             "empty-tool",
             "a server and nothing",
             set_in("action", "capability", json!("mcp:github.")),
+        ),
+        keeps(
+            Capability,
+            "denied-empty-tool",
+            "who asks for a tool without a name is denied, and that is told",
+            asked(""),
+        ),
+        breaks(
+            Capability,
+            "denied-no-server",
+            "the server is the gateway's, not the caller's",
+            denied("mcp:", ""),
+        ),
+        keeps(
+            Text,
+            "denied-257-characters",
+            "a denied call may have asked for anything",
+            asked(&"é".repeat(257)),
+        ),
+        keeps(
+            Text,
+            "denied-control-character",
+            "a name that could forge a line, told as it was asked",
+            asked("get\n\u{0}"),
+        ),
+        breaks(
+            Text,
+            "permit-257-characters",
+            "what is permitted has a name",
+            named(&format!("mcp:github.{}", "é".repeat(257)), "github", &"é".repeat(257)),
+        ),
+        breaks(
+            Text,
+            "permit-control-character",
+            "and one that can be shown",
+            named("mcp:github.get\n", "github", "get\n"),
+        ),
+        breaks(
+            CapabilityAgrees,
+            "denied-another-tool",
+            "a denial tells one tool, not two",
+            denied("mcp:github.get", ""),
         ),
         keeps(CapabilityAgrees, "same", "server and tool are those of the capability", plain()),
         breaks(

@@ -78,6 +78,19 @@ pub fn whose() -> Vec<Case> {
         another["signer"] = json!(signer);
         Draft::tampered(|receipt| receipt["signatures"].as_array_mut().unwrap().push(another))
     };
+    // A key and the one that replaces it, under one name; and the same name of another gateway's instance.
+    let rotated = json!({ "gateway": [
+        {
+            "iss": GATEWAY,
+            "id": GATEWAY_ID,
+            "keys": [gateway().public_key().did_key(), stranger.public_key().did_key()],
+        },
+        { "iss": "https://other-gateway.example", "id": GATEWAY_ID, "keys": [others_key().public_key().did_key()] },
+    ] });
+    let by = |key: &SigningKey| {
+        let signature = inner_signature(&aer_json(0), key).unwrap();
+        Draft::tampered(|receipt| receipt["signatures"] = json!([signature]))
+    };
     let mut over_signatures = signed();
     over_signatures["signatures"][0]["sig"] =
         json!(BASE64URL_NOPAD.encode(&gateway().sign(&jose::jcs::canonical(&signed())).unwrap()));
@@ -85,6 +98,17 @@ pub fn whose() -> Vec<Case> {
         keeps(SignerRule, "listed", "a key that the policy lists for the gateway", plain()),
         keeps(SignerRule, "two-listed", "two keys of the gateway, both listed", second("hsm-2", &stranger))
             .under(two_keys),
+        keeps(SignerRule, "old-key", "while a key is replaced, the old one still signs", by(&gateway()))
+            .under(rotated.clone()),
+        keeps(SignerRule, "new-key", "and so does the new one, under the same name", by(&stranger))
+            .under(rotated.clone()),
+        breaks(
+            Signature,
+            "neither-old-nor-new",
+            "a key of another gateway, whose instance has the same name",
+            by(&others_key()),
+        )
+        .under(rotated),
         breaks(
             SignerRule,
             "unlisted",
@@ -123,6 +147,11 @@ pub fn whose() -> Vec<Case> {
             Draft::tampered(malleate),
         ),
     ]
+}
+
+/// A key of another gateway.
+fn others_key() -> SigningKey {
+    ed25519([8; 32])
 }
 
 /// S becomes S + L, which a careless verifier takes for the same signature.

@@ -28,6 +28,11 @@ fn decision_with(pointer: &str, value: Value) -> Vec<u8> {
     sign(&with(decision(), pointer, value))
 }
 
+/// The record of a stream, in a statement about it.
+fn in_stream(stream: &str) -> Vec<u8> {
+    statement(VAP_AUDIT, stream, canonical(&with(decision(), "/stream", json!(stream))))
+}
+
 fn outcome_with(pointer: &str, value: Value) -> Vec<u8> {
     sign(&with(outcome(), pointer, value))
 }
@@ -187,6 +192,36 @@ fn common_cases() -> Vec<Case> {
             "another",
             "The record of another stream.",
             decision_with("/stream", json!("session-2")),
+        ),
+        keeps(R::Stream, "tab", "A session has the name that its client gave it.", in_stream("session\t2")),
+        keeps(R::Stream, "long", "As long as a claim may be.", in_stream(&"s".repeat(8192))),
+        keeps(R::Stream, "unbound", "An instance, outside any session.", in_stream("unbound:gateway-1")),
+        breaks(R::Stream, "none", "What stands for no session is no stream.", in_stream("none")),
+        breaks(R::Stream, "unbound-nobody", "Which instance is it?", in_stream("unbound:")),
+        breaks(R::Identifier, "stream-empty", "No stream at all.", decision_with("/stream", json!(""))),
+        breaks(
+            R::Identifier,
+            "stream-too-long",
+            "Longer than any claim.",
+            decision_with("/stream", json!("s".repeat(8193))),
+        ),
+        keeps(
+            R::Identifier,
+            "aer-id",
+            "The AgentROA record of the same call.",
+            decision_with("/aer_id", json!("aer:2f5a8c1d4e7b0f3a")),
+        ),
+        breaks(
+            R::Identifier,
+            "aer-id-upper-case",
+            "No such record can have this name.",
+            decision_with("/aer_id", json!("aer:2F5A8C1D4E7B0F3A")),
+        ),
+        breaks(
+            R::Identifier,
+            "aer-id-uuid",
+            "Nor this one.",
+            decision_with("/aer_id", json!("aer:2f5a8c1d-4e7b")),
         ),
         keeps(R::Sequence, "largest", "2^53 - 1.", decision_with("/seq", json!(9_007_199_254_740_991u64))),
         breaks(R::Sequence, "too-large", "2^53.", decision_with("/seq", json!(9_007_199_254_740_992u64))),

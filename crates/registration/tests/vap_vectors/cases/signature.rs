@@ -75,6 +75,18 @@ fn header_cases() -> Vec<Case> {
                 &key,
             ),
         ),
+        keeps(
+            R::SignatureHeader,
+            "iat-fraction",
+            "A NumericDate may have a fraction.",
+            signed(&header(&json!({ "iat": 1_767_225_600.25 })), false, &key),
+        ),
+        breaks(
+            R::SignatureHeader,
+            "iat-negative",
+            "Nobody signed before 1970.",
+            signed(&header(&json!({ "iat": -0.5 })), false, &key),
+        ),
         breaks(R::SignatureHeader, "no-kid", "Whose key is it?", signed(r#"{"alg":"EdDSA"}"#, false, &key)),
         breaks(
             R::SignatureHeader,
