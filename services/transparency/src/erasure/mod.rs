@@ -1,30 +1,25 @@
 //! Doing what the log's erasure statements say: the statement first, the bytes after it.
 //!
-//! An erasure is in force from the moment it is an entry. The process that leads walks them by number and takes the bytes
-//! out; taking out what is gone changes nothing, so whatever a crash left undone is done by the next start. An entry
-//! on hold keeps its bytes, and its erasure stays open until the hold ends.
+//! Here is how they are found and read; `eraser` takes the bytes out, `permanent` names the entries that stay, and
+//! `retention` registers erasures by itself.
 //!
 //! Not here: who may erase and what (`registration::erasure`), the deleting itself (`store::Custody`).
 
+mod eraser;
+mod permanent;
 pub mod retention;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use merkle::{EntryDigest, LeafIndex, TreeSize};
+use merkle::{EntryDigest, LeafIndex};
 use registration::erasure::{Erasure, sequence_guard};
 use registration::{Answers, ERASURE_CONTENT_TYPE};
 use scitt::SignedStatement;
-use sequencer::Role;
 use store::{Entry, GuardKey, LogStore, StoreError};
 use tokio::sync::Notify;
 
-use crate::limits::{ERASURE_LOOK, ERASURE_RETRY};
-use crate::log::Log;
-
-/// How many erasures are looked for at a time.
-const AHEAD: u64 = 16;
+pub use eraser::keep_erasing;
+pub(crate) use permanent::put_permanent;
 
 /// An erasure statement of the log.
 #[derive(Clone, Debug)]
@@ -41,10 +36,14 @@ pub struct Registered {
 pub async fn registered(store: &dyn LogStore, numbers: Range<u64>) -> Result<Vec<Registered>, StoreError> {
     let mut found = Vec::new();
     for index in leaves(store, numbers).await? {
-        let entry = store.entry(index).await?.ok_or_else(|| damaged(index, "it is missing"))?;
-        found.push(read(&entry.verified()?)?);
+        found.push(at(store, index).await?);
     }
     Ok(found)
+}
+
+async fn at(store: &dyn LogStore, index: LeafIndex) -> Result<Registered, StoreError> {
+    let entry = store.entry(index).await?.ok_or_else(|| damaged(index, "it is missing"))?;
+    read(&entry.verified()?)
 }
 
 /// How many erasures the log has: they are numbered without gaps.
@@ -100,17 +99,6 @@ pub async fn erased_leaves(store: &dyn LogStore, erasure: &Erasure) -> Result<Ve
         .collect())
 }
 
-/// Those that have their bytes: a start walks all erasures, and most are done.
-async fn still_there(store: &dyn LogStore, leaves: Vec<LeafIndex>) -> Result<Vec<LeafIndex>, StoreError> {
-    let mut there = Vec::new();
-    for leaf in leaves {
-        if store.entry(leaf).await?.is_some_and(|entry| entry.statement.is_some()) {
-            there.push(leaf);
-        }
-    }
-    Ok(there)
-}
-
 /// A hold that stands against an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnHold {
@@ -145,91 +133,5 @@ impl Erasing {
     /// Looks now, not at the next turn.
     pub fn look(&self) {
         self.0.notify_one();
-    }
-}
-
-/// Erases what is to be erased, for as long as this process runs.
-pub async fn keep_erasing(log: Arc<Log>) {
-    let mut eraser = Eraser::default();
-    loop {
-        let wait = match eraser.round(&log).await {
-            Ok(()) => ERASURE_LOOK,
-            Err(error) => {
-                tracing::error!(%error, "bytes that are to be erased are still there");
-                ERASURE_RETRY
-            }
-        };
-        // Woken or not: an erasure may come by the inbox, and a hold may be ended by another process.
-        let _ = tokio::time::timeout(wait, log.erasing.0.notified()).await;
-    }
-}
-
-/// What was done so far.
-#[derive(Default)]
-struct Eraser {
-    /// Every erasure below this number was looked at.
-    next: u64,
-    /// How large the log was when nothing more was found.
-    looked_at: TreeSize,
-    /// Entries that a hold keeps, by the number of their erasure.
-    held: BTreeMap<u64, Vec<LeafIndex>>,
-}
-
-impl Eraser {
-    async fn round(&mut self, log: &Log) -> Result<(), StoreError> {
-        if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
-            return Ok(());
-        }
-        self.again(&*log.store).await?;
-        let size = log.committed_size();
-        if size != self.looked_at || self.next == 0 {
-            self.newer(&*log.store).await?;
-            self.looked_at = size;
-        }
-        Ok(())
-    }
-
-    /// Erasures that a hold stood against.
-    async fn again(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
-        for (number, leaves) in std::mem::take(&mut self.held) {
-            let held = store.held(&leaves).await?;
-            if held.len() == leaves.len() {
-                self.held.insert(number, leaves);
-            } else {
-                self.erase(store, number, &leaves).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn newer(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
-        loop {
-            let found = registered(store, self.next..self.next + AHEAD).await?;
-            let last = found.len() < AHEAD as usize;
-            for Registered { erasure, .. } in found {
-                let leaves = still_there(store, erased_leaves(store, &erasure).await?).await?;
-                if !leaves.is_empty() {
-                    self.erase(store, erasure.sequence, &leaves).await?;
-                }
-                self.next = erasure.sequence + 1;
-            }
-            if last {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn erase(
-        &mut self,
-        store: &dyn LogStore,
-        number: u64,
-        leaves: &[LeafIndex],
-    ) -> Result<(), StoreError> {
-        let done = store.erase(leaves).await?;
-        tracing::info!(erasure = number, erased = done.erased.len(), held = done.held.len(), "erased");
-        if !done.held.is_empty() {
-            self.held.insert(number, done.held);
-        }
-        Ok(())
     }
 }

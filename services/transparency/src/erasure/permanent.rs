@@ -1,0 +1,59 @@
+//! Entries that are never erased: what they are says so.
+//!
+//! Policies and erasures claim a guard of their permanence, by which the rules of an erasure refuse them. A log that is
+//! older than that guard has policies without it; without its policies it could not start. So nothing here rests on
+//! the guard.
+
+use std::collections::BTreeSet;
+
+use merkle::LeafIndex;
+use registration::erasure::{Erasure, permanent_guard};
+use registration::{Answers, ERASURE_CONTENT_TYPE, POLICY_CONTENT_TYPE};
+use scitt::SignedStatement;
+use store::{Entry, LogStore, Standing, StoreError};
+
+use super::is_type;
+
+/// The rules by which policies and erasures are admitted. An operator may have called a rule of his own the same.
+const RULES: [&str; 2] = ["policy", "erasure"];
+
+/// Which of these entries stay, whatever an erasure says.
+pub(super) async fn permanent(
+    store: &dyn LogStore,
+    entries: &[Standing],
+) -> Result<BTreeSet<LeafIndex>, StoreError> {
+    let mut stay = BTreeSet::new();
+    for standing in entries.iter().filter(|standing| RULES.contains(&standing.rule.as_str())) {
+        let entry = store.entry(standing.entry).await?;
+        if entry.is_none_or(|entry| stays(&entry)) {
+            stay.insert(standing.entry);
+        }
+    }
+    Ok(stay)
+}
+
+/// Also one that nobody can read: what it was is not known.
+fn stays(entry: &Entry) -> bool {
+    let statement = entry.statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
+    statement.is_none_or(|statement| {
+        let named = statement.header().content_type().and_then(|name| name.as_text());
+        let own = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE];
+        named.is_some_and(|name| own.iter().any(|own| is_type(name, own)))
+    })
+}
+
+/// Answers for the policies and erasures that an erasure names as if all of them had claimed their permanence.
+pub(crate) async fn put_permanent(
+    store: &dyn LogStore,
+    erasure: &Erasure,
+    answers: &mut Answers,
+) -> Result<(), StoreError> {
+    let named: Vec<_> =
+        erasure.entries.iter().filter_map(|entry| Some((*entry, answers.entry(entry)?))).collect();
+    let leaves: Vec<LeafIndex> = named.iter().map(|(_, leaf)| *leaf).collect();
+    let stay = permanent(store, &store.standing(&leaves).await?).await?;
+    for (entry, leaf) in named.into_iter().filter(|(_, leaf)| stay.contains(leaf)) {
+        answers.put_guard(permanent_guard(&entry), leaf);
+    }
+    Ok(())
+}
