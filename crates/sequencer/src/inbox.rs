@@ -51,8 +51,9 @@ impl Drain {
     /// Until it is aborted.
     pub(crate) async fn run(mut self) {
         loop {
+            self.trim().await;
             match self.drain().await {
-                Ok(()) if self.held.is_empty() => self.idle().await,
+                Ok(()) if self.held.is_empty() => sleep(self.parts.limits.inbox_poll).await,
                 Ok(()) => self.collect().await,
                 Err(error) => {
                     tracing::warn!(%error, "the inbox cannot be read");
@@ -62,14 +63,19 @@ impl Drain {
         }
     }
 
-    async fn idle(&mut self) {
-        if self.trimmed.elapsed() >= TRIM_EVERY {
-            self.trimmed = Instant::now();
-            if let Err(error) = self.parts.store.trim_inbox(TRIM_AT_ONCE).await {
+    /// Now and then, however much waits: an inbox that is never empty must not grow.
+    async fn trim(&mut self) {
+        if self.trimmed.elapsed() < TRIM_EVERY {
+            return;
+        }
+        match self.parts.store.trim_inbox(TRIM_AT_ONCE).await {
+            Ok(forgotten) if forgotten >= TRIM_AT_ONCE as u64 => {} // there is more, for the next turn
+            Ok(_) => self.trimmed = Instant::now(),
+            Err(error) => {
                 tracing::warn!(%error, "the inbox was not trimmed");
+                self.trimmed = Instant::now();
             }
         }
-        sleep(self.parts.limits.inbox_poll).await;
     }
 
     /// Waits for one answer, takes all that came with it.

@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sequencer::{Halt, Limits, SubmitError};
-use store::{Call, Fault, LogStore};
+use async_trait::async_trait;
+use merkle::LeafIndex;
+use sequencer::{Halt, Limits, Redecide, Redecision, Submission, SubmitError};
+use store::{Call, Fault, InboxItem, LogStore};
 use support::{But, Log, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -288,4 +291,32 @@ async fn a_submission_that_takes_too_long_is_kept_in_the_inbox_and_placed_later(
     assert!(log.memory.pending(10).await.unwrap().is_empty(), "the inbox is settled");
     assert_eq!(log.size().await, 2);
     log.check().await;
+}
+
+/// Never comes to an answer.
+struct Undecided;
+
+#[async_trait]
+impl Redecide for Undecided {
+    async fn redecide(&self, _: Submission) -> Redecision {
+        Redecision::Later
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_finished_leaves_the_inbox_though_something_waits_in_it_all_the_time() {
+    let mut log = Log::with(0).await;
+    log.redecide = Arc::new(Undecided);
+    let stuck = Submission { decided_under: LeafIndex::new(7), ..statement(1) };
+    for submission in [stuck, statement(2)] {
+        let item = InboxItem { digest: submission.entry.digest, submission: submission.encode() };
+        log.memory.enqueue(&item).await.unwrap();
+    }
+    let process = log.start().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let waiting = log.memory.pending(10).await.unwrap();
+    assert_eq!(waiting.iter().map(|item| item.digest).collect::<Vec<_>>(), [statement(1).entry.digest]);
+    assert_eq!(log.size().await, 2, "the other has its place");
+    assert_eq!(log.memory.trim_inbox(10).await.unwrap(), 0, "and is no longer in the inbox");
+    assert!(process.store.calls(Call::TrimInbox) <= 3, "once in a while is enough");
 }
