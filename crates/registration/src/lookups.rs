@@ -3,6 +3,8 @@
 //! They are read from the statement and nothing else, so an index of them can be dropped and made anew from the log.
 //! Nothing decides by them.
 
+use merkle::EntryDigest;
+
 use crate::limits::{MAX_LOOKUP_VALUE, MAX_LOOKUPS};
 
 /// What a value is. The numbers are stored: they are never given anew.
@@ -82,18 +84,35 @@ impl LookupKind {
 pub struct Lookup {
     /// What the value is.
     pub kind: LookupKind,
-    /// The value; a long one is cut at the bound, and so is what is searched for.
+    /// The value; of a long one the beginning and its hash, and so of what is searched for.
     pub value: String,
 }
 
 impl Lookup {
-    /// A value as it is kept: within the bound, and without U+0000, which not every database keeps.
+    /// A value as it is kept: within the bound, and without U+0000, which not every database keeps. Different values stay
+    /// different: no long one is kept like another, or like a short one.
     pub fn new(kind: LookupKind, value: &str) -> Lookup {
-        let end = value.floor_char_boundary(MAX_LOOKUP_VALUE);
-        let mut value = value[..end].replace('\0', "\u{fffd}");
-        value.truncate(value.floor_char_boundary(MAX_LOOKUP_VALUE));
+        let value = match value.len() <= WHOLE && !value.contains('\0') {
+            true => value.to_owned(),
+            false => hashed(value),
+        };
         Lookup { kind, value }
     }
+}
+
+/// `#` and 64 hex digits.
+const HASH: usize = 1 + 64;
+/// Bytes of the longest value that is kept whole: even where the beginning of a longer one ends before a character of
+/// four, that one is kept with more.
+const WHOLE: usize = MAX_LOOKUP_VALUE - HASH - 3;
+
+/// The beginning for people, the hash for the rest.
+fn hashed(value: &str) -> String {
+    let mut kept = value[..value.floor_char_boundary(MAX_LOOKUP_VALUE)].replace('\0', "\u{fffd}");
+    kept.truncate(kept.floor_char_boundary(MAX_LOOKUP_VALUE - HASH));
+    kept.push('#');
+    kept.push_str(&EntryDigest::of(value.as_bytes()).to_string());
+    kept
 }
 
 /// Lookups being gathered: each once, and no more than the bound.
@@ -140,11 +159,21 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_cut_where_a_character_ends() {
-        let value = Lookup::new(LookupKind::Tool, &"é".repeat(MAX_LOOKUP_VALUE)).value;
-        assert!(value.len() <= MAX_LOOKUP_VALUE && value.chars().all(|c| c == 'é'));
-        let value = Lookup::new(LookupKind::Tool, &"\0".repeat(MAX_LOOKUP_VALUE)).value;
-        assert!(value.len() <= MAX_LOOKUP_VALUE && value.chars().all(|c| c == '\u{fffd}'));
+    fn a_value_is_kept_within_the_bound_and_unlike_any_other() {
+        let kept = |value: &str| Lookup::new(LookupKind::Tool, value).value;
+        assert_eq!(kept(&"a".repeat(WHOLE)), "a".repeat(WHOLE));
+        for long in ["a", "é", "\u{1f980}", "\0"].map(|c| c.repeat(MAX_LOOKUP_VALUE)) {
+            let (one, other) = (kept(&format!("{long}1")), kept(&format!("{long}2")));
+            assert!((WHOLE + 1..=MAX_LOOKUP_VALUE).contains(&one.len()), "{one}");
+            assert!(!one.contains('\0'));
+            assert_ne!(one, other);
+            assert_ne!(kept(&one), one, "who has such a name is not taken for the other");
+        }
+        for length in WHOLE + 1..=MAX_LOOKUP_VALUE + 1 {
+            assert!(kept(&"a".repeat(length)).len() > WHOLE, "{length}");
+        }
+        assert_ne!(kept("a\0"), kept("a\u{fffd}"));
+        assert_eq!(kept("a\0"), format!("a\u{fffd}#{}", EntryDigest::of(b"a\0")));
     }
 
     #[test]

@@ -4,15 +4,15 @@
 //! after a while, because entries are erased; and when the index was dropped.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use merkle::LeafIndex;
 use registration::LookupKind;
-use store::{LogStore, Lookup, Order, Query, StoreError};
+use store::{Indexed, LogStore, Lookup, Order, Query, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::term;
+use super::{Reached, term};
 use crate::limits::{TALLIES, TALLY_AGE, TALLY_ENTRIES, TALLY_GROUPS, TALLY_PAGE};
 
 /// Counted by these.
@@ -72,6 +72,19 @@ impl Tally {
             .collect()
     }
 
+    /// Whether it is not yet of all that was committed when this was reached.
+    pub fn goes_on(&self, reached: Reached) -> bool {
+        !self.complete || self.size < reached.committed.get()
+    }
+
+    /// Counts a verification receipt of this verdict.
+    #[cfg(test)]
+    pub fn count_receipt(&mut self, entry: u64, verdict: &str) {
+        let entry = LeafIndex::new(entry);
+        let row = |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
+        self.add(entry, &[row(LookupKind::ReceiptId, "id"), row(LookupKind::Verdict, verdict)]);
+    }
+
     fn add(&mut self, entry: LeafIndex, rows: &[Lookup]) {
         self.entries += 1;
         self.ends = Some((self.ends.map_or(entry, |(first, _)| first), entry));
@@ -99,9 +112,11 @@ impl Tally {
     }
 }
 
-/// The counts of a process. Those that are asked for at once are made one after the other.
+type Name = (LookupKind, String);
+
+/// The counts of a process. One value is counted once, however many ask for it; different ones at the same time.
 #[derive(Default)]
-pub struct Tallies(Mutex<HashMap<(LookupKind, String), Kept>>);
+pub struct Tallies(std::sync::Mutex<HashMap<Name, Arc<Mutex<Kept>>>>);
 
 struct Kept {
     begun: Instant,
@@ -117,26 +132,55 @@ impl Tallies {
         kind: LookupKind,
         value: &str,
     ) -> Result<Arc<Tally>, StoreError> {
-        let mut kept = self.0.lock().await;
+        let kept = self.kept((kind, value.to_owned()));
+        let mut kept = kept.lock().await;
         let indexed = store.indexed().await?;
-        kept.retain(|_, kept| {
-            let dropped = kept.form != indexed.form || kept.tally.size > indexed.to.get();
-            kept.begun.elapsed() < TALLY_AGE && !dropped
-        });
-        let key = (kind, value.to_owned());
-        let (begun, before) = match kept.get(&key) {
-            Some(kept) => (kept.begun, kept.tally.clone()),
-            None => (Instant::now(), Arc::default()),
-        };
-        if before.complete && before.size == indexed.to.get() {
-            return Ok(before);
+        if !kept.is_of(indexed) {
+            *kept = Kept::begin(indexed.form);
         }
-        let tally = Arc::new(go_on(store, kind, value, (*before).clone(), indexed.to.get()).await?);
-        if kept.len() >= TALLIES {
-            kept.clear();
+        if !kept.tally.complete || kept.tally.size != indexed.to.get() {
+            let before = (*kept.tally).clone();
+            kept.tally = Arc::new(go_on(store, kind, value, before, indexed.to.get()).await?);
         }
-        kept.insert(key, Kept { begun, form: indexed.form, tally: tally.clone() });
-        Ok(tally)
+        Ok(kept.tally.clone())
+    }
+
+    /// What is kept of this value. Whoever holds it is counting; what nobody holds is thrown away if it is empty or old,
+    /// and the oldest of it where there is too much.
+    fn kept(&self, name: Name) -> Arc<Mutex<Kept>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, kept| idle(kept).is_none_or(|kept| kept.tally.entries > 0 && kept.is_fresh()));
+        while all.len() > TALLIES {
+            let idle = all.iter_mut().filter_map(|(name, kept)| Some((idle(kept)?.begun, name)));
+            let idle: Vec<(Instant, &Name)> = idle.collect();
+            if idle.len() <= TALLIES {
+                break;
+            }
+            let Some(oldest) = idle.into_iter().min_by_key(|(begun, _)| *begun) else { break };
+            let oldest = oldest.1.clone();
+            all.remove(&oldest);
+        }
+        all.entry(name).or_insert_with(|| Arc::new(Mutex::new(Kept::begin(0)))).clone()
+    }
+}
+
+/// What nobody is counting now.
+fn idle(kept: &mut Arc<Mutex<Kept>>) -> Option<&mut Kept> {
+    Arc::get_mut(kept).map(Mutex::get_mut)
+}
+
+impl Kept {
+    fn begin(form: u32) -> Self {
+        Self { begun: Instant::now(), form, tally: Arc::default() }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.begun.elapsed() < TALLY_AGE
+    }
+
+    /// Whether it goes on with this index: that was not dropped since, as far as can be seen.
+    fn is_of(&self, indexed: Indexed) -> bool {
+        self.is_fresh() && self.form == indexed.form && self.tally.size <= indexed.to.get()
     }
 }
 
@@ -167,11 +211,64 @@ async fn go_on(
         match page.more_after {
             Some(last) => tally.size = last.get() + 1,
             None => {
-                (tally.size, tally.complete) = (size, true);
+                // An index that was dropped meanwhile says nothing of what it has not read again.
+                let indexed = page.indexed.to.get();
+                tally.complete = indexed >= size;
+                tally.size = tally.size.max(size.min(indexed));
                 return Ok(tally);
             }
         }
     }
     tally.complete = false;
     Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The n-th of the counts that somebody asked for.
+    fn counted(tallies: &Tallies, n: usize) {
+        let kept = tallies.kept((LookupKind::Issuer, format!("{n:04}")));
+        let mut tally = Tally::default();
+        tally.count_receipt(7, "pass");
+        let begun = Instant::now() + Duration::from_millis(n as u64);
+        *kept.try_lock().unwrap() = Kept { begun, form: 1, tally: Arc::new(tally) };
+    }
+
+    fn names(tallies: &Tallies) -> Vec<String> {
+        let mut names: Vec<String> = tallies.0.lock().unwrap().keys().map(|(_, name)| name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn names_that_nobody_has_push_no_count_out() {
+        let tallies = Tallies::default();
+        for n in 0..TALLIES {
+            counted(&tallies, n);
+        }
+        for n in 0..2 * TALLIES {
+            drop(tallies.kept((LookupKind::Issuer, format!("junk {n}"))));
+        }
+        assert_eq!(names(&tallies).len(), TALLIES + 1, "all that count, and the last one of the junk");
+    }
+
+    #[test]
+    fn the_oldest_count_that_nobody_goes_on_with_makes_room() {
+        let tallies = Tallies::default();
+        for n in 0..TALLIES + 2 {
+            counted(&tallies, n);
+        }
+        let busy = tallies.kept((LookupKind::Issuer, "0000".into()));
+        counted(&tallies, TALLIES + 2);
+        counted(&tallies, TALLIES + 3);
+        let left = names(&tallies);
+        assert!(left.contains(&"0000".into()), "who counts keeps what it counts");
+        assert!(!left.contains(&"0001".into()), "the oldest of the others went");
+        assert!(left.contains(&format!("{:04}", TALLIES + 3)));
+        drop(busy);
+    }
 }

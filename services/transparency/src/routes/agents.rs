@@ -1,9 +1,9 @@
 //! What was verified about an agent, in numbers only (VRF, section 11; reading 23).
 //!
-//! A number about few receipts tells of one of them, so small groups are not shown; and where one alone is missing, which
-//! the others would tell, a second one goes with it.
+//! A number about few receipts tells of one of them, so small groups are not shown, and neither is a share by which few
+//! passed or few did not. Where one alone is missing, which the others would tell, a second one goes with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -28,7 +28,7 @@ pub struct Summary {
     receipts: Option<u64>,
     /// Receipts that are registered by their hash, to the nearest five: what they say is unknown to the log.
     redacted: u64,
-    /// The share that passed; absent when the receipts are few.
+    /// The share that passed; absent when the receipts are few, or when few of them passed, or few did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pass_rate: Option<f64>,
     /// By outcome.
@@ -63,8 +63,9 @@ pub struct Groups {
 pub struct GroupView {
     /// How many.
     receipts: u64,
-    /// The share that passed.
-    pass_rate: f64,
+    /// The share that passed; absent when it would tell of few receipts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pass_rate: Option<f64>,
 }
 
 /// What was verified about an agent, in numbers: by verdict, tier, kind of task and issuer. Groups of fewer than five
@@ -82,7 +83,8 @@ pub async fn summary(State(app): State<App>, Path(sub): Path<String>) -> Result<
     if tally.entries == 0 {
         return Err(if reached.is_behind() { super::names::behind() } else { nothing() });
     }
-    Ok(([(CACHE_CONTROL, "no-cache")], Json(Summary::of(sub, &tally))).into_response())
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(Summary::of(sub, &tally, tally.goes_on(reached))))
+        .into_response())
 }
 
 fn nothing() -> Problem {
@@ -95,23 +97,24 @@ fn nothing() -> Problem {
 }
 
 impl Summary {
-    fn of(subject: String, tally: &Tally) -> Self {
+    fn of(subject: String, tally: &Tally, counting: bool) -> Self {
         let groups = |kind| Groups::of(tally.receipts_by(kind));
         let verdicts = tally.receipts_by(LookupKind::Verdict);
         let passed = verdicts.get("pass").map_or(0, |group| group.count);
-        let enough = tally.receipt_count >= SMALL_GROUP;
+        let all = Group { count: tally.receipt_count, passed };
+        let enough = all.count >= SMALL_GROUP;
         Self {
             subject,
-            receipts: enough.then_some(tally.receipt_count),
+            receipts: enough.then_some(all.count),
             redacted: (tally.redacted + 2) / 5 * 5,
-            pass_rate: enough.then(|| share(passed, tally.receipt_count)),
+            pass_rate: (enough && !all.tells_of_few()).then(|| all.pass_rate()),
             by_verdict: groups(LookupKind::Verdict),
             by_tier: groups(LookupKind::Tier),
             by_task_type: groups(LookupKind::TaskType),
             by_issuer: groups(LookupKind::Issuer),
             smallest_group: SMALL_GROUP,
             tree_size: tally.size,
-            counting: !tally.complete,
+            counting,
             truncated: tally.crowded,
         }
     }
@@ -129,18 +132,39 @@ impl Groups {
             shown.remove(least);
             suppressed += 1;
         }
-        let view =
-            |group: Group| GroupView { receipts: group.count, pass_rate: share(group.passed, group.count) };
-        Self {
-            groups: shown.into_iter().map(|(value, group)| (value.to_owned(), view(group))).collect(),
-            suppressed,
-        }
+        let veiled = veiled(&shown);
+        let view = |(value, group): (&str, Group)| {
+            let pass_rate = (!veiled.contains(value)).then(|| group.pass_rate());
+            (value.to_owned(), GroupView { receipts: group.count, pass_rate })
+        };
+        Self { groups: shown.into_iter().map(view).collect(), suppressed }
     }
 }
 
-/// To three digits.
-fn share(part: u64, whole: u64) -> f64 {
-    (part as f64 / whole.max(1) as f64 * 1000.0).round() / 1000.0
+/// Whose share that passed is not told.
+fn veiled<'a>(shown: &[(&'a str, Group)]) -> BTreeSet<&'a str> {
+    let (few, others): (Vec<_>, Vec<_>) = shown.iter().partition(|(_, group)| group.tells_of_few());
+    let mut veiled: BTreeSet<&str> = few.iter().map(|(value, _)| *value).collect();
+    if veiled.len() == 1
+        && let Some((least, _)) = others.iter().min_by_key(|(_, group)| group.count)
+    {
+        // That of all receipts and the others would tell what the one is.
+        veiled.insert(least);
+    }
+    veiled
+}
+
+impl Group {
+    /// Whether those that passed, or those that did not, are some but few.
+    fn tells_of_few(&self) -> bool {
+        let few = 1..SMALL_GROUP;
+        few.contains(&self.passed) || few.contains(&self.count.saturating_sub(self.passed))
+    }
+
+    /// The share that passed, to three digits.
+    fn pass_rate(&self) -> f64 {
+        (self.passed as f64 / self.count.max(1) as f64 * 1000.0).round() / 1000.0
+    }
 }
 
 #[cfg(test)]
@@ -161,5 +185,41 @@ mod tests {
         assert_eq!(groups(&[("a", 50), ("b", 3), ("c", 4)]), (vec!["a".into()], 2));
         assert_eq!(groups(&[("a", 4)]), (vec![], 1));
         assert_eq!(groups(&[]), (vec![], 0));
+    }
+
+    /// Of which groups, by count and passed, the share that passed is told.
+    fn told(counts: &[(&'static str, u64, u64)]) -> Vec<String> {
+        let counted =
+            counts.iter().map(|(value, count, passed)| (*value, Group { count: *count, passed: *passed }));
+        let groups = Groups::of(counted.collect()).groups;
+        groups.into_iter().filter(|(_, group)| group.pass_rate.is_some()).map(|(value, _)| value).collect()
+    }
+
+    #[test]
+    fn a_share_that_tells_of_few_receipts_is_not_told_nor_can_it_be_reckoned_from_the_others() {
+        assert_eq!(told(&[("a", 20, 20), ("b", 20, 0), ("c", 20, 15), ("d", 20, 5)]), ["a", "b", "c", "d"]);
+        for passed in [1, 4, 16, 19] {
+            assert_eq!(told(&[("a", 20, passed)]), [""; 0], "{passed} of 20");
+            assert_eq!(told(&[("a", 20, passed), ("b", 30, 15), ("c", 25, 15)]), ["b"], "{passed} of 20");
+        }
+        assert_eq!(told(&[("a", 20, 1), ("b", 30, 1), ("c", 25, 15)]), ["c"]);
+    }
+
+    #[test]
+    fn all_receipts_together_do_not_tell_of_the_few_either() {
+        let summary = |passed: u64, failed: u64| {
+            let mut tally = Tally::default();
+            for n in 0..passed + failed {
+                let verdict = if n < passed { "pass" } else { "fail" };
+                tally.count_receipt(n, verdict);
+            }
+            let summary = Summary::of("agent".into(), &tally, false);
+            (summary.receipts, summary.pass_rate, summary.by_verdict.suppressed)
+        };
+        assert_eq!(summary(19, 1), (Some(20), None, 2));
+        assert_eq!(summary(3, 17), (Some(20), None, 2));
+        assert_eq!(summary(15, 5), (Some(20), Some(0.75), 0));
+        assert_eq!(summary(20, 0), (Some(20), Some(1.0), 0));
+        assert_eq!(summary(4, 0), (None, None, 1));
     }
 }

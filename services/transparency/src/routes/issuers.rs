@@ -19,7 +19,7 @@ use store::Entry;
 use utoipa::{IntoParams, ToSchema};
 
 use super::listing::{first_head_with, rfc3339};
-use super::search::{lead_on, percent_encoded};
+use super::search::{goes_on_after, lead_on, percent_encoded};
 use crate::app::App;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
@@ -81,7 +81,7 @@ pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<R
         keys: by(LookupKind::Key),
         content_types: by(LookupKind::ContentType),
         tree_size: tally.size,
-        counting: !tally.complete,
+        counting: tally.goes_on(reached),
         truncated: tally.crowded,
     };
     Ok(([(CACHE_CONTROL, "no-cache")], Json(issuer)).into_response())
@@ -201,11 +201,13 @@ pub async fn chain(
     let reached = app.index.caught_up().await?;
     let start = asked.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
     let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &asked.sub)];
-    let page = app.index.search(terms, start..u64::MAX, CHAIN_PAGE).await?;
+    let within = start..u64::MAX;
+    let page = app.index.search(terms, within.clone(), CHAIN_PAGE).await?;
+    let last = goes_on_after(reached, &within, &page)?;
     let (receipts, unchained) = receipts(&app, &page.entries).await?;
-    let whole = asked.after.is_none() && page.more_after.is_none();
+    let whole = asked.after.is_none() && last.is_none();
     if whole && receipts.is_empty() && unchained == 0 {
-        return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
+        return Err(unknown());
     }
     let view = ChainView {
         gaps: gaps(&app, &receipts).await?,
@@ -218,7 +220,7 @@ pub async fn chain(
         subject: asked.sub,
         indexed_to: page.indexed.to.get(),
     };
-    let next = page.more_after.map(|last| {
+    let next = last.map(|last| {
         let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
         (path, format!("sub={}&after={last}", percent_encoded(&view.subject)))
     });

@@ -17,7 +17,6 @@ use super::listing::EntryView;
 use super::search::views;
 use super::statements::stored_entry;
 use crate::app::App;
-use crate::index::term;
 use crate::limits::{LINKED_ENTRIES, LINKED_VALUES};
 use crate::problem::Problem;
 
@@ -94,10 +93,11 @@ pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
 fn wanted(rows: &[Lookup], id: &str) -> Vec<Wanted> {
     let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
     let sessions: Vec<String> = of(LookupKind::Session).map(|row| row.value.clone()).collect();
+    // The values of rows are in the form in which they are kept.
     let one = |by, kind: LookupKind, value: &str| Wanted {
         by,
         value: value.to_owned(),
-        terms: vec![term(kind, value)],
+        terms: vec![Term::exactly(kind.number(), value)],
     };
     let mut wanted: Vec<Wanted> =
         vec![one("answered_by", LookupKind::BackLink, id), one("erased_by", LookupKind::Erasure, id)];

@@ -16,12 +16,13 @@ use http::header::{CACHE_CONTROL, LINK};
 use merkle::LeafIndex;
 use registration::LookupKind;
 use serde::{Deserialize, Serialize};
-use store::{LogStore, StoreError, Term};
+use store::{LogStore, Page, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
 use super::listing::{DEFAULT_PAGE, EntryView, PAGE_BYTES, read};
+use super::names::behind;
 use crate::app::App;
-use crate::index::term;
+use crate::index::{Reached, term};
 use crate::problem::Problem;
 
 /// Which entries: all that is named must be true of one. Without any of the values, every entry is listed.
@@ -198,9 +199,9 @@ async fn found(
     within: Range<u64>,
     limit: usize,
 ) -> Result<(Entries, Option<u64>), Problem> {
-    app.index.caught_up().await?;
-    let page = app.index.search(terms, within, limit).await?;
-    let mut last = page.more_after.map(|leaf| leaf.get());
+    let reached = app.index.caught_up().await?;
+    let page = app.index.search(terms, within.clone(), limit).await?;
+    let mut last = goes_on_after(reached, &within, &page)?;
     let (mut entries, mut bytes) = (Vec::with_capacity(page.entries.len()), 0);
     for (leaf, left) in page.entries.iter().zip((0..page.entries.len()).rev()) {
         let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
@@ -212,6 +213,19 @@ async fn found(
         }
     }
     Ok((Entries { entries, indexed_to: Some(page.indexed.to.get()) }, last))
+}
+
+/// Behind which leaf a search of this range goes on, if the page may not be all of it: there is more of it, or the index
+/// has not come to its end. An index that has not even come to its beginning has no answer.
+pub fn goes_on_after(reached: Reached, within: &Range<u64>, page: &Page) -> Result<Option<u64>, Problem> {
+    let indexed = page.indexed.to.get();
+    let end = within.end.min(reached.committed.get());
+    match page.more_after {
+        Some(leaf) => Ok(Some(leaf.get())),
+        None if indexed >= end || within.start >= end => Ok(None),
+        None if indexed > within.start => Ok(Some(indexed - 1)),
+        None => Err(behind()),
+    }
 }
 
 /// The first leaf that was committed at this time or later; the end of all leaves if there is none yet.
@@ -274,4 +288,35 @@ pub async fn views(app: &App, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, St
         views.extend(app.log.store.entry(*leaf).await?.map(|entry| EntryView::of(&entry, None)));
     }
     Ok(views)
+}
+
+#[cfg(test)]
+mod tests {
+    use merkle::TreeSize;
+    use store::Indexed;
+
+    use super::*;
+
+    /// Of a log of 6000 entries.
+    fn goes_on(within: Range<u64>, indexed: u64, more_after: Option<u64>) -> Result<Option<u64>, Problem> {
+        let indexed = Indexed { form: 1, to: TreeSize::new(indexed) };
+        let reached = Reached { indexed, committed: TreeSize::new(6000) };
+        let page = Page { entries: Vec::new(), more_after: more_after.map(LeafIndex::new), indexed };
+        goes_on_after(reached, &within, &page)
+    }
+
+    #[test]
+    fn a_page_is_the_last_one_only_if_all_that_was_asked_for_is_indexed() {
+        let all = 0..u64::MAX;
+        assert_eq!(goes_on(all.clone(), 6000, None).unwrap(), None);
+        assert_eq!(goes_on(all.clone(), 6000, Some(7)).unwrap(), Some(7));
+        assert_eq!(goes_on(all.clone(), 300, None).unwrap(), Some(299));
+        assert_eq!(goes_on(all.clone(), 300, Some(7)).unwrap(), Some(7));
+        assert_eq!(goes_on(0..200, 300, None).unwrap(), None, "what is behind 200 was not asked for");
+        assert_eq!(goes_on(6000..u64::MAX, 300, None).unwrap(), None, "there is nothing behind the end");
+        for within in [all, 300..u64::MAX, 5001..u64::MAX] {
+            let start = within.start;
+            assert!(goes_on(within, start.min(300), None).is_err(), "from {start} on nothing is indexed");
+        }
+    }
 }

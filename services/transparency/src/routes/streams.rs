@@ -2,7 +2,8 @@
 //!
 //! A stream counts its records from 0 and ends with one that says `closed`. So a record that never came shows as a gap, a
 //! call that was admitted and never accounted for as an open decision, and a missing tail as a stream that is not
-//! closed. A record that was erased keeps its number: its guard stays.
+//! closed. A record that was erased keeps its number: its guard stays. One that is not indexed yet has its guard as well,
+//! and is neither missing nor erased.
 //!
 //! Not here: whether a gap is an omission or only late; whoever asks again later knows.
 
@@ -14,6 +15,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
+use merkle::LeafIndex;
 use registration::LookupKind;
 use registration::vap::{sequence_guard, stream_key};
 use serde::{Deserialize, Serialize};
@@ -47,7 +49,8 @@ pub struct Stream {
     closed: bool,
     /// The tree of which this was read.
     tree_size: u64,
-    /// Whether the stream has more records than are read at once: then gaps and open decisions may be closed by them.
+    /// Whether the stream may have more records than were read: there are too many, or the newest are not indexed yet.
+    /// They may answer open decisions.
     truncated: bool,
 }
 
@@ -144,7 +147,7 @@ pub async fn stream(
         open_decisions,
         unknown_decisions,
         tree_size: reached.indexed.to.get(),
-        truncated,
+        truncated: truncated || reached.is_behind(),
     };
     Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
 }
@@ -154,7 +157,7 @@ fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", detail)
 }
 
-/// By number: a gateway uses each once. Says whether there are more than are read.
+/// By number: a gateway uses each once. Says whether there may be more than are read.
 async fn records(
     app: &App,
     gateway: &str,
@@ -174,13 +177,14 @@ async fn records(
         }
         match page.more_after {
             Some(last) => from = last.get() + 1,
-            None => return Ok((records, false)),
+            // An index that was dropped meanwhile offers what it has.
+            None => return Ok((records, page.indexed.to.get() < size)),
         }
     }
     Ok((records, true))
 }
 
-/// What the entry says, if it is of this stream: a long name is indexed by its beginning.
+/// What the entry says, if it is of this stream.
 fn record(entry: &Entry, gateway: &str, stream: &str) -> Option<RecordView> {
     let facts: Facts = serde_json::from_str(&entry.facts).ok()?;
     (facts.iss == gateway && facts.sub == stream).then(|| RecordView {
@@ -196,7 +200,8 @@ fn record(entry: &Entry, gateway: &str, stream: &str) -> Option<RecordView> {
     })
 }
 
-/// Numbers below the highest that have no record: gaps, and those that were erased.
+/// Numbers below the highest that no record was found for: gaps, and those that were erased. A number that is taken by a
+/// record which is only not found yet is neither.
 async fn missing(
     app: &App,
     gateway: &str,
@@ -213,12 +218,21 @@ async fn missing(
             .map(|seq| GuardKey(sequence_guard(gateway, stream, *seq).as_bytes().to_vec()))
             .collect();
         let taken = app.log.store.guards(&keys).await?;
-        let gone: BTreeSet<u64> =
-            numbers.into_iter().zip(taken).filter(|(_, leaf)| leaf.is_some()).map(|(seq, _)| seq).collect();
-        gaps.extend(without(range, &gone));
-        erased.extend(gone);
+        let taken: BTreeMap<u64, LeafIndex> =
+            numbers.into_iter().zip(taken).filter_map(|(seq, leaf)| Some((seq, leaf?))).collect();
+        for (seq, leaf) in &taken {
+            if is_erased(app, *leaf).await? {
+                erased.push(*seq);
+            }
+        }
+        gaps.extend(without(range, taken.into_keys()));
     }
     Ok((gaps, erased))
+}
+
+async fn is_erased(app: &App, leaf: LeafIndex) -> Result<bool, Problem> {
+    let entry = app.log.store.entry(leaf).await?;
+    Ok(entry.is_some_and(|entry| entry.statement.is_none()))
 }
 
 /// The ranges below, and between, the numbers there are.
@@ -234,12 +248,12 @@ fn between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// A range without some of its numbers.
-fn without(range: Range<u64>, gone: &BTreeSet<u64>) -> Vec<Gap> {
+/// A range without some of its numbers, which are in order.
+fn without(range: Range<u64>, taken: impl IntoIterator<Item = u64>) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut from = range.start;
-    for seq in gone {
-        if *seq > from {
+    for seq in taken {
+        if seq > from {
             gaps.push(Gap { from, to: seq - 1 });
         }
         from = seq + 1;
@@ -285,9 +299,8 @@ mod tests {
 
     #[test]
     fn a_range_without_some_of_its_numbers_is_what_is_left() {
-        let left = |range: Range<u64>, gone: &[u64]| -> Vec<(u64, u64)> {
-            let gone = gone.iter().copied().collect();
-            without(range, &gone).into_iter().map(|gap| (gap.from, gap.to)).collect()
+        let left = |range: Range<u64>, taken: &[u64]| -> Vec<(u64, u64)> {
+            without(range, taken.iter().copied()).into_iter().map(|gap| (gap.from, gap.to)).collect()
         };
         assert_eq!(left(3..8, &[]), [(3, 7)]);
         assert_eq!(left(3..8, &[3]), [(4, 7)]);
