@@ -21,7 +21,7 @@ use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::doors::{Doorkeeper, OverRate};
 use crate::equivocation::{self, Refused};
-use crate::erasure::{OnHold, on_hold};
+use crate::erasure::{OnHold, on_hold, put_permanent};
 use crate::metrics::Metrics;
 use crate::policy_history::History;
 
@@ -197,7 +197,10 @@ pub async fn admit(
     let started = Instant::now();
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
     let record = Record::read(&authenticated).map_err(refused)?;
-    let answers = ask(log, in_force.questions(&authenticated, &record)).await?;
+    let mut answers = ask(log, in_force.questions(&authenticated, &record)).await?;
+    if let Record::Erasure(erasure) = &record {
+        put_permanent(log, erasure, &mut answers).await?;
+    }
     let permit = in_force.decide(&authenticated, &record, &answers).into_permit()?;
     if let Record::Erasure(erasure) = &record
         && let Some(hold) = on_hold(log, erasure, &answers).await?
