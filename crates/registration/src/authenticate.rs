@@ -40,7 +40,7 @@ pub struct Beside<'s> {
     pub x5chain: Option<&'s X5Chain>,
 }
 
-/// A statement whose issuer is established. Only [`authenticate`] makes one.
+/// A statement whose issuer is established. Only [`authenticate`] makes one that leaves this crate.
 #[derive(Clone, Debug)]
 pub struct Authenticated<'s> {
     statement: &'s SignedStatement,
@@ -166,6 +166,27 @@ pub fn authenticate<'s>(
     let established = establish(statement, beside, identity.iss, policy.contents())?;
     statement.verify_with(&established.key, beside.payload)?;
     Ok(Authenticated { statement, payload, iss: identity.iss, sub: identity.sub, algorithm, established })
+}
+
+/// The same of a statement whose payload is gone, so that no signature can be checked. It stays in this crate: nothing is
+/// admitted by it.
+pub(crate) fn unsigned<'s>(
+    statement: &'s SignedStatement,
+    beside: Beside<'s>,
+    policy: &Policy,
+) -> Result<Authenticated<'s>, Untrusted> {
+    let header = statement.header();
+    let identity = header.require_scitt().map_err(Untrusted::Incomplete)?;
+    let algorithm = header.algorithm().ok_or(Untrusted::Algorithm(header.alg().unwrap_or(0)))?;
+    let established = establish(statement, beside, identity.iss, policy.contents())?;
+    Ok(Authenticated {
+        statement,
+        payload: &[],
+        iss: identity.iss,
+        sub: identity.sub,
+        algorithm,
+        established,
+    })
 }
 
 /// Finds the key that must have signed.

@@ -177,7 +177,7 @@ impl PolicyInForce {
         Ok(())
     }
 
-    fn type_rule(&self, statement: &Authenticated<'_>) -> Result<&TypeRule, Violation> {
+    pub(crate) fn type_rule(&self, statement: &Authenticated<'_>) -> Result<&TypeRule, Violation> {
         let label = if statement.header().hash_envelope().is_some() { "259" } else { "3" };
         let Some(name) = content_type(statement.header()) else {
             return Err(broken(
@@ -278,7 +278,7 @@ fn revision_guard(policy: &Policy) -> Guard {
 
 /// When the CWT claims let the statement be accepted (RFC 8392, sections 3.1.4 and 3.1.5). A clock may be ahead of the log's
 /// a little: an issuer that dates a statement from now on has not lied.
-fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation> {
+pub(crate) fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation> {
     let Some(claims) = statement.header().claims() else { return Ok(Vec::new()) };
     let mut bounds = Vec::new();
     if let Some(nbf) = claims.nbf() {
@@ -297,7 +297,7 @@ fn claimed_times(statement: &Authenticated<'_>) -> Result<Vec<Bound>, Violation>
     Ok(bounds)
 }
 
-fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Violation> {
+pub(crate) fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<(), Violation> {
     check_issuer(&rule.issuers, statement.iss())?;
     check_algorithm(&rule.algorithms, statement.algorithm())?;
     check_size(rule, statement)?;

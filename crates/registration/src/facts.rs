@@ -19,6 +19,14 @@ pub(crate) fn facts_with(
     learned: Map<String, Value>,
 ) -> String {
     let mut facts = Facts(learned);
+    facts.0.append(&mut header_facts(statement).0);
+    record.state(&mut facts);
+    String::from_utf8(jose::jcs::canonical(&Value::Object(facts.0))).unwrap_or_default()
+}
+
+/// What the protected header states.
+pub(crate) fn header_facts(statement: &Authenticated<'_>) -> Facts {
+    let mut facts = Facts::default();
     facts.text("iss", statement.iss());
     facts.text("sub", statement.sub());
     facts.text("alg", statement.algorithm().name());
@@ -29,8 +37,7 @@ pub(crate) fn facts_with(
     if let Some(iat) = statement.header().claims().and_then(|claims| claims.iat()) {
         facts.put("iat", iat.into());
     }
-    record.state(&mut facts);
-    String::from_utf8(jose::jcs::canonical(&Value::Object(facts.0))).unwrap_or_default()
+    facts
 }
 
 /// Facts being gathered.

@@ -27,6 +27,7 @@ mod guard;
 pub mod jwk_set;
 pub mod limits;
 mod lookups;
+mod outline;
 pub mod policy;
 mod record;
 mod rule;
@@ -42,6 +43,7 @@ pub use decision::{Decision, NotPermitted, Permit, Refusal, TimeWindow, Undecide
 pub use erasure::ERASURE_CONTENT_TYPE;
 pub use guard::{Guard, GuardKind};
 pub use lookups::{Lookup, LookupKind, Lookups};
+pub use outline::Outline;
 pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 pub use record::Record;
 pub use untrusted::Untrusted;

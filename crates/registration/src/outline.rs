@@ -1,0 +1,66 @@
+//! What can be asked again about an admitted statement whose payload is gone: all that its protected header decides.
+//!
+//! A policy may let payloads go (`keep_payload = false`). The signature then has nothing to be checked with, and the
+//! typed record cannot be read; but whose key it names, under which rule it falls, what that rule asks of headers and claims, and
+//! when it may have been admitted stay as they were. An outline is no permit: it says what must be so, not that
+//! the statement was to be admitted.
+
+use scitt::{SignedStatement, X5Chain};
+use serde_json::{Map, Value};
+
+use crate::authenticate::{Beside, unsigned};
+use crate::decide::{PolicyInForce, check_common, claimed_times};
+use crate::decision::Bound;
+use crate::facts::header_facts;
+use crate::policy::{Outcome, TypeRule};
+use crate::violation::Violation;
+
+/// What must be so of a statement, by its header.
+#[derive(Debug)]
+pub struct Outline<'p> {
+    rule: &'p TypeRule,
+    facts: Map<String, Value>,
+    bounds: Vec<Bound>,
+}
+
+impl PolicyInForce {
+    /// What the header of an admitted statement decides, given the chain that was kept beside it.
+    ///
+    /// # Errors
+    /// The first rule that its header breaks.
+    pub fn outline(
+        &self,
+        statement: &SignedStatement,
+        x5chain: Option<&X5Chain>,
+    ) -> Result<Outline<'_>, Violation> {
+        let beside = Beside { payload: None, x5chain };
+        let stated = unsigned(statement, beside, self.policy()).map_err(|untrusted| untrusted.violation())?;
+        let mut bounds = vec![stated.bound()];
+        bounds.extend(claimed_times(&stated)?);
+        let rule = self.type_rule(&stated)?;
+        check_common(rule, &stated)?;
+        Ok(Outline { rule, facts: header_facts(&stated).0, bounds })
+    }
+}
+
+impl Outline<'_> {
+    /// The names of the facts that a header states.
+    pub const FACTS: [&'static str; 6] = ["iss", "sub", "alg", "authenticated_by", "content_type", "iat"];
+
+    /// What the header states of a fact.
+    pub fn fact(&self, name: &str) -> Option<&Value> {
+        self.facts.get(name)
+    }
+
+    /// Whether this may be the rule that admitted it: its type's own, or a condition of it that admits.
+    pub fn may_be_admitted_by(&self, rule: &str) -> bool {
+        let mut conditions = self.rule.conditions.iter();
+        self.rule.name == rule
+            || conditions.any(|condition| condition.name == rule && condition.then == Outcome::Admit)
+    }
+
+    /// Whether it may have been admitted at this time.
+    pub fn may_be_admitted_at(&self, at: u64) -> bool {
+        self.bounds.iter().all(|bound| bound.window.contains(at))
+    }
+}
