@@ -6,7 +6,7 @@ use crate::claims::Ahead;
 use crate::desk::Desk;
 use crate::entry;
 use crate::finding::Finding;
-use crate::history::{Heads, check_end};
+use crate::history::{Heads, check_end, check_told};
 use crate::in_force::InForce;
 use crate::ledger::{Counts, Explanation, Ledger};
 use crate::limits::{MAX_ROUNDS, PAGE};
@@ -47,9 +47,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, and nothing is gone that was not matched with what explains it.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.unmatched == 0
     }
 
     /// How many entries were decided again.
@@ -189,8 +189,13 @@ impl<'s> Audit<'s> {
                 Status::WithoutPolicy => ledger.counts.without_policy += 1,
                 Status::Gone(gone) => ledger.gone(entry, index, gone),
                 Status::Dropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
+                Status::Unknown(by) => ledger.unknown(&by),
             }
             ledger.erasure(index, entry, &leaf.erases);
+            match evidence.at {
+                Some(at) => check_told(evidence, at, &mut self.state.history, ledger),
+                None => ledger.counts.untold_times += u64::from(!self.state.indexed),
+            }
         }
         self.heads.pass(&self.tree.range, &mut self.state.history, ledger);
     }

@@ -1,35 +1,69 @@
-//! The claims of the entries so far, for a source that keeps no index of them.
+//! What the entries so far claim and where they stand, for a source whose indexes nobody believes.
 //!
-//! Whoever audits from the outside has no table of guards, and needs none to believe in: what the log may hold once is in
-//! the entries before, each decided again. This takes memory with every claim. An entry whose bytes are gone made claims that
-//! nobody can know any more; from there on, an absence proves nothing.
+//! Whoever audits from the outside has no table of guards and no index of entries, and needs none: what the log may hold
+//! once is in the entries before, each decided again, and where an entry stands the walk has seen, against the tree. This
+//! takes memory with every entry and claim. An entry whose bytes are gone made claims that nobody can know any more; from
+//! there on, the absence of a claim that it may have made proves nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
 use data_encoding::HEXLOWER;
-use merkle::LeafIndex;
-use registration::{Answers, Guard, Questions};
+use merkle::{EntryDigest, LeafIndex};
+use registration::{Answers, Guard, GuardKind, Questions};
 use serde::{Deserialize, Serialize};
 
-/// All claims below a leaf.
+use crate::entry::below;
+
+/// All claims and entries below a leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
 pub(crate) struct Claims {
     held: HashMap<Vec<u8>, u64>,
-    incomplete: bool,
+    entries: HashMap<[u8; 32], u64>,
+    /// The entries whose claims are not known, and that can have been no policy or erasure, by leaf.
+    erased: BTreeMap<u64, String>,
+    /// Those that can have been anything.
+    lost: BTreeMap<u64, String>,
+}
+
+/// An entry whose claims are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) leaf: u64,
+    pub(crate) entry: String,
+}
+
+/// What an entry whose claims are not known can have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// A statement that may be erased.
+    Erasable,
+    /// Any statement.
+    Anything,
+}
+
+/// Claims of which nobody can say that they were not made.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    /// Who may have made them.
+    pub(crate) by: Unread,
+    pub(crate) guards: Vec<Guard>,
 }
 
 /// The form in a state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Written {
     held: BTreeMap<String, u64>,
-    incomplete: bool,
+    entries: BTreeMap<String, u64>,
+    erased: BTreeMap<u64, String>,
+    lost: BTreeMap<u64, String>,
 }
 
 impl From<Claims> for Written {
     fn from(claims: Claims) -> Self {
         let held = claims.held.iter().map(|(key, leaf)| (HEXLOWER.encode(key), *leaf)).collect();
-        Written { held, incomplete: claims.incomplete }
+        let entries = claims.entries.iter().map(|(digest, leaf)| (HEXLOWER.encode(digest), *leaf)).collect();
+        Written { held, entries, erased: claims.erased, lost: claims.lost }
     }
 }
 
@@ -39,11 +73,17 @@ impl TryFrom<Written> for Claims {
     fn try_from(written: Written) -> Result<Self, Self::Error> {
         let read = |(key, leaf): (String, u64)| Ok((HEXLOWER.decode(key.as_bytes())?, leaf));
         let held = written.held.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Claims { held, incomplete: written.incomplete })
+        let digest = |(key, leaf): (String, u64)| {
+            let bytes = HEXLOWER.decode(key.as_bytes())?;
+            let odd = data_encoding::DecodeError { position: 0, kind: data_encoding::DecodeKind::Length };
+            Ok((bytes.try_into().map_err(|_| odd)?, leaf))
+        };
+        let entries = written.entries.into_iter().map(digest).collect::<Result<_, _>>()?;
+        Ok(Claims { held, entries, erased: written.erased, lost: written.lost })
     }
 }
 
-/// The claims below a leaf of a page: those before the page, and those of the page so far.
+/// What is known below a leaf of a page: what stands before the page, and the page so far.
 #[derive(Debug)]
 pub(crate) struct Ahead<'c> {
     before: &'c Claims,
@@ -55,16 +95,66 @@ impl<'c> Ahead<'c> {
         Self { before, page: Claims::default() }
     }
 
-    /// Answers what is asked about claims; `false`: something may be wrong, as claims are missing.
-    pub(crate) fn answer(&self, questions: &Questions, answers: &mut Answers) -> bool {
-        let mut sure = true;
-        for guard in &questions.guards {
-            match self.holder(guard) {
-                Some(leaf) => answers.put_guard(guard.clone(), leaf),
-                None => sure &= !self.is_incomplete(),
+    /// Answers what the entry at a leaf asks; the doubt that there is, where claims are not known.
+    pub(crate) fn answer(
+        &self,
+        questions: &Questions,
+        leaf: LeafIndex,
+        answers: &mut Answers,
+    ) -> Option<Doubt> {
+        for digest in &questions.digests {
+            if let Some(found) = self.place(digest).filter(|found| below(*found, leaf)) {
+                answers.put_entry(*digest, found);
             }
         }
-        sure
+        let mut doubt: Option<Doubt> = None;
+        for guard in &questions.guards {
+            match self.holder(guard) {
+                Some(holder) => answers.put_guard(guard.clone(), holder),
+                None => {
+                    let Some(by) = self.who_may_hold(guard, questions, leaf) else { continue };
+                    let doubt = doubt.get_or_insert_with(|| Doubt { by, guards: Vec::new() });
+                    doubt.guards.push(guard.clone());
+                }
+            }
+        }
+        doubt
+    }
+
+    /// The entry that may have made a claim that nobody is known to have made. A claim about its own digest can only
+    /// be made by the entry that is asked about.
+    fn who_may_hold(&self, guard: &Guard, questions: &Questions, leaf: LeafIndex) -> Option<Unread> {
+        use Missed::{Anything, Erasable};
+        match guard.kind() {
+            GuardKind::VrfPlace | GuardKind::AuditDecision => self
+                .unread_of(questions, Erasable, leaf)
+                .or_else(|| self.unread_of(questions, Anything, leaf)),
+            GuardKind::Permanent => self.unread_of(questions, Anything, leaf),
+            GuardKind::PolicyRevision | GuardKind::ErasureSequence => self.first_unread(Anything, leaf),
+            _ => self.first_unread(Anything, leaf).or_else(|| self.first_unread(Erasable, leaf)),
+        }
+    }
+
+    /// The first entry below a leaf whose claims are not known.
+    fn first_unread(&self, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
+        let mut unread = self.before.unread(missed).iter().chain(self.page.unread(missed));
+        unread.next().filter(|(first, _)| **first < leaf.get()).map(Unread::of)
+    }
+
+    /// An entry below a leaf that is asked about, and whose claims are not known.
+    fn unread_of(&self, questions: &Questions, missed: Missed, leaf: LeafIndex) -> Option<Unread> {
+        let places = questions.digests.iter().filter_map(|digest| self.place(digest));
+        places.filter(|place| below(*place, leaf)).map(LeafIndex::get).find_map(|place| {
+            let known = self.before.unread(missed).get_key_value(&place);
+            known.or_else(|| self.page.unread(missed).get_key_value(&place)).map(Unread::of)
+        })
+    }
+
+    /// Takes up where an entry stands; the first place counts.
+    pub(crate) fn enter(&mut self, digest: EntryDigest, leaf: LeafIndex) {
+        if self.place(&digest).is_none() {
+            self.page.entries.insert(*digest.as_bytes(), leaf.get());
+        }
     }
 
     /// Takes up a claim; the leaf that has made it before, if one has.
@@ -77,8 +167,12 @@ impl<'c> Ahead<'c> {
     }
 
     /// An entry made claims that are not known.
-    pub(crate) fn miss(&mut self) {
-        self.page.incomplete = true;
+    pub(crate) fn miss(&mut self, leaf: LeafIndex, entry: Option<EntryDigest>, missed: Missed) {
+        let unread = match missed {
+            Missed::Erasable => &mut self.page.erased,
+            Missed::Anything => &mut self.page.lost,
+        };
+        unread.insert(leaf.get(), entry.map_or_else(|| "lost".to_owned(), |entry| entry.to_string()));
     }
 
     /// What the page adds.
@@ -91,16 +185,32 @@ impl<'c> Ahead<'c> {
         held.map(|leaf| LeafIndex::new(*leaf))
     }
 
-    fn is_incomplete(&self) -> bool {
-        self.before.incomplete || self.page.incomplete
+    fn place(&self, digest: &EntryDigest) -> Option<LeafIndex> {
+        let of = |claims: &Claims| claims.entries.get(digest.as_bytes()).copied();
+        of(self.before).or_else(|| of(&self.page)).map(LeafIndex::new)
     }
 }
 
 impl Claims {
+    fn unread(&self, missed: Missed) -> &BTreeMap<u64, String> {
+        match missed {
+            Missed::Erasable => &self.erased,
+            Missed::Anything => &self.lost,
+        }
+    }
+
     /// Adds those of a page.
     pub(crate) fn add(&mut self, page: Claims) {
         self.held.extend(page.held);
-        self.incomplete |= page.incomplete;
+        self.entries.extend(page.entries);
+        self.erased.extend(page.erased);
+        self.lost.extend(page.lost);
+    }
+}
+
+impl Unread {
+    fn of((leaf, entry): (&u64, &String)) -> Self {
+        Unread { leaf: *leaf, entry: entry.clone() }
     }
 }
 
@@ -120,22 +230,47 @@ mod tests {
         assert_eq!(ahead.take(&guard(1), LeafIndex::new(6)), Some(LeafIndex::new(5)));
         let page = ahead.into_page();
         claims.add(page);
+        let mut ahead = Ahead::of(&claims);
+        ahead.enter(EntryDigest::of(b"a"), LeafIndex::new(7));
+        ahead.enter(EntryDigest::of(b"a"), LeafIndex::new(8));
+        ahead.miss(LeafIndex::new(8), None, Missed::Anything);
+        let page = ahead.into_page();
+        claims.add(page);
+        let asked = Questions { digests: vec![EntryDigest::of(b"a")], guards: Vec::new() };
+        for (leaf, place) in [(7, None), (8, Some(LeafIndex::new(7)))] {
+            let mut answers = Answers::none();
+            assert!(Ahead::of(&claims).answer(&asked, LeafIndex::new(leaf), &mut answers).is_none());
+            assert_eq!(answers.entry(&EntryDigest::of(b"a")), place, "what stands below leaf {leaf}");
+        }
         let kept = serde_json::to_string(&claims).unwrap();
         assert_eq!(serde_json::from_str::<Claims>(&kept).unwrap(), claims);
-        assert!(serde_json::from_str::<Claims>(r#"{"held":{"xy":1},"incomplete":false}"#).is_err());
+        for bad in [
+            kept.replace("\"entries\":{\"", "\"entries\":{\"00"),
+            kept.replace("\"held\":{\"", "\"held\":{\"x"),
+        ] {
+            assert!(serde_json::from_str::<Claims>(&bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
-    fn after_an_entry_that_nobody_can_read_an_absence_proves_nothing() {
-        let asked = Questions { digests: Vec::new(), guards: vec![permanent_guard(&EntryDigest::of(b"x"))] };
+    fn after_an_entry_that_nobody_can_read_the_absence_of_what_it_may_have_claimed_proves_nothing() {
+        let (of, other) = (EntryDigest::of(b"x"), EntryDigest::of(b"y"));
+        let asked = Questions { digests: vec![of], guards: vec![permanent_guard(&of)] };
         let claims = Claims::default();
         let mut ahead = Ahead::of(&claims);
-        let mut answers = Answers::none();
-        assert!(ahead.answer(&asked, &mut answers));
-        ahead.miss();
-        assert!(!ahead.answer(&asked, &mut answers));
-        ahead.take(&asked.guards[0], LeafIndex::new(3));
-        assert!(ahead.answer(&asked, &mut answers));
-        assert_eq!(answers.guard(&asked.guards[0]), Some(LeafIndex::new(3)));
+        ahead.enter(of, LeafIndex::new(4));
+        ahead.enter(other, LeafIndex::new(5));
+        let doubt = |ahead: &Ahead<'_>, leaf| {
+            let doubt = ahead.answer(&asked, LeafIndex::new(leaf), &mut Answers::none());
+            doubt.map(|doubt| doubt.by.leaf)
+        };
+        ahead.miss(LeafIndex::new(4), Some(of), Missed::Erasable);
+        assert_eq!(doubt(&ahead, 9), None, "policies and erasures stay");
+        ahead.miss(LeafIndex::new(5), Some(other), Missed::Anything);
+        assert_eq!(doubt(&ahead, 9), None, "another entry cannot have made it");
+        ahead.miss(LeafIndex::new(4), Some(of), Missed::Anything);
+        assert_eq!((doubt(&ahead, 4), doubt(&ahead, 5)), (None, Some(4)));
+        ahead.take(&asked.guards[0], LeafIndex::new(4));
+        assert_eq!(doubt(&ahead, 5), None);
     }
 }

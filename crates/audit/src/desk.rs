@@ -6,7 +6,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::{Answers, Guard, PolicyInForce};
 use store::{Found, GuardKey};
 
-use crate::claims::Ahead;
+use crate::claims::{Ahead, Doubt, Missed, Unread};
 use crate::entry::{Admitted, Kept, Opened, Prepared, Redecided, Whole, below};
 use crate::finding::{Finding, Rule};
 use crate::ledger::Gone;
@@ -17,10 +17,12 @@ use crate::workers::{Workers, map};
 pub(crate) enum Outcome {
     /// It was decided again.
     Decided(Redecided),
-    /// What came beside it is gone.
-    Gone(Gone),
-    /// Its payload is gone, as its policy has it.
-    Dropped,
+    /// What came beside it is gone; what its row says against its header.
+    Gone(Gone, Vec<Finding>),
+    /// Its payload is gone, as its policy has it; what its row says against its header.
+    Dropped(Vec<Finding>),
+    /// What would tell is gone with this entry; where it bears the decision out, it is admitted.
+    Unknown(Unread, Option<Box<Admitted>>),
 }
 
 /// One statement to decide again.
@@ -38,8 +40,8 @@ pub(crate) struct Desk<'s> {
 /// A statement on its way.
 enum Step<'a> {
     Prepared(Box<Prepared<'a>>),
-    Gone(Gone),
-    Dropped,
+    Gone(Gone, Vec<Finding>),
+    Dropped(Vec<Finding>),
     Refused(Finding),
 }
 
@@ -53,6 +55,7 @@ impl<'a> Step<'a> {
 }
 
 /// What the log answered, to whoever asked.
+#[derive(Default)]
 struct Known {
     entries: HashMap<EntryDigest, LeafIndex>,
     holders: HashMap<Guard, LeafIndex>,
@@ -93,11 +96,11 @@ impl Desk<'_> {
     ) -> Result<Vec<Outcome>, SourceError> {
         let kept = self.collateral(cases).await?;
         let work: Vec<(&Case<'_>, &Result<Kept, String>)> = cases.iter().zip(&kept).collect();
-        let steps = map(self.workers, &work, |(case, kept)| prepare(case.whole, kept, in_force));
+        let steps = map(self.workers, &work, |(case, kept)| prepare(case, kept, in_force));
         let known = self.ask(&steps).await?;
         let work: Vec<(&Case<'_>, &Step<'_>)> = cases.iter().zip(&steps).collect();
         if !self.source.keeps_indexes() {
-            return Ok(work.iter().map(|case| in_turn(case, in_force, &known, claims)).collect());
+            return Ok(work.iter().map(|case| in_turn(case, in_force, claims)).collect());
         }
         let mut outcomes = map(self.workers, &work, |(case, step)| {
             finish(case, step, in_force, &known.answers(step, case.whole.evidence.index))
@@ -140,11 +143,14 @@ impl Desk<'_> {
     }
 
     async fn ask(&self, steps: &[Step<'_>]) -> Result<Known, SourceError> {
+        if !self.source.keeps_indexes() {
+            return Ok(Known::default());
+        }
         let asking = || steps.iter().filter_map(Step::prepared).map(|prepared| &prepared.questions);
         let digests: Vec<EntryDigest> = asking().flat_map(|questions| questions.digests.clone()).collect();
         let guards: Vec<Guard> = asking().flat_map(|questions| questions.guards.clone()).collect();
         let found = if digests.is_empty() { Vec::new() } else { self.source.find(&digests).await? };
-        let holders = if self.source.keeps_indexes() { self.holders(&guards).await? } else { Vec::new() };
+        let holders = self.holders(&guards).await?;
         let held = |(guard, holder): (Guard, Answer<LeafIndex>)| Some((guard, holder.ok()??));
         Ok(Known {
             entries: digests.iter().zip(found).filter_map(stands).collect(),
@@ -164,8 +170,19 @@ impl Desk<'_> {
 impl Outcome {
     fn admitted(&mut self) -> Option<&mut Admitted> {
         match self {
-            Outcome::Decided(Redecided::Admitted(admitted)) => Some(admitted),
+            Outcome::Decided(Redecided::Admitted(admitted)) | Outcome::Unknown(_, Some(admitted)) => {
+                Some(admitted)
+            }
             _ => None,
+        }
+    }
+
+    /// Whether it is admitted again with something that differs, or refused.
+    fn differs(&self) -> bool {
+        match self {
+            Outcome::Decided(Redecided::Admitted(admitted)) => !admitted.findings.is_empty(),
+            Outcome::Decided(Redecided::Refused(_)) => true,
+            _ => false,
         }
     }
 }
@@ -189,14 +206,21 @@ impl Known {
     }
 }
 
-fn prepare<'a>(whole: &'a Whole<'a>, kept: &'a Result<Kept, String>, in_force: &PolicyInForce) -> Step<'a> {
+fn prepare<'a>(case: &Case<'a>, kept: &'a Result<Kept, String>, in_force: &PolicyInForce) -> Step<'a> {
+    let whole = case.whole;
     let kept = match kept {
         Ok(kept) => kept,
         Err(why) => return Step::Refused(whole.finding(Rule::Collateral, why)),
     };
     match whole.lacks(kept) {
-        Some(Gone::Payload) if !in_force.keeps_payload(whole.statement.header()) => return Step::Dropped,
-        Some(gone) => return Step::Gone(gone),
+        Some(Gone::Payload) => {
+            let findings = whole.outlined(kept, in_force, case.at);
+            return match in_force.keeps_payload(whole.statement.header()) {
+                true => Step::Gone(Gone::Payload, findings),
+                false => Step::Dropped(findings),
+            };
+        }
+        Some(gone) => return Step::Gone(gone, Vec::new()),
         None => {}
     }
     match whole.prepare(kept, in_force) {
@@ -208,8 +232,8 @@ fn prepare<'a>(whole: &'a Whole<'a>, kept: &'a Result<Kept, String>, in_force: &
 fn finish(case: &Case<'_>, step: &Step<'_>, in_force: &PolicyInForce, answers: &Answers) -> Outcome {
     match step {
         Step::Prepared(prepared) => Outcome::Decided(prepared.decide(case.whole, in_force, answers, case.at)),
-        Step::Gone(gone) => Outcome::Gone(*gone),
-        Step::Dropped => Outcome::Dropped,
+        Step::Gone(gone, findings) => Outcome::Gone(*gone, findings.clone()),
+        Step::Dropped(findings) => Outcome::Dropped(findings.clone()),
         Step::Refused(finding) => Outcome::Decided(Redecided::Refused(finding.clone())),
     }
 }
@@ -218,25 +242,58 @@ fn finish(case: &Case<'_>, step: &Step<'_>, in_force: &PolicyInForce, answers: &
 fn in_turn(
     (case, step): &(&Case<'_>, &Step<'_>),
     in_force: &PolicyInForce,
-    known: &Known,
     claims: &mut Ahead<'_>,
 ) -> Outcome {
     let leaf = case.whole.evidence.index;
-    let mut answers = known.answers(step, leaf);
-    let sure = step.prepared().is_none_or(|prepared| claims.answer(&prepared.questions, &mut answers));
+    let mut answers = Answers::none();
+    let ask = |prepared: &Prepared<'_>| claims.answer(&prepared.questions, leaf, &mut answers);
+    let doubt = step.prepared().and_then(ask);
     let mut outcome = finish(case, step, in_force, &answers);
-    if matches!(outcome, Outcome::Decided(Redecided::Refused(_))) && !sure {
-        outcome = Outcome::Decided(Redecided::Undecided);
+    if let Some(doubt) = doubt.filter(|_| outcome.differs()) {
+        doubt.guards.iter().for_each(|guard| answers.put_guard(guard.clone(), LeafIndex::new(doubt.by.leaf)));
+        outcome = either(outcome, finish(case, step, in_force, &answers), doubt);
     }
     claim(case.whole, &mut outcome, claims);
     outcome
+}
+
+/// What is sure of an entry that differs while the claims in doubt were not made, given what comes of it if they were.
+fn either(without: Outcome, with: Outcome, doubt: Doubt) -> Outcome {
+    use Redecided::{Admitted, Refused, Undecided};
+    let one = doubt.guards.len() == 1;
+    match (without, with) {
+        (_, Outcome::Decided(Admitted(with))) if with.findings.is_empty() => {
+            Outcome::Unknown(doubt.by, Some(with))
+        }
+        // Both, some of them: nobody tried that.
+        (_, Outcome::Decided(Admitted(_) | Refused(_))) if !one => Outcome::Unknown(doubt.by, None),
+        (Outcome::Decided(Admitted(mut without)), Outcome::Decided(Admitted(with))) => {
+            without.findings.retain(|finding| with.findings.contains(finding));
+            match without.findings.is_empty() {
+                true => Outcome::Unknown(doubt.by, None),
+                false => Outcome::Decided(Admitted(without)),
+            }
+        }
+        (Outcome::Decided(Refused(_)), with @ Outcome::Decided(Admitted(_) | Undecided)) => with,
+        (without, Outcome::Decided(Undecided)) if !one => {
+            drop(without);
+            Outcome::Unknown(doubt.by, None)
+        }
+        (without, _) => without,
+    }
 }
 
 /// Enters the claims of an entry, if it is admitted.
 pub(crate) fn claim(whole: &Whole<'_>, outcome: &mut Outcome, claims: &mut Ahead<'_>) {
     match outcome.admitted() {
         Some(admitted) => take_claims(whole, admitted, claims),
-        None => claims.miss(),
+        None => {
+            let missed = match outcome {
+                Outcome::Decided(Redecided::Refused(_)) => Missed::Anything,
+                _ => Missed::Erasable,
+            };
+            claims.miss(whole.evidence.index, Some(whole.evidence.digest), missed);
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 use merkle::{EntryDigest, LeafIndex};
 use registration::policy::statement::genesis;
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard,
-    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, ERASURE_CONTENT_TYPE,
+    Guard, Outline, POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use store::Collateral;
@@ -51,7 +51,7 @@ pub(crate) fn open(row: &Row) -> Opened<'_> {
     match SignedStatement::parse(bytes.clone()) {
         Ok(statement) if statement.bytes() == bytes => {
             let twin = statement.twin();
-            let is_policy = is_policy(&statement);
+            let is_policy = is_of_type(&statement, &[POLICY_CONTENT_TYPE]);
             Opened::Whole(Box::new(Whole { evidence, statement, twin, is_policy }))
         }
         Ok(_) => {
@@ -116,15 +116,18 @@ impl Whole<'_> {
 
     /// What came beside it and is gone.
     pub(crate) fn lacks(&self, kept: &Kept) -> Option<Gone> {
-        if self.statement.is_detached() && kept.payload.is_none() {
-            return Some(Gone::Payload);
+        if self.needs_chain() && kept.chain.is_none() {
+            return Some(Gone::Certificates);
         }
-        (self.needs_chain() && kept.chain.is_none()).then_some(Gone::Certificates)
+        (self.statement.is_detached() && kept.payload.is_none()).then_some(Gone::Payload)
     }
 
+    /// Policies and erasures are the operator's, whose key no certificate vouches for.
     fn needs_chain(&self) -> bool {
         let header = self.statement.header();
-        header.x5t().is_some() && header.x5chain().is_none()
+        !is_of_type(&self.statement, &[POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE])
+            && header.x5t().is_some()
+            && header.x5chain().is_none()
     }
 
     /// Authenticates and reads it again, up to what has to be asked.
@@ -148,6 +151,30 @@ impl Whole<'_> {
     /// The finding that this entry should not have been admitted.
     pub(crate) fn refused(&self, violation: &Violation) -> Finding {
         self.finding(Rule::Refused, violation.to_string())
+    }
+
+    /// What the row and the time say against the header, where the payload is gone and nothing else can be asked.
+    pub(crate) fn outlined(&self, kept: &Kept, in_force: &PolicyInForce, at: Option<u64>) -> Vec<Finding> {
+        let outline = match in_force.outline(&self.statement, kept.chain.as_ref()) {
+            Ok(outline) => outline,
+            Err(violation) => return vec![self.refused(&violation)],
+        };
+        let row = self.evidence;
+        let mut findings = Vec::new();
+        if !outline.may_be_admitted_by(&row.rule) {
+            let detail = format!("the row says {}, which is no rule of its type", quote(&row.rule));
+            findings.push(self.finding(Rule::RuleDiffers, detail));
+        }
+        let facts: serde_json::Map<_, _> = serde_json::from_str(&row.facts).unwrap_or_default();
+        if let Some(name) = Outline::FACTS.iter().find(|name| facts.get(**name) != outline.fact(name)) {
+            let detail = fact_differs(name, facts.get(*name), outline.fact(name));
+            findings.push(self.finding(Rule::FactsDiffer, detail));
+        }
+        if let Some(at) = at.filter(|at| !outline.may_be_admitted_at(*at)) {
+            let detail = format!("the log's time was {at}, at which it was not to be admitted");
+            findings.push(self.finding(Rule::Time, detail));
+        }
+        findings
     }
 
     /// What the row and the time say against the permit.
@@ -244,10 +271,10 @@ pub(crate) fn carried(statement: &SignedStatement) -> Option<Policy> {
     Policy::from_payload(statement.payload()?).ok()
 }
 
-fn is_policy(statement: &SignedStatement) -> bool {
+fn is_of_type(statement: &SignedStatement, types: &[&str]) -> bool {
     let named = statement.header().content_type().and_then(|name| name.as_text());
     let essence = named.and_then(|name| name.split(';').next()).unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case(POLICY_CONTENT_TYPE)
+    types.iter().any(|name| essence.trim().eq_ignore_ascii_case(name))
 }
 
 pub(crate) fn of(evidence: &Evidence, rule: Rule, detail: impl Into<String>) -> Finding {
@@ -262,17 +289,18 @@ fn facts_differ(row: &str, read: &str) -> String {
     };
     let names = row.keys().chain(read.keys());
     let other = names.into_iter().find(|name| row.get(*name) != read.get(*name));
-    let Some(name) = other else { return "they are written otherwise".to_owned() };
+    match other {
+        Some(name) => fact_differs(name, row.get(name), read.get(name)),
+        None => "they are written otherwise".to_owned(),
+    }
+}
+
+fn fact_differs(name: &str, row: Option<&serde_json::Value>, read: Option<&serde_json::Value>) -> String {
     let told = |value: Option<&serde_json::Value>| match value {
         Some(value) => quote(&value.to_string()),
         None => "nothing".to_owned(),
     };
-    format!(
-        "of {}: the row says {}, the statement {}",
-        quote(name),
-        told(row.get(name)),
-        told(read.get(name))
-    )
+    format!("of {}: the row says {}, the statement {}", quote(name), told(row), told(read))
 }
 
 /// Whether an answer counts for this leaf: the audit knows what stands below it, and nothing else.

@@ -7,7 +7,7 @@ use merkle::{CompactRange, LeafIndex, TreeSize};
 use crate::finding::{Finding, Rule};
 use crate::ledger::Ledger;
 use crate::limits::HEADS;
-use crate::source::{Head, SignedHead, Source, SourceError};
+use crate::source::{Evidence, Head, SignedHead, Source, SourceError};
 use crate::state::{History, Passed};
 
 /// The heads that the walk has not passed yet, as far as they are read.
@@ -96,6 +96,16 @@ fn check_signed(ahead: &SignedHead, ledger: &mut Ledger) {
         };
         ledger.add(Finding::of_batch(Rule::HeadSigned, head.batch, detail));
     }
+}
+
+/// The time that the source tells with an entry, which nobody signed: at least it does not run back.
+pub(crate) fn check_told(evidence: &Evidence, at: u64, history: &mut History, ledger: &mut Ledger) {
+    ledger.counts.told_times += 1;
+    if let Some(before) = history.told.filter(|before| at < *before) {
+        let detail = format!("its time is told as {at}, and {before} of an entry before it");
+        ledger.add(Finding::of_entry(Rule::History, evidence.index, evidence.digest, detail));
+    }
+    history.told = history.told.max(Some(at));
 }
 
 /// The head that was audited, against the end of the history and the tree.

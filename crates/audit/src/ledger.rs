@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 
+use crate::claims::Unread;
 use crate::finding::{Finding, Rule};
 use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
 
@@ -26,8 +27,14 @@ pub struct Counts {
     pub dropped: u64,
     /// Entries whose policy cannot be read.
     pub without_policy: u64,
-    /// Entries for which a rule came to no answer: not within its bounds, or not without what was erased.
+    /// Entries for which a rule came to no answer within its bounds.
     pub undecided: u64,
+    /// Entries of which the admission hangs on claims of an entry whose bytes are gone.
+    pub unknown: u64,
+    /// Entries of which the time is the source's word: nobody signed it.
+    pub told_times: u64,
+    /// Entries of which the source does not tell the time.
+    pub untold_times: u64,
     /// Heads whose root was computed again.
     pub heads: u64,
     /// Signatures over heads that were verified.
@@ -53,6 +60,8 @@ pub enum Explains {
     Erasure,
     /// The policy that was in force: it keeps no payloads of the type.
     Policy,
+    /// An entry whose bytes are gone: with it went the claims that the others were decided by.
+    Unread,
 }
 
 /// Bytes that are gone, and nothing has explained it yet.
@@ -130,6 +139,12 @@ impl Ledger {
     pub(crate) fn dropped(&mut self, policy: LeafIndex, policy_entry: &str) {
         self.counts.dropped += 1;
         self.explain(policy, policy_entry, Explains::Policy);
+    }
+
+    /// Whether an entry should have been admitted hangs on claims that are gone with another.
+    pub(crate) fn unknown(&mut self, by: &Unread) {
+        self.counts.unknown += 1;
+        self.explain(LeafIndex::new(by.leaf), &by.entry, Explains::Unread);
     }
 
     /// An admitted statement says that these entries are erased.

@@ -3,7 +3,7 @@
 use merkle::{EntryDigest, LeafIndex};
 use registration::PolicyInForce;
 
-use crate::claims::Ahead;
+use crate::claims::{Ahead, Missed, Unread};
 use crate::desk::{Case, Desk, Outcome, claim};
 use crate::entry::{self, Admitted, Opened, Redecided, Whole};
 use crate::finding::{Finding, Rule, quote};
@@ -27,7 +27,7 @@ pub(crate) struct Leaf {
 }
 
 /// How far a leaf could be decided again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It was.
     Decided,
@@ -41,6 +41,8 @@ pub(crate) enum Status {
     Gone(Gone),
     /// Its payload was not kept, as this policy has it.
     Dropped { policy: LeafIndex, entry: EntryDigest },
+    /// What would tell is gone with this entry.
+    Unknown(Unread),
 }
 
 /// The leaves of a page.
@@ -81,8 +83,8 @@ impl<'r> Page<'r> {
         claims: &mut Ahead<'_>,
     ) -> Result<InForce, SourceError> {
         let (mut in_force, mut place) = (from, 0);
-        if self.opened.iter().any(|opened| opened.whole().is_none()) {
-            claims.miss();
+        if !desk.source.keeps_indexes() {
+            self.enter(claims);
         }
         while place < self.opened.len() {
             let end = self.end_of_segment(place);
@@ -94,8 +96,7 @@ impl<'r> Page<'r> {
                     next
                 }
                 InForce::Lost(leaf) => {
-                    claims.miss();
-                    let next = self.without_policy(place..end).unwrap_or(InForce::Lost(leaf));
+                    let next = self.without_policy(place..end, claims).unwrap_or(InForce::Lost(leaf));
                     place = end;
                     next
                 }
@@ -112,6 +113,19 @@ impl<'r> Page<'r> {
             };
         }
         Ok(in_force)
+    }
+
+    /// Takes up where the entries stand, and whose claims nobody can know.
+    fn enter(&self, claims: &mut Ahead<'_>) {
+        for (leaf, opened) in (self.first..).map(LeafIndex::new).zip(self.opened) {
+            let digest = opened.evidence().map(|evidence| evidence.digest);
+            digest.into_iter().for_each(|digest| claims.enter(digest, leaf));
+            match opened {
+                Opened::Whole(_) => {}
+                Opened::Gone(_) => claims.miss(leaf, digest, Missed::Erasable),
+                Opened::Lost | Opened::Broken(..) => claims.miss(leaf, digest, Missed::Anything),
+            }
+        }
     }
 
     /// The place after the next statement that may be a policy: until there the policy stays.
@@ -138,11 +152,12 @@ impl<'r> Page<'r> {
     }
 
     /// Entries whose policy cannot be read; a later policy is believed all the same.
-    fn without_policy(&mut self, places: std::ops::Range<usize>) -> Option<InForce> {
+    fn without_policy(&mut self, places: std::ops::Range<usize>, claims: &mut Ahead<'_>) -> Option<InForce> {
         let opened = self.opened;
         for place in places.clone() {
-            if opened[place].whole().is_some() {
+            if let Some(whole) = opened[place].whole() {
                 self.leaves[place].status = Status::WithoutPolicy;
+                claims.miss(whole.evidence.index, Some(whole.evidence.digest), Missed::Anything);
             }
         }
         successor(&opened[places.end - 1])
@@ -188,12 +203,28 @@ impl<'r> Page<'r> {
                 Status::Decided
             }
             Outcome::Decided(Redecided::Undecided) => Status::Undecided,
-            Outcome::Gone(gone) => Status::Gone(gone),
-            Outcome::Dropped => Status::Dropped { policy: policy.leaf(), entry },
+            Outcome::Unknown(by, admitted) => {
+                if let Some(admitted) = admitted {
+                    leaf.findings.extend(admitted.findings);
+                    leaf.erases = admitted.erases;
+                }
+                Status::Unknown(by)
+            }
+            Outcome::Gone(gone, findings) => {
+                leaf.findings.extend(findings);
+                Status::Gone(gone)
+            }
+            Outcome::Dropped(findings) => {
+                leaf.findings.extend(findings);
+                Status::Dropped { policy: policy.leaf(), entry }
+            }
         };
         let gone = matches!(leaf.status, Status::Gone(_) | Status::Dropped { .. });
         if let Some(evidence) = self.opened[place].evidence().filter(|_| gone) {
-            leaf.findings.extend(row_of_gone(evidence, policy));
+            let named = |rule: Rule| leaf.findings.iter().any(|finding| finding.rule == rule);
+            let more = row_of_gone(evidence, policy).into_iter().filter(|finding| !named(finding.rule));
+            let more: Vec<Finding> = more.collect();
+            leaf.findings.extend(more);
         }
     }
 

@@ -95,12 +95,13 @@ pub trait Source: Send + Sync {
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError>;
 
     /// Whether it has the log's own indexes, of entry IDs and of claims. Where it has none they are not checked, and
-    /// the audit keeps the claims itself.
+    /// the audit keeps claims and places itself.
     fn keeps_indexes(&self) -> bool {
         true
     }
 
-    /// Where these digests stand, or those whose twin they are: one answer for each.
+    /// Where these digests stand, or those whose twin they are: one answer for each. Asked of a source that keeps
+    /// indexes only.
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError>;
 
     /// Which entries made these claims: one answer for each. Asked of a source that keeps indexes only.

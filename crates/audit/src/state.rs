@@ -10,7 +10,7 @@ use crate::claims::Claims;
 use crate::ledger::Ledger;
 
 /// The form of the state that this release writes and reads.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where an audit stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct State {
     pub(crate) policy: Policy,
     pub(crate) history: History,
     pub(crate) ledger: Ledger,
-    /// Whether the source keeps the log's indexes; else the claims are here.
+    /// Whether the source keeps the log's indexes; else claims and places are here.
     pub(crate) indexed: bool,
     pub(crate) claims: Claims,
 }
@@ -53,6 +53,8 @@ pub(crate) struct History {
     pub(crate) last: Option<Passed>,
     /// Whether its root was right.
     pub(crate) agrees: bool,
+    /// The newest time that was told with an entry.
+    pub(crate) told: Option<u64>,
 }
 
 /// A head that the walk has passed.
@@ -104,7 +106,7 @@ pub enum BadState {
 
 impl Default for State {
     fn default() -> Self {
-        let history = History { next: 1, last: None, agrees: true };
+        let history = History { next: 1, last: None, agrees: true, told: None };
         Self {
             version: VERSION,
             log: None,
@@ -167,7 +169,7 @@ mod tests {
         assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
         assert_eq!(state.range().unwrap(), range);
         for bad in [
-            state.to_json().replace("\"version\":1", "\"version\":2"),
+            state.to_json().replace("\"version\":2", "\"version\":1"),
             state.to_json().replace("\"next\":5", "\"next\":7"),
             "{}".to_owned(),
             String::new(),

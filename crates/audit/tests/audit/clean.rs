@@ -7,6 +7,7 @@ use merkle::LeafIndex;
 use registration::Policy;
 use registration::erasure::{NewErasure, sign};
 use scitt::StatementBuilder;
+use scitt::header::CertHash;
 use store::{LogStore, Memory};
 use testkit::{ISSUER, KID, LOG_ISS, ORIGIN};
 
@@ -94,6 +95,41 @@ async fn what_is_erased_while_the_audit_walks_is_explained_by_what_was_committed
     let report = audit.report();
     assert_eq!((report.findings, report.counts.erased), (vec![], 2));
     assert_eq!(report.size.get(), log.size());
+}
+
+/// The operator's key is bound by the policy, whatever certificate the header names: there is no chain to keep.
+#[tokio::test]
+async fn an_erasure_or_policy_that_names_a_certificate_is_admitted_again() {
+    let mut log = Log::under(Arc::new(Memory::new()), &testkit::policy()).await;
+    let revised = log.revised(&(testkit::policy_toml() + "\n[[type]]\ncontent_type = \"text/html\"\n"));
+    let leaf = log.register(vec![testkit::opaque("a", &serde_json::json!({})).into()]).await;
+    let entry = log.store.entry(LeafIndex::new(leaf)).await.unwrap().unwrap().digest;
+    let erasure = NewErasure {
+        sequence: 0,
+        entries: vec![entry],
+        reason: "the subject asked for it".into(),
+        rule: "request".into(),
+        at: None,
+        authorized_by: None,
+    };
+    let operators = &log.in_force.policy().contents().operators;
+    let erasure = sign(&erasure, (LOG_ISS, ORIGIN), operators, &testkit::operator()).unwrap();
+    for statement in [erasure, revised] {
+        let header = statement.header();
+        let hash = CertHash { algorithm: scitt::x509::SHA_256.into(), hash: vec![7; 32].into() };
+        let named = StatementBuilder::new(statement.payload().unwrap().to_vec())
+            .content_type(header.content_type().unwrap().as_text().unwrap())
+            .kid(header.kid().unwrap().as_ref())
+            .iss(LOG_ISS)
+            .sub(ORIGIN)
+            .x5t(&hash)
+            .sign(&testkit::operator())
+            .unwrap();
+        log.register(vec![named.into()]).await;
+    }
+    log.store.erase(&[LeafIndex::new(leaf)]).await.unwrap();
+    let report = audited(&*log.store).await;
+    assert_eq!((report.findings, report.counts.erased, report.counts.same), (vec![], 1, 3));
 }
 
 #[tokio::test]

@@ -193,6 +193,23 @@ async fn a_rule_a_policy_and_facts_that_were_changed_are_named() {
     after(&edit("facts = facts || ' '")).await.expect_only(leaf, &[Rule::FactsDiffer]);
 }
 
+/// Its payload was never kept, so nothing of it can be read again but the header.
+#[tokio::test]
+async fn a_row_without_payload_that_says_what_its_header_does_not_is_named() {
+    let leaf = leaf(7);
+    let edit = |what: &str| [format!("UPDATE entry SET {what} WHERE idx = {leaf}")];
+    after(&edit("rule = 'application/json'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
+    after(&edit("rule = 'policy'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
+    after(&edit("rule = 'nobody wrote this'")).await.expect_only(leaf, &[Rule::RuleDiffers]);
+    for name in ["iss", "sub", "alg", "authenticated_by", "content_type"] {
+        let edited = after(&edit(&format!("facts = json_set(facts, '$.{name}', 'forged')"))).await;
+        edited.expect_only(leaf, &[Rule::FactsDiffer]);
+        assert!(edited.report.findings[0].detail.contains("forged"), "{}", edited.report.findings[0]);
+    }
+    after(&edit("facts = json_set(facts, '$.iat', 1)")).await.expect_only(leaf, &[Rule::FactsDiffer]);
+    after(&edit("facts = '{}'")).await.expect_only(leaf, &[Rule::FactsDiffer]);
+}
+
 #[tokio::test]
 async fn collateral_that_was_changed_or_taken_away_is_named() {
     let (chain, payload) = (leaf(8), leaf(6));

@@ -1,15 +1,17 @@
-//! An audit from the outside, by somebody who has no table of claims and no index of entries.
+//! An audit from the outside, by somebody who has no table of claims, and who believes no index of entries.
 
 use std::sync::Arc;
 
-use audit::{Answer, Audit, Head, Report, Row, Rule, SignedHead, Source, SourceError, State, Stored};
+use audit::{
+    Answer, Audit, Explains, Head, Report, Row, Rule, SignedHead, Source, SourceError, State, Stored,
+};
 use merkle::{EntryDigest, LeafHash, LeafIndex};
-use store::{Collateral, Found, GuardKey, LogStore, Memory};
+use store::{Collateral, Found, GuardKey, LogStore, Memory, NewEntry};
 
 use crate::clean::{audited, erase, mixed_log};
 use crate::log::Log;
 
-/// What a service shows: no history of heads, the time with each entry, and the answer to a look-up.
+/// What a service shows: no history of heads, the time with each entry.
 struct Outside<'a>(Stored<'a>, Vec<store::CommittedHead>);
 
 impl<'a> Outside<'a> {
@@ -51,8 +53,8 @@ impl Source for Outside<'_> {
         false
     }
 
-    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
-        self.0.find(digests).await
+    async fn find(&self, _: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+        panic!("nobody outside believes an answer to this")
     }
 
     async fn guards(&self, _: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
@@ -118,5 +120,62 @@ async fn what_only_erased_entries_could_answer_is_no_accusation() {
     erase(&mut log, 0, &[leaf]).await;
     let (inside, outside) = (audited(&*log.store).await, from_outside(&*log.store).await);
     assert_eq!((inside.findings, inside.counts.undecided), (vec![], 0), "the database still knows");
-    assert_eq!((outside.findings, outside.counts.undecided), (vec![], 1));
+    assert_eq!((outside.findings, outside.counts.undecided, outside.counts.unknown), (vec![], 0, 1));
+    let (by, why) = outside.explained.iter().find(|(_, it)| it.kind == Explains::Unread).unwrap();
+    assert_eq!((by.get(), why.entry.as_str(), why.entries), (leaf, &*digest.to_string(), 1));
+}
+
+/// Under cover of an erased entry nothing else passes: not what is refused either way, not a row that lies.
+#[tokio::test]
+async fn what_an_erased_entry_cannot_bear_out_is_named() {
+    let mut log = Log::under(Arc::new(Memory::new()), &testkit::policy()).await;
+    let first = testkit::receipt(1).sign(&testkit::verifier()).unwrap();
+    let digest = first.digest();
+    let leaf = log.register(vec![first.into()]).await;
+    let note = testkit::opaque("note", &serde_json::json!(1));
+    log.register(vec![note.clone().into()]).await;
+    let second = testkit::receipt(2).after(digest, 1).sign(&testkit::verifier()).unwrap();
+    let (honest, _) = log.admit(&second.into()).await.unwrap();
+    erase(&mut log, 0, &[leaf]).await;
+    let forged = |previous, entry: &NewEntry| {
+        let statement = testkit::receipt(3).after(previous, 1).sign(&testkit::verifier()).unwrap();
+        let (digest, twin) = (statement.digest(), statement.twin());
+        NewEntry { digest, twin, statement: statement.bytes().clone(), guards: Vec::new(), ..entry.clone() }
+    };
+    // It follows an entry that everybody can read, and that is no receipt.
+    let astray = forged(note.digest(), &honest);
+    let lying = NewEntry { rule: "application/json".into(), guards: Vec::new(), ..honest.clone() };
+    let at = log.size();
+    log.smuggle(vec![astray, lying]).await;
+    let report = from_outside(&*log.store).await;
+    let named: Vec<_> = report.findings.iter().map(|it| (it.rule, it.leaf)).collect();
+    assert_eq!(
+        named,
+        [(Rule::Refused, Some(at)), (Rule::RuleDiffers, Some(at + 1))],
+        "{:#?}",
+        report.findings
+    );
+    assert_eq!((report.counts.unknown, report.counts.undecided), (0, 0));
+}
+
+#[tokio::test]
+async fn times_are_the_services_word_and_must_not_run_back() {
+    let (log, _) = mixed_log(Arc::new(Memory::new()), 3).await;
+    let mut source = Outside::of(&*log.store).await;
+    let report = from_outside(&*log.store).await;
+    assert_eq!((report.counts.told_times, report.counts.untold_times), (log.size(), 0));
+    source.1[3].at -= 2;
+    let first = source.1[2].size.get();
+    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    while audit.step().await.unwrap() {}
+    let report = audit.report();
+    assert!(
+        report.findings.iter().any(|it| (it.rule, it.leaf) == (Rule::History, Some(first))),
+        "{report:#?}"
+    );
+    source.1.clear();
+    let mut audit = Audit::begin(&source, State::default()).await.unwrap();
+    while audit.step().await.unwrap() {}
+    assert_eq!(audit.report().counts.untold_times, log.size());
+    assert_eq!(audited(&*log.store).await.counts.told_times, 0, "the database has what was signed");
 }

@@ -24,6 +24,9 @@ pub struct Audited {
     dropped: u64,
     without_policy: u64,
     unmatched: u64,
+    unknown: u64,
+    told_times: u64,
+    untold_times: u64,
     explained: Vec<Explained>,
     explained_otherwise: u64,
     heads: u64,
@@ -64,6 +67,9 @@ impl Audited {
             dropped: counts.dropped,
             without_policy: counts.without_policy,
             unmatched: outcome.unmatched,
+            unknown: counts.unknown,
+            told_times: counts.told_times,
+            untold_times: counts.untold_times,
             explained: explained.collect(),
             explained_otherwise: outcome.explained_otherwise,
             heads: counts.heads,
@@ -76,8 +82,8 @@ impl Audited {
     /// A finding comes first: what could not be decided does not hide it.
     pub fn exit(&self) -> Exit {
         match self {
-            Self { clean: false, .. } => Exit::VerificationFailed,
-            Self { decided: 0, .. } => Exit::NotVerified,
+            Self { findings, .. } if !findings.is_empty() => Exit::VerificationFailed,
+            Self { clean: false, .. } | Self { decided: 0, .. } => Exit::NotVerified,
             Self { undecided: 1.., .. } => Exit::TryAgain,
             _ => Exit::Success,
         }
@@ -87,6 +93,9 @@ impl Audited {
         match self.exit() {
             Exit::VerificationFailed => {
                 "the log does not bear out its decisions: keep a copy, find out who changed it"
+            }
+            Exit::NotVerified if self.unmatched > 0 => {
+                "not verified: more bytes are gone than this audit can match with what explains it"
             }
             Exit::NotVerified => "nothing could be decided again",
             Exit::TryAgain => "the same decisions, as far as rules came to an answer: try again",
@@ -102,17 +111,18 @@ impl Report for Audited {
             writeln!(out, "      and {} more", self.omitted)?;
         }
         for Explained { leaf, entry, kind, entries } in self.explained.iter().take(SHOWN) {
-            let why = match kind {
-                Explains::Erasure => "says that they were erased",
-                Explains::Policy => "is the policy, and keeps no such payloads",
+            let (what, why) = match kind {
+                Explains::Erasure => ("without bytes", "says that they were erased"),
+                Explains::Policy => ("without bytes", "is the policy, and keeps no such payloads"),
+                Explains::Unread => ("that nobody can decide again", "is gone, and with it what would tell"),
             };
-            writeln!(out, "--    {entries} without bytes: leaf {leaf} ({}) {why}", safe(entry))?;
+            writeln!(out, "--    {entries} {what}: leaf {leaf} ({}) {why}", safe(entry))?;
         }
         let more: u64 = self.explained.iter().skip(SHOWN).map(|it| it.entries).sum();
         if more + self.explained_otherwise > 0 {
             writeln!(
                 out,
-                "--    {} more without bytes, explained by other entries",
+                "--    {} more without bytes or decision, explained by other entries",
                 more + self.explained_otherwise
             )?;
         }
@@ -120,6 +130,8 @@ impl Report for Audited {
             (self.undecided, "undecided: a rule came to no answer in its time"),
             (self.without_policy, "without a policy that can be read"),
             (self.unmatched, "without bytes, too many at once to look for what explains them"),
+            (self.told_times, "admitted at a time that is the service's word: nobody signed it"),
+            (self.untold_times, "admitted at a time that the service does not tell: times were not checked"),
         ] {
             if count > 0 {
                 writeln!(out, "--    {count} {why}")?;
@@ -132,5 +144,33 @@ impl Report for Audited {
             "decided  {decided} of {entries} entries again; {heads} roots and {signatures} signatures checked"
         )?;
         writeln!(out, "{}", self.conclusion())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use audit::Counts;
+    use merkle::TreeSize;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_matched_is_not_verified() {
+        let mut outcome = Outcome {
+            size: TreeSize::new(2),
+            root: merkle::empty_root(),
+            counts: Counts { entries: 2, same: 1, erased: 1, ..Counts::default() },
+            explained: Vec::new(),
+            explained_otherwise: 0,
+            unmatched: 0,
+            findings: Vec::new(),
+            omitted: 0,
+        };
+        let audited = Audited::of(outcome.clone());
+        assert_eq!((audited.exit(), audited.clean), (Exit::Success, true));
+        outcome.unmatched = 1;
+        let audited = Audited::of(outcome);
+        assert_eq!((audited.exit(), audited.clean), (Exit::NotVerified, false));
+        assert!(audited.conclusion().starts_with("not verified: "));
     }
 }
