@@ -19,9 +19,11 @@ use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
-use crate::doors::{Doorkeeper, OverRate};
+use crate::aside::aside;
+use crate::doors::OverRate;
 use crate::equivocation::{self, Refused};
 use crate::erasure::{OnHold, on_hold, put_permanent};
+use crate::issuer_door::Bill;
 use crate::metrics::Metrics;
 use crate::policy_history::History;
 
@@ -185,23 +187,29 @@ pub async fn admit(
     in_force: &PolicyInForce,
     log: &dyn LogStore,
     metrics: &Metrics,
-    charged_by: Option<&Doorkeeper>,
+    bill: Option<&mut Bill>,
 ) -> Result<Admitted, NotAdmitted> {
+    let bytes = statement.bytes().len() + beside.payload.map_or(0, Bytes::len);
     let started = Instant::now();
-    let authenticated =
-        in_force.authenticate(statement, beside.borrowed()).map_err(NotAdmitted::Untrusted)?;
+    let authenticated = aside(bytes, || in_force.authenticate(statement, beside.borrowed()))
+        .map_err(NotAdmitted::Untrusted)?;
     metrics.stage("verify", started.elapsed());
-    if let Some(doors) = charged_by {
-        doors.charge_issuer(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
+    if let Some(bill) = bill {
+        bill.charge(log, authenticated.iss()).await.map_err(NotAdmitted::OverQuota)?;
     }
     let started = Instant::now();
     let refused = |violation: Violation| NotAdmitted::Refused(in_force.refuse(violation));
-    let record = Record::read(&authenticated).map_err(refused)?;
-    let mut answers = ask(log, in_force.questions(&authenticated, &record)).await?;
+    let (record, questions) = aside(bytes, || {
+        let record = Record::read(&authenticated)?;
+        let questions = in_force.questions(&authenticated, &record);
+        Ok((record, questions))
+    })
+    .map_err(refused)?;
+    let mut answers = ask(log, questions).await?;
     if let Record::Erasure(erasure) = &record {
         put_permanent(log, erasure, &mut answers).await?;
     }
-    let permit = in_force.decide(&authenticated, &record, &answers).into_permit()?;
+    let permit = aside(bytes, || in_force.decide(&authenticated, &record, &answers)).into_permit()?;
     if let Record::Erasure(erasure) = &record
         && let Some(hold) = on_hold(log, erasure, &answers).await?
     {

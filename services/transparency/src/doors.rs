@@ -27,7 +27,8 @@ use store::Quotas;
 use subtle::ConstantTimeEq;
 
 use crate::config::{Doors, Network};
-use crate::issuer_quota::{Charged, Issuer, IssuerQuota};
+use crate::issuer_door::{Bill, IssuerDoor};
+use crate::issuer_quota::Issuer;
 use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
 
@@ -37,10 +38,14 @@ pub struct Peer(pub SocketAddr);
 
 /// Whose requests are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Bucket {
+pub enum Bucket {
+    /// A client with this token of the configuration.
     Token(usize),
+    /// A client at this address.
     V4(Ipv4Addr),
+    /// A client in this /64.
     V6Net(u64),
+    /// An issuer, while it is counted by this process alone.
     Issuer(Issuer),
     /// All newcomers, once there are too many buckets to keep.
     Crowd,
@@ -87,18 +92,6 @@ struct Orders {
     issuer: Option<Arc<IssuerDoor>>,
 }
 
-/// The quota of issuers: counted by all processes, or by this one while the database is away.
-struct IssuerDoor {
-    together: IssuerQuota,
-    alone: Meter,
-}
-
-impl IssuerDoor {
-    fn new(rate: Rate) -> Self {
-        Self { together: IssuerQuota::new(rate), alone: Meter::new("issuer", rate) }
-    }
-}
-
 impl Doorkeeper {
     /// A doorkeeper with these orders.
     pub fn new(doors: &Doors, limits: &Limits) -> Self {
@@ -120,7 +113,7 @@ impl Doorkeeper {
             if meter.rate == rate { meter.clone() } else { Arc::new(Meter::new(meter.name, rate)) }
         };
         let issuer = limits.issuer.map(|rate| match &old.issuer {
-            Some(door) if door.together.rate() == rate => door.clone(),
+            Some(door) if door.rate() == rate => door.clone(),
             _ => Arc::new(IssuerDoor::new(rate)),
         });
         self.orders.store(Arc::new(Orders {
@@ -133,21 +126,9 @@ impl Doorkeeper {
         }));
     }
 
-    /// Charges an issuer whose signature has been verified.
-    pub async fn charge_issuer(&self, counters: &dyn Quotas, iss: &str) -> Result<(), OverRate> {
-        let Some(door) = self.orders.load().issuer.clone() else { return Ok(()) };
-        let issuer = Issuer::named(iss);
-        match door.together.charge(counters, issuer).await? {
-            Charged::Together => Ok(()),
-            Charged::Alone => door.alone.charge(Bucket::Issuer(issuer)).map(|_| ()),
-        }
-    }
-
-    /// Gives back what an issuer was charged for a registration that failed through no fault of its own.
-    pub async fn give_issuer_back(&self, iss: &str) {
-        if let Some(door) = self.orders.load().issuer.clone() {
-            door.together.give_back(Issuer::named(iss)).await;
-        }
+    /// What a registration will cost its issuer, once its signature has been verified.
+    pub fn bill(&self) -> Bill {
+        Bill::at(self.orders.load().issuer.clone())
     }
 
     /// Forgets clients that have not come for a while.
@@ -156,8 +137,7 @@ impl Doorkeeper {
         orders.writes.sweep();
         orders.reads.sweep();
         if let Some(door) = &orders.issuer {
-            door.alone.sweep();
-            door.together.sweep(counters).await;
+            door.sweep(counters).await;
         }
     }
 }
@@ -279,7 +259,7 @@ fn digests(doors: &Doors) -> Vec<(String, [u8; 32])> {
 type Limiter = RateLimiter<Bucket, DefaultKeyedStateStore<Bucket>, DefaultClock, StateInformationMiddleware>;
 
 /// One rate, counted per bucket.
-struct Meter {
+pub struct Meter {
     name: &'static str,
     rate: Rate,
     /// `RateLimit-Policy`: so many at once, earned back in so many seconds.
@@ -293,7 +273,8 @@ struct Meter {
 }
 
 impl Meter {
-    fn new(name: &'static str, rate: Rate) -> Self {
+    /// A meter of this name, for clients to read, at this rate.
+    pub fn new(name: &'static str, rate: Rate) -> Self {
         let quota = Quota::with_period(rate.interval()).unwrap_or(Quota::per_second(rate.requests));
         let quota = quota.allow_burst(rate.burst);
         let window = (rate.interval() * rate.burst.get()).as_secs_f64().ceil() as u64;
@@ -315,7 +296,7 @@ impl Meter {
     }
 
     /// Answers how many more may come at once.
-    fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
+    pub fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
         let bucket = if self.is_crowded() { Bucket::Crowd } else { bucket };
         match self.limiter.check_key(&bucket) {
             Ok(state) => Ok(state.remaining_burst_capacity()),
@@ -343,7 +324,8 @@ impl Meter {
         }
     }
 
-    fn give_back(&self, bucket: Bucket) {
+    /// Counts one less.
+    pub fn give_back(&self, bucket: Bucket) {
         let mut given = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
         if given.len() < RATE_BUCKETS {
             let credit = given.entry(bucket).or_default();
@@ -361,7 +343,8 @@ impl Meter {
         true
     }
 
-    fn sweep(&self) {
+    /// Forgets buckets that are whole again.
+    pub fn sweep(&self) {
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();
         self.given_back.lock().unwrap_or_else(PoisonError::into_inner).clear();

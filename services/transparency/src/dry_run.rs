@@ -7,12 +7,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use merkle::LeafIndex;
+use merkle::{EntryDigest, LeafIndex};
 use registration::{Guard, Permit, Place, RuleName, TimeWindow, Violation};
 use scitt::SignedStatement;
 use store::GuardKey;
 
 use crate::admission::{self, CameBeside, Current, NotAdmitted};
+use crate::erasure::OnHold;
 use crate::log::{Log, RegisterError};
 
 /// What would become of a statement.
@@ -56,20 +57,31 @@ impl Log {
         payload: Option<&Bytes>,
     ) -> Result<DryRun, RegisterError> {
         let policy = self.policies.current().ok_or(RegisterError::NoPolicy)?;
-        let beside = CameBeside { payload, x5chain: None };
-        let decided =
-            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
-        let decided = decided.await;
         let mut run =
             DryRun { policy, registered_at: None, violation: None, taken: Vec::new(), permitted: None };
-        match decided {
-            Ok(admitted) => self.at_the_log(&admitted.permit, &mut run).await?,
+        if !self.already_there(statement, &mut run).await? {
+            self.decide(statement, payload, &mut run).await?;
+        }
+        Ok(run)
+    }
+
+    async fn decide(
+        &self,
+        statement: &SignedStatement,
+        payload: Option<&Bytes>,
+        run: &mut DryRun,
+    ) -> Result<(), RegisterError> {
+        let (beside, policy) = (CameBeside { payload, x5chain: None }, run.policy.clone());
+        let decided =
+            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
+        match decided.await {
+            Ok(admitted) => return self.at_the_log(&admitted.permit, run).await,
             Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
             Err(NotAdmitted::Refused(refusal)) => run.violation = Some(refusal.violation),
+            Err(NotAdmitted::Held(hold)) => run.violation = Some(held(&hold)),
             Err(undecided) => return Err(RegisterError::NotAdmitted(undecided)),
         }
-        self.already_there(statement, &mut run).await?;
-        Ok(run)
+        Ok(())
     }
 
     /// What the sequencer would hold against a permit.
@@ -91,32 +103,36 @@ impl Log {
         Ok(())
     }
 
-    /// A statement that is in the log is answered whatever the policy says by now.
+    /// A statement that is in the log is answered whatever the policy says by now; so is its other encoding.
     async fn already_there(
         &self,
         statement: &SignedStatement,
         run: &mut DryRun,
-    ) -> Result<(), RegisterError> {
+    ) -> Result<bool, RegisterError> {
         let digest = statement.digest();
-        match self.store.find(&[digest]).await.map_err(unread)?.into_iter().next().flatten() {
-            Some(found) if found.digest == digest => {
-                run.taken.retain(|(_, leaf)| *leaf != found.index);
-                run.registered_at = Some(found.index);
-                run.violation = None;
-            }
-            Some(found) => {
-                run.violation = Some(Violation {
-                    rule: RuleName::fixed("signature-twin"),
-                    place: Place::Signature,
-                    detail: format!(
-                        "another encoding of the same signature is registered, as entry {}",
-                        found.digest
-                    ),
-                });
-            }
+        let found = self.store.find(&[digest]).await.map_err(unread)?.into_iter().next().flatten();
+        match &found {
+            Some(found) if found.digest == digest => run.registered_at = Some(found.index),
+            Some(found) => run.violation = Some(twin(found.digest)),
             None => {}
         }
-        Ok(())
+        Ok(found.is_some())
+    }
+}
+
+fn twin(registered: EntryDigest) -> Violation {
+    Violation {
+        rule: RuleName::fixed("signature-twin"),
+        place: Place::Signature,
+        detail: format!("another encoding of the same signature is registered, as entry {registered}"),
+    }
+}
+
+fn held(hold: &OnHold) -> Violation {
+    Violation {
+        rule: RuleName::fixed("entry-held"),
+        place: Place::Statement,
+        detail: format!("entry {} is on hold for the case {}: it cannot be erased", hold.entry, hold.case),
     }
 }
 

@@ -68,6 +68,16 @@ async fn look(store: &dyn LogStore, refused: &Refused<'_>) -> Result<Option<Entr
     Ok(Some(registered))
 }
 
+/// Whether a report of a statement that was refused is kept already.
+pub async fn is_reported(store: &dyn LogStore, refused: &Refused<'_>) -> Result<bool, StoreError> {
+    if !is_proven_by(refused.key) {
+        return Ok(false);
+    }
+    let kept = store.reports_about(&[refused.held_by]).await?;
+    let same = |report: &Report| report.refused == refused.digest && report.guard == *refused.key;
+    Ok(kept.iter().any(|kept| same(&kept.report)))
+}
+
 /// What the submitter of a statement out of the inbox is told.
 pub fn told(key: &GuardKey, held_by: LeafIndex) -> String {
     let claim = format!("leaf {held_by} makes the same claim, and only one may");

@@ -100,7 +100,12 @@ pub struct IssuerQuota {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Charged {
     /// It was counted with everybody.
-    Together,
+    Together {
+        /// In whose name.
+        issuer: Issuer,
+        /// When the window began.
+        window: u64,
+    },
     /// Nobody answered: whoever asks counts by himself.
     Alone,
 }
@@ -146,17 +151,18 @@ impl IssuerQuota {
         match allowance.left.checked_sub(1) {
             Some(left) => {
                 allowance.left = left;
-                Ok(Charged::Together)
+                Ok(Charged::Together { issuer, window: start })
             }
             None => Err(OverRate { rate: self.rate, wait: self.window.rest(now) }),
         }
     }
 
-    /// Counts one registration less: it failed through no fault of the issuer.
-    pub async fn give_back(&self, issuer: Issuer) {
-        let (_, allowance) = self.allowance(issuer);
+    /// Counts one registration less of the window in which it was charged. A window that is over has no use for it.
+    pub async fn give_back(&self, issuer: Issuer, window: u64) {
+        let known = self.issuers.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer).cloned();
+        let Some(allowance) = known else { return };
         let mut allowance = allowance.lock().await;
-        if allowance.start == self.window.start(now()) {
+        if allowance.start == window {
             allowance.left = (allowance.left + 1).min(self.window.limit);
         }
     }
@@ -315,18 +321,24 @@ mod tests {
         let back = database();
         assert_eq!(quota.charge_at(&back, Issuer::named("a"), AT).await, Ok(Charged::Alone), "not asked yet");
         tokio::time::sleep(QUOTA_RETRY).await;
-        assert_eq!(quota.charge_at(&back, Issuer::named("a"), AT).await, Ok(Charged::Together));
+        let charged = quota.charge_at(&back, Issuer::named("a"), AT).await;
+        assert!(matches!(charged, Ok(Charged::Together { .. })), "{charged:?}");
         assert!(quota.charge_at(&back, Issuer::named("a"), AT).await.is_err());
     }
 
     #[tokio::test]
-    async fn what_failed_through_our_fault_is_given_back() {
-        let quota = IssuerQuota::new(Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) });
+    async fn what_is_given_back_counts_in_its_own_window_alone() {
+        let quota = IssuerQuota::new(Rate::per_second(1, 1));
         let (database, issuer) = (database(), Issuer::named("a"));
-        assert!(quota.charge(&database, issuer).await.is_ok());
-        assert!(quota.charge(&database, issuer).await.is_err());
-        quota.give_back(issuer).await;
-        assert!(quota.charge(&database, issuer).await.is_ok());
+        let charge = async |at| quota.charge_at(&database, issuer, at).await;
+        let Ok(Charged::Together { window, .. }) = charge(AT).await else { panic!("charged alone") };
+        assert!(charge(AT).await.is_err());
+        quota.give_back(issuer, window).await;
+        assert!(charge(AT).await.is_ok());
+        let next = AT + Duration::from_secs(1);
+        assert!(charge(next).await.is_ok());
+        quota.give_back(issuer, window).await;
+        assert!(charge(next).await.is_err(), "that window is over");
     }
 
     #[tokio::test]

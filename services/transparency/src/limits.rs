@@ -110,6 +110,8 @@ pub const QUOTA_TIME: Duration = Duration::from_millis(500);
 pub const QUOTA_RETRY: Duration = Duration::from_secs(1);
 /// How often the database's durability settings are checked again.
 pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
+/// A statement and payload of more bytes together are parsed and decided where no other task waits for it.
+pub const INLINE_BYTES: usize = 64 << 10;
 /// How often a decision is made again because the log moved while the statement waited.
 pub const DECISIONS: usize = 4;
 /// A committed head may lack its signature this long before `/readyz` says so.

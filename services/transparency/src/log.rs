@@ -15,6 +15,7 @@ use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable
 use crate::doors::Doorkeeper;
 use crate::equivocation;
 use crate::erasure::Erasing;
+use crate::issuer_door::Bill;
 use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
 use crate::published_keys::PublishedKeys;
@@ -149,43 +150,48 @@ impl Log {
         payload: Option<&Bytes>,
     ) -> Result<(Registered, bool), RegisterError> {
         // The sequencer finds duplicates itself; a look-up here is for those whose statement would
-        // otherwise take the long way, or be refused though it is in the log.
+        // otherwise take the long way, be refused though it is in the log, or be charged to its issuer:
+        // whoever hands in again what is public does so at nobody's cost.
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
-        if !leads && let Some(known) = self.known(statement).await? {
+        let mut bill = self.doors.bill();
+        if (!leads || bill.counts())
+            && let Some(known) = self.known(statement).await?
+        {
             return Ok((known, true));
         }
-        let mut charged = false;
-        let outcome = self.decide_and_submit(statement, payload, &mut charged).await;
-        if charged && outcome.as_ref().is_err_and(is_our_fault) {
-            self.give_back(statement).await;
+        if bill.counts() && self.waits(statement).await? {
+            bill.waive();
         }
-        match outcome {
-            Err(error) if may_be_known(&error) => match self.known(statement).await? {
-                Some(known) => Ok((known, true)),
-                None => Err(error),
+        let outcome = match self.decide_and_submit(statement, payload, &mut bill).await {
+            Err(error) if may_be_known(&error) => match self.known(statement).await {
+                Ok(Some(known)) => Ok((known, true)),
+                Ok(None) => Err(error),
+                Err(unknown) => Err(unknown),
             },
             outcome => outcome,
+        };
+        if costs_nothing(&outcome) {
+            bill.give_back().await;
         }
+        outcome
     }
 
-    /// Gives the issuer back what it was charged: a failure of ours counts against nobody.
-    async fn give_back(&self, statement: &SignedStatement) {
-        if let Some(iss) = statement.header().claims().and_then(|claims| claims.iss()) {
-            self.doors.give_issuer_back(iss).await;
-        }
+    /// Whether a statement was accepted before, and waits for its place.
+    async fn waits(&self, statement: &SignedStatement) -> Result<bool, RegisterError> {
+        let progress = self.store.progress(&statement.digest()).await;
+        let progress = progress.map_err(|error| RegisterError::Store(error.to_string()))?;
+        Ok(matches!(progress, Some(Progress::Pending)))
     }
 
     async fn decide_and_submit(
         &self,
         statement: &SignedStatement,
         payload: Option<&Bytes>,
-        charged: &mut bool,
+        bill: &mut Bill,
     ) -> Result<(Registered, bool), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
             return Err(RegisterError::Halted(obstacle.to_string()));
         }
-        // Once, however often it is decided.
-        let mut charged_by = Some(&*self.doors);
         for _ in 0..DECISIONS {
             let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
             let admitted = admission::admit(
@@ -194,11 +200,9 @@ impl Log {
                 &current.in_force,
                 &*self.store,
                 &self.metrics,
-                charged_by.take(),
+                Some(&mut *bill),
             );
-            let admitted = admitted.await;
-            *charged |= !matches!(admitted, Err(NotAdmitted::Untrusted(_) | NotAdmitted::OverQuota(_)));
-            let admitted = admitted.map_err(RegisterError::NotAdmitted)?;
+            let admitted = admitted.await.map_err(RegisterError::NotAdmitted)?;
             let started = Instant::now();
             let outcome = self.sequencer.submit(admitted.submission).await;
             self.metrics.stage("queue", started.elapsed());
@@ -219,7 +223,12 @@ impl Log {
                     self.policies.follow(policy).await.map_err(RegisterError::Policy)?;
                 }
                 Err(SubmitError::RelyOnAbsent { .. }) => {}
-                Err(error) => return Err(self.refused(error, &admitted.permit, statement).await),
+                Err(error) => {
+                    if bill.is_charged() && self.refused_before(&error, statement).await {
+                        bill.give_back().await;
+                    }
+                    return Err(self.refused(error, &admitted.permit, statement).await);
+                }
             }
         }
         Err(RegisterError::KeepsMoving)
@@ -266,6 +275,14 @@ impl Log {
             }
             error @ SubmitError::DigestMismatch { .. } => RegisterError::Internal(error.to_string()),
         }
+    }
+
+    /// Whether the contradiction that refuses a statement is known already: anyone may hand it in again.
+    async fn refused_before(&self, error: &SubmitError, statement: &SignedStatement) -> bool {
+        let SubmitError::GuardTaken { key, index } = error else { return false };
+        let (digest, bytes) = (statement.digest(), statement.bytes());
+        let refused = equivocation::Refused { digest, statement: bytes, key, held_by: *index };
+        equivocation::is_reported(&*self.store, &refused).await.unwrap_or(false)
     }
 
     async fn look_into(
@@ -350,6 +367,14 @@ impl Log {
 fn may_be_known(error: &RegisterError) -> bool {
     use RegisterError::{Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
     matches!(error, NotAdmitted(_) | OutsideWindow(_) | Halted(_) | NoPolicy | KeepsMoving)
+}
+
+/// Whether a registration is not counted against its issuer: nothing new came of it, or we failed.
+fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
+    match outcome {
+        Ok((_, already_there)) => *already_there,
+        Err(error) => matches!(error, RegisterError::Twin(_)) || is_our_fault(error),
+    }
 }
 
 /// Whether the client is told to come again with the same statement.

@@ -216,6 +216,32 @@ async fn a_statement_that_is_registered_is_told_where() {
 }
 
 #[tokio::test]
+async fn an_erasure_that_meets_a_hold_is_told_so() {
+    let site = Place::new().start().await;
+    let one = note(1);
+    site.registered(&one).await;
+    let erasure = registration::erasure::NewErasure {
+        sequence: 0,
+        entries: vec![one.digest()],
+        reason: "somebody asked".into(),
+        rule: "gdpr-17".into(),
+        at: None,
+        authorized_by: None,
+    };
+    let policy = Policy::from_toml(&revision(0)).unwrap();
+    let (log, operators) = ((testkit::LOG_ISS, testkit::ORIGIN), &policy.contents().operators);
+    let erasure = registration::erasure::sign(&erasure, log, operators, &testkit::operator()).unwrap();
+    assert_eq!(evaluated(&site, &erasure).await["would_admit"], true);
+    let hold = json!({ "entry_id": one.digest().to_string(), "case": "2026-17" }).to_string();
+    let holds = format!("{}/holds", site.admin);
+    let answer = site.send(Method::POST, &holds, &[("content-type", "application/json")], hold).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let told = evaluated(&site, &erasure).await;
+    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("entry-held")));
+    assert_eq!(site.register(&erasure).await.refusal(), refusal(409, "On Hold", "entry-held"));
+}
+
+#[tokio::test]
 async fn a_statement_whose_time_has_not_come_is_told_when_it_will() {
     let site = Place::new().start().await;
     let later = StatementBuilder::new("{}")

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::forms::{closed, cose, mixed_type};
 use common::{Gated, Place, Site, refusal};
 use scitt::SignedStatement;
 use serde_json::json;
@@ -56,4 +57,36 @@ async fn without_the_counters_a_process_keeps_the_rate_by_itself_and_goes_on() {
     let site = Place::new().start_on(store.clone(), three_an_hour).await;
     assert_eq!(statuses(&site, 0..5).await, [201, 201, 201, 429, 429]);
     site.registered(&testkit::vrf(1)).await;
+}
+
+#[tokio::test]
+async fn whoever_replays_what_is_public_uses_up_nobodys_quota() {
+    let site = Place::new().start_with(three_an_hour).await;
+    let public = [note(0), note(1)];
+    for statement in &public {
+        site.registered(statement).await;
+    }
+    for _ in 0..5 {
+        for statement in &public {
+            site.registered(statement).await;
+        }
+    }
+    let parts: Vec<_> = (0..64).map(|n| cose(public[n % 2].bytes())).collect();
+    let answer = site.post_multipart("/v1/entries/batch", &mixed_type(), closed(&parts)).await.json();
+    assert!(answer["results"].as_array().unwrap().iter().all(|result| result["status"] == 201), "{answer}");
+    assert_eq!(statuses(&site, 2..4).await, [201, 429], "the third is left, and no fourth");
+    site.registered(&public[0]).await;
+}
+
+#[tokio::test]
+async fn a_contradiction_counts_once_however_often_it_is_handed_in() {
+    let site = Place::new().start_with(three_an_hour).await;
+    let sign = |n: u64| testkit::receipt(n).sign(&testkit::verifier()).unwrap();
+    site.registered(&sign(1)).await;
+    let fork = sign(2);
+    for _ in 0..5 {
+        assert_eq!(site.register(&fork).await.refusal(), refusal(400, "Rejected", "chain_fork"));
+    }
+    assert_eq!(site.register(&sign(3)).await.status, 400, "another contradiction is the third");
+    assert_eq!(site.register(&sign(4)).await.status, 429);
 }

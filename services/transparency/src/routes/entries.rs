@@ -17,6 +17,7 @@ use scitt::SignedStatement;
 use super::Binary;
 use super::names::{Locator, named};
 use crate::app::App;
+use crate::aside::aside;
 use crate::intake::HandedIn;
 use crate::log::{Log, Registered, Resolved};
 use crate::media;
@@ -55,6 +56,8 @@ pub struct DetachedForm {
         (status = 400, description = "Malformed request, Bad Signature Algorithm, Payload Missing, or Rejected",
          content_type = "application/concise-problem-details+cbor"),
         (status = 401, description = "A bearer token is required", content_type = "application/concise-problem-details+cbor"),
+        (status = 409, description = "On Hold: an entry that it would erase is needed for a case",
+         content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
         (status = 415, description = "Not a type that statements come in", content_type = "application/concise-problem-details+cbor"),
         (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor"),
@@ -74,7 +77,7 @@ pub async fn register(
 /// Reads a statement, and counts one that is none.
 pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
     let started = Instant::now();
-    let statement = SignedStatement::parse(bytes);
+    let statement = aside(bytes.len(), || SignedStatement::parse(bytes));
     app.house.metrics.stage("parse", started.elapsed());
     statement.map_err(|malformed| {
         app.house.metrics.registration(crate::metrics::Outcome::Malformed);

@@ -14,6 +14,7 @@ use super::Binary;
 use super::entries::DetachedForm;
 use super::listing::rfc3339;
 use crate::app::App;
+use crate::aside::aside;
 use crate::dry_run::DryRun;
 use crate::intake::HandedIn;
 use crate::problem::{Problem, shortened};
@@ -25,7 +26,7 @@ pub struct EvaluationView {
     would_admit: bool,
     /// What its entry ID is or would be.
     entry_id: String,
-    /// The leaf that holds it already.
+    /// The leaf that holds it already. Then nothing else is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     registered_at: Option<u64>,
     /// The policy that decided.
@@ -114,7 +115,8 @@ pub struct ValidView {
     )
 )]
 pub async fn evaluate(State(app): State<App>, handed_in: HandedIn) -> Result<Response, Problem> {
-    let statement = SignedStatement::parse(handed_in.statement.clone())?;
+    let bytes = handed_in.statement.clone();
+    let statement = aside(bytes.len(), || SignedStatement::parse(bytes))?;
     let run = app.log.dry_run(&statement, handed_in.payload.as_ref()).await?;
     let view = EvaluationView::of(statement.digest().to_string(), &run);
     Ok(([(CACHE_CONTROL, "no-store")], Json(view)).into_response())
