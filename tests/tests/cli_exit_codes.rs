@@ -92,6 +92,15 @@ fn every_ending_has_its_code() {
 }
 
 #[test]
+fn a_kid_that_begins_with_a_hyphen_is_no_flag() {
+    let dev = Dev::start();
+    let kid = "-BzvZPp1sFM9Zy2l1mYtO8W6kqXn0aR5cE3uT7hJdIw";
+    let add = ["trust", "add", "log", "--kid", kid, "--url", dev.url(), "--trust", "new.toml"];
+    dev.folder.run(&add).must_end_with(5);
+    dev.folder.run(&["key", "retire", kid, "--config", "nowhere.toml"]).must_end_with(1);
+}
+
+#[test]
 fn a_log_that_was_tampered_with_ends_a_check_with_8() {
     let log = Log::sqlite();
     let service = log.serve();

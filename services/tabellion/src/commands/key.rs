@@ -71,6 +71,7 @@ pub enum Key {
     #[command(before_help = "example:  tabellion key retire mxA4KiOkT1mJm0sZ9qzOd7w3yQvYb8l5n2e6uXcGhRs")]
     Retire {
         /// The key's kid
+        #[arg(allow_hyphen_values = true)]
         kid: String,
         #[command(flatten)]
         flags: KeeperFlags,

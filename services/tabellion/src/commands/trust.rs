@@ -62,7 +62,8 @@ pub enum Add {
         #[arg(long, value_name = "KEY", conflicts_with = "kid")]
         key: Option<String>,
         /// The kid of the key to take from the service
-        #[arg(long, required_unless_present = "key")]
+        // One in 64 begins with a hyphen: base64url has it in its alphabet.
+        #[arg(long, required_unless_present = "key", allow_hyphen_values = true)]
         kid: Option<String>,
         /// `iss` of its receipts [default: as the service says]
         #[arg(long)]
