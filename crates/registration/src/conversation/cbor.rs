@@ -1,11 +1,12 @@
-//! CBOR to a tree, strictly: one item, no equal keys, text in UTF-8, no NaN, no integer beyond 64 bits.
+//! CBOR to a tree, strictly: one item, no equal keys, no keys that hold anything, text in UTF-8, no NaN, no integer beyond
+//! 64 bits.
 //!
 //! The CDDL leaves the encoding open, so long heads and indefinite lengths are read. Nothing is allocated for a length
 //! that is only announced. Heads come from [`scitt::cbor`]; the tree is made here, so that a flaw has a pointer.
 
 use std::borrow::Cow;
 
-use scitt::cbor::{Error, ErrorKind, Head, Limits, Major, Reader};
+use scitt::cbor::{Error, ErrorKind, Head, Limits, Major, Reader, Writer};
 
 use super::node::{Key, Node, Path, Step};
 use super::rule::ConversationRule as Rule;
@@ -90,7 +91,7 @@ impl<'a> CborReader<'a> {
         let mut members: Vec<(Key<'a>, Node<'a>)> = Vec::new();
         let mut left = head.argument;
         while self.more(head, &mut left)? {
-            let (key, step) = self.key(depth)?;
+            let (key, step) = self.key()?;
             self.path.enter(step);
             let value = self.value(depth)?;
             self.path.leave();
@@ -105,23 +106,21 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// A key, and the step it makes.
-    fn key(&mut self, depth: usize) -> Result<(Key<'a>, Step<'a>), Violation> {
-        let mut ahead = self.reader.clone();
-        if ahead.head().is_ok_and(|head| head.major == Major::Text) {
-            let head = self.head()?;
-            self.count()?;
-            let name = self.text(&head)?;
-            return Ok((Key::Text(name.clone()), Step::Member(name)));
+    /// A key, and the step it makes. No rule reads a key that is not text; it is read strictly all the same, and holds
+    /// nothing, so that comparing keys costs no more than reading them.
+    fn key(&mut self) -> Result<(Key<'a>, Step<'a>), Violation> {
+        let head = self.reader.clone().head().map_err(|error| self.refused(&error))?;
+        if matches!(head.major, Major::Array | Major::Map | Major::Tag) {
+            return Err(self.broken(Rule::Nesting, "a key that is an array, a map or a tag"));
         }
-        let start = self.reader.position();
-        let left = Limits { depth, items: self.items_left };
-        let mut reader = Reader::starting_at(self.bytes, start, left);
-        let item = reader.item().map_err(|error| self.refused(&error))?;
-        self.items_left -= count(&item).min(self.items_left);
-        self.reader = Reader::starting_at(self.bytes, reader.position(), LIMITS);
-        let key = Key::Other(item.value.encode());
-        let step = Step::Member(Cow::Owned(data_encoding::HEXLOWER.encode(&item.value.encode())));
+        let key = match self.value(0)? {
+            Node::Text(name) => Key::Text(name),
+            scalar => Key::Other(encoded(&scalar)),
+        };
+        let step = match &key {
+            Key::Text(name) => Step::Member(name.clone()),
+            Key::Other(encoded) => Step::Member(data_encoding::HEXLOWER.encode(encoded).into()),
+        };
         Ok((key, step))
     }
 
@@ -239,13 +238,18 @@ fn duplicate<'m, 'a>(members: &'m [(Key<'a>, Node<'a>)]) -> Option<&'m Key<'a>> 
     keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
 }
 
-/// The items of a key that is not text.
-fn count(item: &scitt::cbor::Item<'_>) -> usize {
-    use scitt::cbor::Value;
-    1 + match &item.value {
-        Value::Array(items) => items.iter().map(count).sum(),
-        Value::Map(entries) => entries.iter().map(|(key, value)| count(key) + count(value)).sum(),
-        Value::Tag(_, content) => count(content),
-        _ => 0,
-    }
+/// The deterministic encoding of a scalar.
+fn encoded(scalar: &Node<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    match scalar {
+        Node::Unsigned(number) => writer.unsigned(*number),
+        Node::Negative(number) => writer.negative(*number),
+        Node::Bytes(bytes) => writer.bytes(bytes),
+        Node::Text(text) => writer.text(text),
+        Node::Float(number) => writer.float(*number),
+        Node::Bool(value) => writer.bool(*value),
+        Node::Simple(number) => writer.simple(*number),
+        Node::Null | Node::Array(_) | Node::Map(_) | Node::Tag(..) => writer.null(),
+    };
+    writer.into_bytes()
 }

@@ -112,11 +112,13 @@ impl ConversationRecord {
 }
 
 fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
-    match entry.text("type") {
+    let kind = entry.text("type");
+    // A result is found by it too: its call may stand in another record.
+    if let Some(call) = entry.text("call-id").filter(|_| matches!(kind, Some("tool-call" | "tool-result"))) {
+        found.add(LookupKind::CallId, call);
+    }
+    match kind {
         Some("tool-call") => {
-            if let Some(call) = entry.text("call-id") {
-                found.add(LookupKind::CallId, call);
-            }
             if let Some(digest) = entry.get("input").and_then(canonical_digest) {
                 found.add(LookupKind::Digest, digest);
             }

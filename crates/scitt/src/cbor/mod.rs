@@ -3,7 +3,8 @@
 //! [`parse`] takes any well-formed encoding, long heads and indefinite lengths included, because a
 //! signed header must be taken as it was signed. It refuses what makes two readers disagree: equal
 //! keys in one map at any level (compared by value, so `01` and `1801` are one key), bad UTF-8, bytes
-//! after the item, reserved heads. Everything carries its byte span, so that callers can keep the
+//! after the item, reserved heads. A map may be a key, or stand in one, if its own keys are no arrays,
+//! maps or tags: keys in keys nest too deeply. Everything carries its byte span, so that callers can keep the
 //! original bytes and name the place of a mistake. Cost is bounded by [`Limits`] and by the length of
 //! the input, never by a length the input announces.
 //!

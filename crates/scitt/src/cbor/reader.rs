@@ -96,12 +96,14 @@ pub struct Reader<'a> {
     position: usize,
     depth: usize,
     items_left: usize,
+    /// Whether what is read is a key, or stands in one.
+    in_key: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Reads from the start of `input`.
     pub fn new(input: &'a [u8], limits: Limits) -> Self {
-        Self { input, position: 0, depth: limits.depth, items_left: limits.items }
+        Self { input, position: 0, depth: limits.depth, items_left: limits.items, in_key: false }
     }
 
     /// Reads from `position`, so that offsets stay those of the whole `input`.
@@ -247,10 +249,20 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         let mut left = head.argument;
         while self.more(head, &mut left) {
-            entries.push((self.item_within(depth)?, self.item_within(depth)?));
+            entries.push((self.key(depth)?, self.item_within(depth)?));
         }
         refuse_duplicates(&entries)?;
         Ok(entries)
+    }
+
+    /// A key. Within a key, maps have keys that hold nothing: to compare keys, they are written out, and the keys in
+    /// keys in keys would be written once a level.
+    fn key(&mut self, depth: usize) -> Result<Item<'a>, Error> {
+        let depth = if self.in_key { 0 } else { depth };
+        let outer = std::mem::replace(&mut self.in_key, true);
+        let key = self.item_within(depth);
+        self.in_key = outer;
+        key
     }
 
     fn more(&mut self, head: &Head, left: &mut u64) -> bool {

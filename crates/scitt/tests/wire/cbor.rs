@@ -186,6 +186,12 @@ fn equal_keys_are_refused_however_they_are_spelled_and_wherever_they_are() {
 }
 
 #[test]
+fn keys_in_keys_in_keys_are_refused() {
+    assert!(parse(&hex("a1a1010000"), LIMITS).is_ok(), "a map may be a key");
+    assert_eq!(kind("a1a1a101000000"), ErrorKind::TooDeep, "but its own keys hold nothing");
+}
+
+#[test]
 fn keys_of_different_types_or_values_are_not_equal() {
     for text in
         ["a20100f93c0001", "a2410100610101", "a20100200 1", "a2f400f501", "a2f600f701", "a2c10100 0101"]
