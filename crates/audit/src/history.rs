@@ -60,8 +60,9 @@ fn check_order(ahead: &SignedHead, history: &History, ledger: &mut Ledger) {
         let detail = format!("batches {} to {} are missing from the history", history.next, head.batch - 1);
         ledger.add(Finding::of_batch(Rule::History, history.next, detail));
     }
-    let backwards = |last: &Passed| head.size.get() <= last.size || head.at < last.at;
-    if history.last.as_ref().is_some_and(backwards) {
+    // Before the first batch there was nothing: it covers a leaf, as every batch after it covers one more.
+    let (size, at) = history.last.as_ref().map_or((0, 0), |last| (last.size, last.at));
+    if head.size.get() <= size || head.at < at {
         ledger.add(Finding::of_batch(
             Rule::History,
             head.batch,

@@ -317,6 +317,7 @@ async fn a_root_a_signature_and_a_gap_in_the_history_are_named() {
                   WHERE size = (SELECT size FROM batch WHERE batch = 4)";
     after(&[forged]).await.expect_of_batch(4, Rule::HeadSigned);
     after(&["DELETE FROM batch WHERE batch = 2"]).await.expect_named_batch(2);
+    after(&["UPDATE batch SET size = 0 WHERE batch = 1"]).await.expect_named_batch(1);
     let last = BATCHES + 1;
     after(&[format!("DELETE FROM batch WHERE batch = {last}")]).await.expect_named_batch(last);
     let edited = after(&["UPDATE log SET policy = 0"]).await;
