@@ -20,7 +20,6 @@ const TAG_NEGATIVE_BIGNUM: u64 = 3;
 /// Reads one item that fills the bytes.
 pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
     let mut reader = CborReader {
-        bytes,
         reader: Reader::new(bytes, LIMITS),
         items_left: CONVERSATION_ITEMS,
         path: Path::default(),
@@ -33,7 +32,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Violation> {
 }
 
 struct CborReader<'a> {
-    bytes: &'a [u8],
     reader: Reader<'a>,
     items_left: usize,
     path: Path<'a>,
@@ -79,7 +77,7 @@ impl<'a> CborReader<'a> {
     fn array(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
         let mut items = Vec::new();
         let mut left = head.argument;
-        while self.more(head, &mut left)? {
+        while self.reader.more(head, &mut left) {
             self.path.enter(Step::Item(items.len()));
             items.push(self.value(depth)?);
             self.path.leave();
@@ -90,7 +88,7 @@ impl<'a> CborReader<'a> {
     fn map(&mut self, head: &Head, depth: usize) -> Result<Node<'a>, Violation> {
         let mut members: Vec<(Key<'a>, Node<'a>)> = Vec::new();
         let mut left = head.argument;
-        while self.more(head, &mut left)? {
+        while self.reader.more(head, &mut left) {
             let (key, step) = self.key()?;
             self.path.enter(step);
             let value = self.value(depth)?;
@@ -148,71 +146,18 @@ impl<'a> CborReader<'a> {
     }
 
     fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Violation> {
-        if !head.is_indefinite() {
-            return self.take(head).map(Cow::Borrowed);
-        }
-        let mut joined = Vec::new();
-        while let Some(chunk) = self.chunk(head.major)? {
-            joined.extend_from_slice(self.take(&chunk)?);
-        }
-        Ok(Cow::Owned(joined))
+        let bytes = self.reader.bytes(head);
+        bytes.map_err(|error| self.refused(&error))
     }
 
     fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Violation> {
-        if !head.is_indefinite() {
-            return self.utf8(head).map(Cow::Borrowed);
-        }
-        let mut joined = String::new();
-        while let Some(chunk) = self.chunk(head.major)? {
-            joined.push_str(self.utf8(&chunk)?);
-        }
-        Ok(Cow::Owned(joined))
-    }
-
-    fn utf8(&mut self, head: &Head) -> Result<&'a str, Violation> {
-        let bytes = self.take(head)?;
-        std::str::from_utf8(bytes)
-            .map_err(|_| self.refused(&Error { offset: head.offset, kind: ErrorKind::NotUtf8 }))
-    }
-
-    /// The head of the next chunk of a string of indefinite length, or none at its end.
-    fn chunk(&mut self, major: Major) -> Result<Option<Head>, Violation> {
-        if self.at_break()? {
-            return Ok(None);
-        }
-        let head = self.head()?;
-        if head.major != major || head.is_indefinite() {
-            return Err(self.refused(&Error { offset: head.offset, kind: ErrorKind::BadChunk }));
-        }
-        Ok(Some(head))
-    }
-
-    fn more(&mut self, head: &Head, left: &mut u64) -> Result<bool, Violation> {
-        if head.is_indefinite() {
-            return Ok(!self.at_break()?);
-        }
-        let more = *left > 0;
-        *left = left.saturating_sub(1);
-        Ok(more)
-    }
-
-    /// Consumes a break if one is next.
-    fn at_break(&mut self) -> Result<bool, Violation> {
-        let found = self.bytes.get(self.reader.position()) == Some(&0xff);
-        if found {
-            self.head()?;
-        }
-        Ok(found)
+        let text = self.reader.text(head);
+        text.map_err(|error| self.refused(&error))
     }
 
     fn head(&mut self) -> Result<Head, Violation> {
         let head = self.reader.head();
         head.map_err(|error| self.refused(&error))
-    }
-
-    fn take(&mut self, head: &Head) -> Result<&'a [u8], Violation> {
-        let taken = self.reader.take(head);
-        taken.map_err(|error| self.refused(&error))
     }
 
     fn refused(&self, error: &Error) -> Violation {

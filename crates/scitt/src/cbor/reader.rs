@@ -198,7 +198,8 @@ impl<'a> Reader<'a> {
         Ok(Item { offset: head.offset, end: self.position, value })
     }
 
-    fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Error> {
+    /// The bytes of the string that this head begins, in as many chunks as it has.
+    pub fn bytes(&mut self, head: &Head) -> Result<Cow<'a, [u8]>, Error> {
         if !head.is_indefinite() {
             return self.take(head).map(Cow::Borrowed);
         }
@@ -209,7 +210,8 @@ impl<'a> Reader<'a> {
         Ok(Cow::Owned(joined))
     }
 
-    fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Error> {
+    /// The same as text.
+    pub fn text(&mut self, head: &Head) -> Result<Cow<'a, str>, Error> {
         if !head.is_indefinite() {
             return self.utf8(head).map(Cow::Borrowed);
         }
@@ -265,7 +267,9 @@ impl<'a> Reader<'a> {
         key
     }
 
-    fn more(&mut self, head: &Head, left: &mut u64) -> bool {
+    /// Whether the array or map that this head begins has another element or entry; `left` counts down from its
+    /// argument. Consumes the break that ends one of indefinite length.
+    pub fn more(&mut self, head: &Head, left: &mut u64) -> bool {
         if head.is_indefinite() {
             return !self.at_break();
         }
