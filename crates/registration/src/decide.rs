@@ -13,7 +13,7 @@ use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::conditions::{Stop, ask};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
 use crate::erasure::{Erasure, permanent_guard};
-use crate::facts::{Facts, facts, facts_with};
+use crate::facts::{Facts, facts};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
 use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, spell};
@@ -92,16 +92,14 @@ impl PolicyInForce {
     }
 
     fn admit(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Result<Permit, Stop> {
-        let mut permit = self.blank(statement, record);
+        let mut permit = self.blank(statement);
         permit.bounds.extend(claimed_times(statement)?);
         match record {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
             Record::Erasure(erasure) => self.erases(statement, erasure, log, &mut permit)?,
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
-        if !permit.learned.is_empty() {
-            permit.facts = facts_with(statement, record, std::mem::take(&mut permit.learned));
-        }
+        permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
         match permit.valid().is_empty() {
             false => Ok(permit),
             true => {
@@ -111,7 +109,7 @@ impl PolicyInForce {
         }
     }
 
-    fn blank(&self, statement: &Authenticated<'_>, record: &Record) -> Permit {
+    fn blank(&self, statement: &Authenticated<'_>) -> Permit {
         Permit {
             statement: statement.digest(),
             policy: self.leaf,
@@ -120,7 +118,7 @@ impl PolicyInForce {
             bounds: vec![statement.bound()],
             guards: Vec::new(),
             relied_absent: Vec::new(),
-            facts: facts(statement, record),
+            facts: String::new(),
             learned: Map::new(),
             successor: None,
         }
@@ -242,10 +240,11 @@ impl PolicyInForce {
                 "the first policy of a log is revision 0",
             ));
         }
-        let mut permit = self.blank(statement, &Record::Policy(self.policy.clone()));
+        let mut permit = self.blank(statement);
         permit.bounds.extend(claimed_times(statement)?);
         permit.guards.extend([revision_guard(&self.policy), permanent_guard(&statement.digest())]);
         permit.successor = Some(self.policy.clone());
+        permit.facts = facts(statement, &Record::Policy(self.policy.clone()), Map::new());
         Ok(permit)
     }
 }

@@ -7,17 +7,9 @@ use crate::limits::MAX_IDENTIFIER;
 use crate::policy::spell;
 use crate::record::{Record, content_type};
 
-/// The facts as canonical JSON: what the statement states. Bounded, and free of U+0000, which not every database keeps.
-pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record) -> String {
-    facts_with(statement, record, Map::new())
-}
-
-/// The same, and what deciding found out.
-pub(crate) fn facts_with(
-    statement: &Authenticated<'_>,
-    record: &Record,
-    learned: Map<String, Value>,
-) -> String {
+/// The facts as canonical JSON: what the statement states, and what deciding found out. Bounded, and free of U+0000, which
+/// not every database keeps.
+pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record, learned: Map<String, Value>) -> String {
     let mut facts = Facts(learned);
     facts.0.append(&mut header_facts(statement).0);
     record.state(&mut facts);
