@@ -8,13 +8,13 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
-use http::HeaderValue;
-use http::header::{CACHE_CONTROL, LINK};
+use http::header::CACHE_CONTROL;
 use registration::GuardKind;
 use serde::{Deserialize, Serialize};
 use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
+use super::lead_on;
 use super::listing::rfc3339;
 use crate::app::App;
 use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
@@ -124,11 +124,7 @@ pub async fn equivocations(
     let last = equivocations.last().map(|report| report.number);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Equivocations { equivocations })).into_response();
     if let Some(last) = last.filter(|_| more) {
-        let url = &app.log.identity.public_url;
-        let next = format!("<{url}/v1/equivocations?after={last}&limit={limit}>; rel=\"next\"");
-        if let Ok(link) = HeaderValue::from_str(&next) {
-            response.headers_mut().insert(LINK, link);
-        }
+        lead_on(&app, &mut response, "v1/equivocations", &format!("after={last}&limit={limit}"));
     }
     Ok(response)
 }

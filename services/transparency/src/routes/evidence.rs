@@ -14,8 +14,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64URL_NOPAD;
-use http::HeaderValue;
-use http::header::{CACHE_CONTROL, LINK};
+use http::header::CACHE_CONTROL;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{COLLATERAL_PAYLOAD, LookupKind};
 use serde::{Deserialize, Serialize};
@@ -23,9 +22,9 @@ use serde_json::value::RawValue;
 use store::{Collateral, CommittedHead, Entry};
 use utoipa::{IntoParams, ToSchema};
 
-use super::EntryId;
 use super::listing::{first_head_with, rfc3339};
 use super::statements::{CACHED, stored_entry};
+use super::{EntryId, lead_on};
 use crate::app::App;
 use crate::index::term;
 use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_HEADS, EVIDENCE_PAGE};
@@ -187,13 +186,8 @@ fn bounds(range: Result<Query<Range>, QueryRejection>) -> Result<(u64, usize), P
 fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
     let next = page.next;
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
-    if let Some(next) = next
-        && let Ok(link) = HeaderValue::from_str(&format!(
-            "<{}/v1/evidence?from={next}&limit={limit}>; rel=\"next\"",
-            app.log.identity.public_url
-        ))
-    {
-        response.headers_mut().insert(LINK, link);
+    if let Some(next) = next {
+        lead_on(app, &mut response, "v1/evidence", &format!("from={next}&limit={limit}"));
     }
     response
 }

@@ -18,8 +18,9 @@ use serde_json::Value as Json_;
 use store::Entry;
 use utoipa::{IntoParams, ToSchema};
 
+use super::lead_on;
 use super::listing::{first_head_with, rfc3339};
-use super::search::{goes_on_after, lead_on, percent_encoded};
+use super::search::{goes_on_after, percent_encoded};
 use crate::app::App;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;

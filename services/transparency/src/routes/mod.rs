@@ -25,9 +25,13 @@ pub mod tlog;
 use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::LINK;
 use http::request::Parts;
 use merkle::EntryDigest;
 
+use crate::app::App;
 use crate::problem::Problem;
 
 /// Bytes, to the API's description.
@@ -46,5 +50,13 @@ impl<S: Send + Sync> FromRequestParts<S> for EntryId {
         let Path(id) =
             Path::<String>::from_request_parts(parts, state).await.map_err(|_| Problem::invalid_locator())?;
         EntryDigest::from_str(&id).map(Self).map_err(|_| Problem::invalid_locator())
+    }
+}
+
+/// Says where the next page is.
+pub fn lead_on(app: &App, response: &mut Response, path: &str, query: &str) {
+    let next = format!("<{}/{path}?{query}>; rel=\"next\"", app.log.identity.public_url);
+    if let Ok(link) = HeaderValue::from_str(&next) {
+        response.headers_mut().insert(LINK, link);
     }
 }

@@ -11,14 +11,14 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
-use http::header::{CACHE_CONTROL, LINK};
+use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
 use registration::LookupKind;
 use serde::{Deserialize, Serialize};
 use store::{LogStore, Page, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
+use super::lead_on;
 use super::listing::{DEFAULT_PAGE, EntryView, PAGE_BYTES, read};
 use super::names::behind;
 use crate::app::App;
@@ -177,14 +177,6 @@ pub async fn list(
         lead_on(&app, &mut response, "v1/entries", &search.next(last, limit));
     }
     Ok(response)
-}
-
-/// Says where the next page is.
-pub fn lead_on(app: &App, response: &mut Response, path: &str, query: &str) {
-    let next = format!("<{}/{path}?{query}>; rel=\"next\"", app.log.identity.public_url);
-    if let Ok(link) = HeaderValue::from_str(&next) {
-        response.headers_mut().insert(LINK, link);
-    }
 }
 
 async fn every(app: &App, within: Range<u64>, limit: usize) -> Result<(Entries, Option<u64>), Problem> {
