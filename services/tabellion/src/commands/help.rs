@@ -106,6 +106,9 @@ macro_rules! listed {
     };
 }
 
+/// How the rules of a profile that has no command of its own are checked.
+const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.";
+
 const PROFILES: &[Profile] = &[
     Profile {
         of: "VRF statements",
@@ -119,24 +122,14 @@ const PROFILES: &[Profile] = &[
         check: "tabellion execution verify FILE checks every rule without a service.",
         rules: listed!(AerRule),
     },
-    Profile {
-        of: "VAP verdicts",
-        document: "VAP 0.1",
-        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
-        rules: listed!(VerdictRule),
-    },
+    Profile { of: "VAP verdicts", document: "VAP 0.1", check: DRY_RUN, rules: listed!(VerdictRule) },
     Profile {
         of: "a VAP gateway's audit records",
         document: "VAP 0.1",
-        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        check: DRY_RUN,
         rules: listed!(AuditRule),
     },
-    Profile {
-        of: "key sets",
-        document: "RFC 7517",
-        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
-        rules: listed!(JwkSetRule),
-    },
+    Profile { of: "key sets", document: "RFC 7517", check: DRY_RUN, rules: listed!(JwkSetRule) },
     Profile {
         of: "erasures",
         document: "application/vnd.tabellion.erasure+json",
@@ -146,7 +139,7 @@ const PROFILES: &[Profile] = &[
     Profile {
         of: "conversation records",
         document: "draft-birkholz-verifiable-agent-conversations-00",
-        check: "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.",
+        check: DRY_RUN,
         rules: listed!(ConversationRule),
     },
 ];
