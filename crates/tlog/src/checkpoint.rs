@@ -185,7 +185,7 @@ impl Checkpoint {
 }
 
 /// Decimal, without needless zeros and signs.
-fn read_size(line: &str) -> Option<TreeSize> {
+pub(crate) fn read_size(line: &str) -> Option<TreeSize> {
     let size: u64 = line.parse().ok()?;
     (size.to_string() == line).then_some(TreeSize::new(size))
 }

@@ -6,10 +6,27 @@ use data_encoding::BASE64;
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-use crate::{MAX_NAME_BYTES, decode_base64};
+use crate::{MAX_NAME_BYTES, cosignature, decode_base64};
 
-/// The signature type of plain Ed25519 signatures.
-const ED25519: u8 = 0x01;
+/// What a key's signatures say (signed-note, signature types).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum KeyKind {
+    /// The text of the note: what a log signs its checkpoints with.
+    Ed25519 = 0x01,
+    /// The text and a time, as a witness signs (tlog-cosignature): see [`cosignature`](crate::cosignature).
+    Cosignature = 0x04,
+}
+
+impl KeyKind {
+    const fn of(number: u8) -> Option<Self> {
+        match number {
+            0x01 => Some(Self::Ed25519),
+            0x04 => Some(Self::Cosignature),
+            _ => None,
+        }
+    }
+}
 
 /// Names a key, or rather who holds it: not empty, without spaces, pluses and control
 /// characters. That of a log is its origin.
@@ -63,10 +80,10 @@ impl KeyId {
     }
 
     /// `SHA-256(name || 0x0A || type || key)[:4]`.
-    fn of(name: &KeyName, kind: u8, key: &[u8]) -> Self {
+    fn of(name: &KeyName, kind: KeyKind, key: &[u8]) -> Self {
         let hash = Sha256::new()
             .chain_update(name.as_str())
-            .chain_update([b'\n', kind])
+            .chain_update([b'\n', kind as u8])
             .chain_update(key)
             .finalize();
         Self(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]))
@@ -89,7 +106,7 @@ pub enum BadKey {
     /// The name is not one.
     #[error(transparent)]
     Name(#[from] NotAName),
-    /// Not a plain Ed25519 key.
+    /// Neither a plain Ed25519 key nor one for cosignatures.
     #[error("keys of type {0:#04x} are not supported")]
     Unsupported(u8),
     /// Not a point of the curve, or one for which anybody can sign.
@@ -110,17 +127,27 @@ pub enum BadKey {
 pub struct VerifierKey {
     name: KeyName,
     id: KeyId,
+    kind: KeyKind,
     key: VerifyingKey,
 }
 
 impl VerifierKey {
-    /// An Ed25519 key.
+    /// An Ed25519 key, such as a log's.
     pub fn ed25519(name: KeyName, key: VerifyingKey) -> Result<Self, BadKey> {
+        Self::new(name, KeyKind::Ed25519, key)
+    }
+
+    /// An Ed25519 key for cosignatures: a witness's.
+    pub fn cosigner(name: KeyName, key: VerifyingKey) -> Result<Self, BadKey> {
+        Self::new(name, KeyKind::Cosignature, key)
+    }
+
+    fn new(name: KeyName, kind: KeyKind, key: VerifyingKey) -> Result<Self, BadKey> {
         if key.is_weak() {
             return Err(BadKey::Point);
         }
-        let id = KeyId::of(&name, ED25519, key.as_bytes());
-        Ok(Self { name, id, key })
+        let id = KeyId::of(&name, kind, key.as_bytes());
+        Ok(Self { name, id, kind, key })
     }
 
     /// Who holds it.
@@ -133,15 +160,28 @@ impl VerifierKey {
         self.id
     }
 
+    /// What its signatures say.
+    pub const fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
     /// The key itself.
     pub const fn verifying_key(&self) -> &VerifyingKey {
         &self.key
     }
 
-    /// Whether this is the key's signature over the text.
+    /// Whether this is what the key makes of the text: a signature, or a time and a signature.
     pub(crate) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
+        match self.kind {
+            KeyKind::Ed25519 => self.signed(text.as_bytes(), signature),
+            KeyKind::Cosignature => cosignature::split(signature)
+                .is_some_and(|(time, signature)| self.signed(&cosignature::message(text, time), signature)),
+        }
+    }
+
+    fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature)
-            .and_then(|signature| self.key.verify_strict(text.as_bytes(), &signature))
+            .and_then(|signature| self.key.verify_strict(message, &signature))
             .is_ok()
     }
 }
@@ -149,7 +189,7 @@ impl VerifierKey {
 /// The form in which keys are published: `name+id+base64(type || key)`.
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let typed = [&[ED25519], self.key.as_bytes().as_slice()].concat();
+        let typed = [&[self.kind as u8], self.key.as_bytes().as_slice()].concat();
         write!(f, "{}+{}+{}", self.name, self.id, BASE64.encode(&typed))
     }
 }
@@ -166,13 +206,10 @@ impl FromStr for VerifierKey {
         let name: KeyName = name.parse()?;
         let given = read_id(id).ok_or(BadKey::Form)?;
         let typed = decode_base64(key).ok_or(BadKey::Form)?;
-        let key = match typed.split_first() {
-            Some((&ED25519, key)) => key.try_into().map_err(|_| BadKey::Point)?,
-            Some((kind, _)) => return Err(BadKey::Unsupported(*kind)),
-            None => return Err(BadKey::Form),
-        };
-        let key = VerifyingKey::from_bytes(key).map_err(|_| BadKey::Point)?;
-        let key = Self::ed25519(name, key)?;
+        let (number, key) = typed.split_first().ok_or(BadKey::Form)?;
+        let kind = KeyKind::of(*number).ok_or(BadKey::Unsupported(*number))?;
+        let key = key.try_into().ok().and_then(|key| VerifyingKey::from_bytes(key).ok());
+        let key = Self::new(name, kind, key.ok_or(BadKey::Point)?)?;
         match key.id {
             computed if computed == given => Ok(key),
             computed => Err(BadKey::Id { given, computed }),

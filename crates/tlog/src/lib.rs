@@ -3,20 +3,26 @@
 //! * [`key`]: names of keys, and verifier keys ("vkeys"): signed-note v1.0.0;
 //! * [`note`]: text with signature lines: signed-note v1.0.0;
 //! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0;
+//! * [`cosignature`]: what a witness adds to a checkpoint: tlog-cosignature v1.0.1;
+//! * [`witness`]: what a log asks of a witness, and how that decides: tlog-witness v1.0.0;
+//! * [`policy`]: whose cosignatures are enough: tlog-policy;
 //! * [`proof`]: a leaf's inclusion proof with its checkpoint: tlog-proof.
 //!
 //! With these, public witnesses and monitors work with our logs unmodified. The key that signs
 //! checkpoints is never the one that signs receipts (RFC 9943 gives a key one purpose), and it
 //! may live elsewhere: see [`note::NoteSigner`].
 //!
-//! Only Ed25519 (type 0x01) signatures are made and checked; those of other types are carried
-//! along, as the format demands. Not here: tiles (`merkle::tile`), cosignatures, and what a log
-//! must keep before it signs.
+//! Only Ed25519 signatures (type 0x01) and cosignatures (0x04) are made and checked; those of other types, post-quantum
+//! ones among them, are carried along, as the format demands. Not here: tiles (`merkle::tile`), HTTP, and what a log or a
+//! witness must keep before it signs.
 
 pub mod checkpoint;
+pub mod cosignature;
 pub mod key;
 pub mod note;
+pub mod policy;
 pub mod proof;
+pub mod witness;
 
 /// The longest note that is read. Sixteen post-quantum signatures fit in.
 pub const MAX_NOTE_BYTES: usize = 256 << 10;

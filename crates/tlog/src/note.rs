@@ -11,7 +11,7 @@ use ed25519_dalek::{Signer as _, SigningKey, pkcs8::DecodePrivateKey};
 
 use crate::{
     MAX_NOTE_BYTES, MAX_SIGNATURES, decode_base64,
-    key::{BadKey, KeyId, KeyName, VerifierKey},
+    key::{BadKey, KeyId, KeyKind, KeyName, VerifierKey},
 };
 
 /// What a signature line starts with: em dash, space.
@@ -95,8 +95,12 @@ pub trait NoteSigner: Send + Sync {
     /// The public half, with the name under which it signs.
     fn key(&self) -> &VerifierKey;
 
-    /// The Ed25519 signature over the text.
-    fn sign(&self, text: &[u8]) -> Result<[u8; 64], SignFailed>;
+    /// The Ed25519 signature over the bytes: a note's text, or what a cosignature says of it.
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignFailed>;
+}
+
+fn read_secret(pem: &str) -> Result<SigningKey, BadKey> {
+    SigningKey::from_pkcs8_pem(pem).map_err(|_| BadKey::Form)
 }
 
 /// A signing key in memory.
@@ -112,10 +116,20 @@ impl LocalKey {
         Ok(Self { key, secret })
     }
 
+    /// Gives a key for cosignatures a name: a witness's.
+    pub fn cosigner(name: KeyName, secret: SigningKey) -> Result<Self, BadKey> {
+        let key = VerifierKey::cosigner(name, secret.verifying_key())?;
+        Ok(Self { key, secret })
+    }
+
     /// Reads an Ed25519 key in PKCS #8 and gives it a name.
     pub fn from_pkcs8_pem(name: KeyName, pem: &str) -> Result<Self, BadKey> {
-        let secret = SigningKey::from_pkcs8_pem(pem).map_err(|_| BadKey::Form)?;
-        Self::new(name, secret)
+        Self::new(name, read_secret(pem)?)
+    }
+
+    /// The same for a key for cosignatures.
+    pub fn cosigner_from_pkcs8_pem(name: KeyName, pem: &str) -> Result<Self, BadKey> {
+        Self::cosigner(name, read_secret(pem)?)
     }
 }
 
@@ -124,8 +138,8 @@ impl NoteSigner for LocalKey {
         &self.key
     }
 
-    fn sign(&self, text: &[u8]) -> Result<[u8; 64], SignFailed> {
-        Ok(self.secret.sign(text).to_bytes())
+    fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignFailed> {
+        Ok(self.secret.sign(message).to_bytes())
     }
 }
 
@@ -156,7 +170,14 @@ impl SignatureLine {
         &self.signature
     }
 
-    fn is_by(&self, key: &VerifierKey) -> bool {
+    /// The line of a cosignature.
+    pub(crate) fn cosignature(key: &VerifierKey, time: u64, signature: [u8; 64]) -> Self {
+        let blob = [&time.to_be_bytes(), signature.as_slice()].concat();
+        Self { name: key.name().clone(), id: key.id(), signature: blob }
+    }
+
+    /// Whether the line claims to be this key's.
+    pub fn is_by(&self, key: &VerifierKey) -> bool {
         self.name == *key.name() && self.id == key.id()
     }
 }
@@ -180,9 +201,13 @@ impl FromStr for SignatureLine {
 }
 
 impl Note {
-    /// Signs a text, which ends with a newline and has no other control characters.
+    /// Signs a text, which ends with a newline and has no other control characters. Not for keys of witnesses: what they
+    /// say has a time ([`cosign`](crate::cosignature::cosign)).
     pub fn sign(text: &str, signers: &[&dyn NoteSigner]) -> Result<Self, SignError> {
         let sign = |signer: &&dyn NoteSigner| {
+            if signer.key().kind() != KeyKind::Ed25519 {
+                return Err(SignFailed(format!("{} signs with a time only", signer.key().name())));
+            }
             let signature = signer.sign(text.as_bytes())?;
             Ok::<_, SignFailed>(SignatureLine::ed25519(signer.key(), signature))
         };

@@ -1,0 +1,353 @@
+//! Whose word is enough: logs, witnesses, and how many of them must have cosigned (C2SP tlog-policy).
+//!
+//! ```text
+//! log <vkey> [url]
+//! witness <name> <vkey> [url]
+//! group <name> all|any|<k> <name>...
+//! quorum <name>|none
+//! ```
+//!
+//! Fields stand apart by spaces and tabs; a line that starts with `#` is a remark. A name is defined before it is used, once,
+//! so groups cannot contain themselves. There is one quorum line. One key stands for one witness only: else a
+//! witness could be counted twice.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::cosignature;
+use crate::key::{BadKey, KeyKind, VerifierKey};
+use crate::note::Note;
+
+/// The most logs, the most witnesses and the most groups; the format asks for 32 of each at least.
+pub const MAX_OF_EACH: usize = 64;
+/// The longest file that is read, in bytes.
+pub const MAX_POLICY_BYTES: usize = 256 << 10;
+/// The word for a quorum that nobody has to meet.
+const NONE: &str = "none";
+
+/// Logs, witnesses, and a rule on how many of these must agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    logs: Vec<Log>,
+    witnesses: Vec<Witness>,
+    groups: Vec<Group>,
+    /// `None`: nobody has to cosign.
+    quorum: Option<Member>,
+}
+
+/// A log that is believed when its key signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Its key; the key's name is its origin.
+    pub key: VerifierKey,
+    /// Where it is read.
+    pub url: Option<String>,
+}
+
+/// A witness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Its name in this policy.
+    pub name: String,
+    /// Its key, of type 0x04.
+    pub key: VerifierKey,
+    /// Where checkpoints are submitted: `<url>/add-checkpoint`.
+    pub url: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    name: String,
+    /// How many of the members must agree.
+    threshold: usize,
+    /// What the file says: a number, or `all` or `any`.
+    rule: String,
+    members: Vec<Member>,
+}
+
+/// A witness or a group, by its place in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Member {
+    Witness(usize),
+    Group(usize),
+}
+
+/// What a policy says to the cosignatures of a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Whether enough witnesses cosigned.
+    pub met: bool,
+    /// Who did, and the newest time of each, in Unix seconds; in the order of the policy.
+    pub cosigned: Vec<(String, u64)>,
+}
+
+/// Why a text is no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAPolicy {
+    /// More than [`MAX_POLICY_BYTES`].
+    #[error("a policy is no longer than {MAX_POLICY_BYTES} bytes")]
+    TooLong,
+    /// A line that says nothing known.
+    #[error("line {line}: {flaw}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+    /// No quorum line.
+    #[error("a policy has one quorum line; for none write \"quorum none\"")]
+    NoQuorum,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// An unknown first word, or too many or too few words.
+    #[error(
+        "expected \"log <vkey> [url]\", \"witness <name> <vkey> [url]\", \"group <name> all|any|<k> <name>...\" or \"quorum <name>|none\""
+    )]
+    Form,
+    /// Not a usable key.
+    #[error(transparent)]
+    Key(#[from] BadKey),
+    /// A log's key in a witness line.
+    #[error("a witness has a key of type 0x04, for cosignatures")]
+    NotACosigner,
+    /// A witness's key in a log line.
+    #[error("a log has a key of type 0x01")]
+    NotALogKey,
+    /// Not an HTTP URL.
+    #[error("{0:?} is not an http or https URL")]
+    Url(String),
+    /// The name is taken, or is `none`.
+    #[error("the name {0:?} is taken")]
+    NameTaken(String),
+    /// The key is another line's.
+    #[error("the key is listed already")]
+    KeyTaken,
+    /// Nothing above has the name.
+    #[error("nothing above is called {0:?}")]
+    Unknown(String),
+    /// A member that a group has already, here or by another group.
+    #[error("{0:?} is a member of a group already")]
+    MemberTaken(String),
+    /// Not between 1 and the number of members.
+    #[error("a group asks for 1 to {0} of its members")]
+    Threshold(usize),
+    /// A second quorum line.
+    #[error("there is a quorum line already")]
+    SecondQuorum,
+    /// More than [`MAX_OF_EACH`].
+    #[error("no more than {MAX_OF_EACH} of a kind")]
+    TooMany,
+}
+
+impl Policy {
+    /// The logs, in the order of the file.
+    pub fn logs(&self) -> &[Log] {
+        &self.logs
+    }
+
+    /// The witnesses, in the order of the file.
+    pub fn witnesses(&self) -> &[Witness] {
+        &self.witnesses
+    }
+
+    /// The name of the witness or group that must agree; `None` if nobody has to.
+    pub fn quorum_name(&self) -> Option<&str> {
+        self.quorum.map(|member| self.name(member))
+    }
+
+    /// Whether enough witnesses cosigned the note. Who the log is, and whether it signed, is not asked here.
+    pub fn judge(&self, note: &Note) -> Judged {
+        let times: Vec<Option<u64>> =
+            self.witnesses.iter().map(|witness| cosignature::verified(note, &witness.key)).collect();
+        let named = self.witnesses.iter().zip(&times);
+        let cosigned = named.filter_map(|(witness, time)| Some((witness.name.clone(), (*time)?))).collect();
+        Judged { met: self.quorum.is_none_or(|quorum| self.agrees(quorum, &times)), cosigned }
+    }
+
+    /// Whether the quorum is met when just these witnesses agree, by name.
+    pub fn is_met_by(&self, names: &HashSet<&str>) -> bool {
+        let agrees = |witness: &Witness| names.contains(witness.name.as_str()).then_some(0);
+        let times: Vec<Option<u64>> = self.witnesses.iter().map(agrees).collect();
+        self.quorum.is_none_or(|quorum| self.agrees(quorum, &times))
+    }
+
+    fn agrees(&self, member: Member, times: &[Option<u64>]) -> bool {
+        match member {
+            Member::Witness(place) => times[place].is_some(),
+            Member::Group(place) => {
+                let group = &self.groups[place];
+                let agreeing = group.members.iter().filter(|member| self.agrees(**member, times)).count();
+                agreeing >= group.threshold
+            }
+        }
+    }
+
+    fn name(&self, member: Member) -> &str {
+        match member {
+            Member::Witness(place) => &self.witnesses[place].name,
+            Member::Group(place) => &self.groups[place].name,
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Member> {
+        let witness = self.witnesses.iter().position(|witness| witness.name == name);
+        let group = || self.groups.iter().position(|group| group.name == name);
+        witness.map(Member::Witness).or_else(|| group().map(Member::Group))
+    }
+
+    fn free_name(&self, name: &str) -> Result<String, Flaw> {
+        match name == NONE || self.find(name).is_some() {
+            true => Err(Flaw::NameTaken(name.to_owned())),
+            false => Ok(name.to_owned()),
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = NotAPolicy;
+
+    fn from_str(text: &str) -> Result<Self, NotAPolicy> {
+        if text.len() > MAX_POLICY_BYTES {
+            return Err(NotAPolicy::TooLong);
+        }
+        let policy = Self { logs: Vec::new(), witnesses: Vec::new(), groups: Vec::new(), quorum: None };
+        let mut reading = Reading { policy, has_quorum: false, grouped: HashSet::new() };
+        for (line, text) in (1..).zip(text.lines()) {
+            reading.line(text).map_err(|flaw| NotAPolicy::Line { line, flaw })?;
+        }
+        match reading.has_quorum {
+            true => Ok(reading.policy),
+            false => Err(NotAPolicy::NoQuorum),
+        }
+    }
+}
+
+/// A policy of which some lines were read.
+struct Reading {
+    policy: Policy,
+    has_quorum: bool,
+    /// Members of groups: each is one group's.
+    grouped: HashSet<Member>,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) -> Result<(), Flaw> {
+        let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+        match words.as_slice() {
+            [] => Ok(()),
+            [first, ..] if first.starts_with('#') => Ok(()),
+            ["log", key] => self.log(key, None),
+            ["log", key, url] => self.log(key, Some(url)),
+            ["witness", name, key] => self.witness(name, key, None),
+            ["witness", name, key, url] => self.witness(name, key, Some(url)),
+            ["group", name, rule, members @ ..] if !members.is_empty() => self.group(name, rule, members),
+            ["quorum", name] => self.quorum(name),
+            _ => Err(Flaw::Form),
+        }
+    }
+
+    fn log(&mut self, key: &str, url: Option<&str>) -> Result<(), Flaw> {
+        let key: VerifierKey = key.parse()?;
+        let logs = &mut self.policy.logs;
+        if key.kind() != KeyKind::Ed25519 {
+            return Err(Flaw::NotALogKey);
+        }
+        room(logs.len())?;
+        if logs.iter().any(|log| log.key == key) {
+            return Err(Flaw::KeyTaken);
+        }
+        logs.push(Log { key, url: url.map(read_url).transpose()? });
+        Ok(())
+    }
+
+    fn witness(&mut self, name: &str, key: &str, url: Option<&str>) -> Result<(), Flaw> {
+        let (name, key): (String, VerifierKey) = (self.policy.free_name(name)?, key.parse()?);
+        let witnesses = &mut self.policy.witnesses;
+        if key.kind() != KeyKind::Cosignature {
+            return Err(Flaw::NotACosigner);
+        }
+        room(witnesses.len())?;
+        // A cosignature does not sign the name: the same key under two names is one witness.
+        if witnesses.iter().any(|witness| witness.key.verifying_key() == key.verifying_key()) {
+            return Err(Flaw::KeyTaken);
+        }
+        witnesses.push(Witness { name, key, url: url.map(read_url).transpose()? });
+        Ok(())
+    }
+
+    fn group(&mut self, name: &str, rule: &str, names: &[&str]) -> Result<(), Flaw> {
+        let name = self.policy.free_name(name)?;
+        room(self.policy.groups.len())?;
+        let members = names.iter().map(|name| self.member(name)).collect::<Result<Vec<_>, _>>()?;
+        let threshold = match rule {
+            "all" => members.len(),
+            "any" => 1,
+            number => read_number(number).filter(|k| (1..=members.len()).contains(k)).unwrap_or(0),
+        };
+        if threshold == 0 {
+            return Err(Flaw::Threshold(members.len()));
+        }
+        self.policy.groups.push(Group { name, threshold, rule: rule.to_owned(), members });
+        Ok(())
+    }
+
+    fn member(&mut self, name: &str) -> Result<Member, Flaw> {
+        let member = self.policy.find(name).ok_or_else(|| Flaw::Unknown(name.to_owned()))?;
+        match self.grouped.insert(member) {
+            true => Ok(member),
+            false => Err(Flaw::MemberTaken(name.to_owned())),
+        }
+    }
+
+    fn quorum(&mut self, name: &str) -> Result<(), Flaw> {
+        if std::mem::replace(&mut self.has_quorum, true) {
+            return Err(Flaw::SecondQuorum);
+        }
+        if name != NONE {
+            let member = self.policy.find(name).ok_or_else(|| Flaw::Unknown(name.to_owned()))?;
+            self.policy.quorum = Some(member);
+        }
+        Ok(())
+    }
+}
+
+fn room(taken: usize) -> Result<(), Flaw> {
+    if taken < MAX_OF_EACH { Ok(()) } else { Err(Flaw::TooMany) }
+}
+
+fn read_number(text: &str) -> Option<usize> {
+    let number: usize = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+fn read_url(text: &str) -> Result<String, Flaw> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match rest {
+        Some(rest) if !rest.is_empty() => Ok(text.to_owned()),
+        _ => Err(Flaw::Url(text.to_owned())),
+    }
+}
+
+/// The policy as a file; remarks are lost.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = |url: &Option<String>| url.as_ref().map_or_else(String::new, |url| format!(" {url}"));
+        for log in &self.logs {
+            writeln!(f, "log {}{}", log.key, url(&log.url))?;
+        }
+        for witness in &self.witnesses {
+            writeln!(f, "witness {} {}{}", witness.name, witness.key, url(&witness.url))?;
+        }
+        for group in &self.groups {
+            write!(f, "group {} {}", group.name, group.rule)?;
+            group.members.iter().try_for_each(|member| write!(f, " {}", self.name(*member)))?;
+            writeln!(f)?;
+        }
+        writeln!(f, "quorum {}", self.quorum_name().unwrap_or(NONE))
+    }
+}
