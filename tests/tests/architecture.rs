@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("store-postgres", &["merkle", "store"]),
     ("store-sqlite", &["merkle", "store"]),
     ("sequencer", &["merkle", "store"]),
-    ("client", &["merkle", "scitt", "verifier"]),
+    ("client", &["merkle", "scitt", "tlog", "verifier"]),
     ("testkit", &["jose", "merkle", "registration", "scitt"]),
     (
         "transparency",

@@ -2,7 +2,7 @@
 //!
 //! A [`Client`] registers, waits and fetches; [`Client::register`] returns no receipt that the verifier has not passed.
 //! Peers that speak older drafts are met half-way: 302 and 303 mean "keep polling", the `Location` may change at
-//! the end, and a key may come in an array of one.
+//! the end, and a key may come in an array of one. A [`witness`] is asked in its own protocol.
 //!
 //! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
 
@@ -11,6 +11,7 @@ mod multipart;
 mod retry;
 mod tell;
 mod wire;
+pub mod witness;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

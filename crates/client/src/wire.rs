@@ -35,7 +35,7 @@ impl Answer {
     pub async fn to(request: RequestBuilder, accept: &'static str) -> Result<Self, ClientError> {
         let response = request.header(ACCEPT, accept).send().await.map_err(unreachable)?;
         let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
-        let body = read_bounded(response).await?;
+        let body = read_bounded(response, MAX_ANSWER_BYTES).await?;
         Ok(Self { status, headers, body, url })
     }
 
@@ -111,18 +111,20 @@ pub fn problem_in_json(members: &serde_json::Value) -> Option<Problem> {
     Some(problem)
 }
 
-async fn read_bounded(mut response: Response) -> Result<Bytes, ClientError> {
+/// Reads a body whole, if it holds no more than `most` bytes.
+pub async fn read_bounded(mut response: Response, most: usize) -> Result<Bytes, ClientError> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(ClientError::Nonsense("the answer is larger than 32 MiB".into()));
+        if body.len() + chunk.len() > most {
+            return Err(ClientError::Nonsense(format!("the answer is larger than {} KiB", most >> 10)));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
 }
 
-fn unreachable(error: reqwest::Error) -> ClientError {
+/// What kept an answer from coming, with every cause that is named.
+pub fn unreachable(error: reqwest::Error) -> ClientError {
     let mut what = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

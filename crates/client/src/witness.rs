@@ -1,0 +1,256 @@
+//! A witness, as a log sees it (tlog-witness v1.0.0).
+//!
+//! [`WitnessClient::add_checkpoint`] asks once and says what came back; when to ask again, and from which size, is the
+//! caller's business. Every use of one client shares its connections. Lines that come back are read and not verified:
+//! `tlog::cosignature::verified` tells whose they are, and those of unknown keys are to be ignored.
+//!
+//! Not here: bastions, and `sign-subtree`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use merkle::{EntryDigest, TreeSize};
+use reqwest::{RequestBuilder, Url};
+use thiserror::Error;
+use tlog::checkpoint::Origin;
+use tlog::note::{Note, SignatureLine};
+use tlog::witness::{AddCheckpoint, SIZE_TYPE};
+use tlog::{MAX_NOTE_BYTES, MAX_SIGNATURES};
+
+use crate::{ClientError, http_client, retry, wire};
+
+/// How much of a witness's explanation is kept.
+const WORDS: usize = 200;
+
+/// How a witness is asked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long one exchange may take.
+    pub time: Duration,
+    /// Certificates to believe besides the system's, PEM.
+    pub extra_roots: Option<Bytes>,
+    /// Where its checkpoints are read, if not where they are handed in.
+    pub monitoring: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(10), extra_roots: None, monitoring: None }
+    }
+}
+
+/// Why a witness did not cosign.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AddError {
+    /// 409: the proof must start at this size, the largest that the witness has seen. If it is larger than the log's own
+    /// tree, the log has lost what it signed.
+    #[error("the witness has seen the tree of size {0}")]
+    Conflict(TreeSize),
+    /// 422: the proof does not hold, or the witness has seen another root of this size.
+    #[error("the witness finds the checkpoint inconsistent with what it has seen: {0}")]
+    Unproven(String),
+    /// 404: the witness is not configured for this log.
+    #[error("the witness does not know this log: {0}")]
+    UnknownLog(String),
+    /// 400, 403 and the like: asking again in the same way will not help.
+    #[error("the witness refuses ({status}): {words}")]
+    Refused {
+        /// The HTTP status.
+        status: StatusCode,
+        /// What the witness says, cut, and without anything that is not ASCII.
+        words: String,
+    },
+    /// 429 or a server error: later it may succeed.
+    #[error("the witness is busy or down ({status}): {words}")]
+    Busy {
+        /// The HTTP status.
+        status: StatusCode,
+        /// What the witness says, cut, and without anything that is not ASCII.
+        words: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// No answer came.
+    #[error("cannot reach the witness: {0}")]
+    Unreachable(String),
+    /// The answer is none that a witness gives.
+    #[error("the witness's answer makes no sense: {0}")]
+    Nonsense(String),
+}
+
+impl AddError {
+    /// One word for it, for metrics.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Conflict(_) => "conflict",
+            Self::Unproven(_) => "unproven",
+            Self::UnknownLog(_) => "unknown_log",
+            Self::Refused { .. } => "refused",
+            Self::Busy { .. } => "busy",
+            Self::Unreachable(_) => "unreachable",
+            Self::Nonsense(_) => "nonsense",
+        }
+    }
+}
+
+impl From<ClientError> for AddError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Unreachable(why) => Self::Unreachable(why),
+            other => Self::Nonsense(other.to_string()),
+        }
+    }
+}
+
+/// A witness, seen from outside. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct WitnessClient {
+    submission: Url,
+    monitoring: Url,
+    http: reqwest::Client,
+    time: Duration,
+}
+
+impl WitnessClient {
+    /// A client of the witness whose submission prefix is `url`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// If a URL is not an HTTP URL, or the extra roots are not certificates.
+    pub fn new(url: &str, options: Options) -> Result<Self, ClientError> {
+        let Options { time, extra_roots, monitoring } = options;
+        let setup = crate::Options { extra_roots, ..crate::Options::default() };
+        Ok(Self {
+            submission: prefix(url)?,
+            monitoring: prefix(monitoring.as_deref().unwrap_or(url))?,
+            http: http_client(&setup)?,
+            time,
+        })
+    }
+
+    /// The submission prefix, with a slash at its end.
+    pub fn url(&self) -> &Url {
+        &self.submission
+    }
+
+    /// Asks the witness to cosign a checkpoint. Gives its signature lines, whoever's they are.
+    ///
+    /// # Errors
+    /// If it does not, and why.
+    pub async fn add_checkpoint(&self, request: &AddCheckpoint) -> Result<Vec<SignatureLine>, AddError> {
+        let url = below(&self.submission, "add-checkpoint")?;
+        let post = self.http.post(url).header(CONTENT_TYPE, "text/plain; charset=utf-8");
+        let answer = self.exchange(post.body(request.to_string())).await?;
+        match answer.status {
+            StatusCode::OK => read_lines(&answer.body),
+            _ => Err(answer.into_error()),
+        }
+    }
+
+    /// The newest checkpoint of a log that the witness has cosigned, if it has any. Nobody has verified it yet.
+    ///
+    /// # Errors
+    /// If the witness does not answer, or with something else.
+    pub async fn latest(&self, log: &Origin) -> Result<Option<Note>, AddError> {
+        let name = EntryDigest::of(log.as_str().as_bytes());
+        let url = below(&self.monitoring, &format!("{name}/checkpoint"))?;
+        let answer = self.exchange(self.http.get(url)).await?;
+        match answer.status {
+            StatusCode::OK => Note::parse(&answer.body).map(Some).map_err(nonsense),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(answer.into_error()),
+        }
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<Answer, AddError> {
+        let response = request.timeout(self.time).send().await.map_err(wire::unreachable)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = wire::read_bounded(response, MAX_NOTE_BYTES).await?;
+        Ok(Answer { status, headers, body })
+    }
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    fn into_error(self) -> AddError {
+        let (status, words) = (self.status, self.words());
+        match status {
+            StatusCode::CONFLICT => self.size(),
+            StatusCode::UNPROCESSABLE_ENTITY => AddError::Unproven(words),
+            StatusCode::NOT_FOUND => AddError::UnknownLog(words),
+            StatusCode::TOO_MANY_REQUESTS => self.busy(words),
+            _ if status.is_server_error() => self.busy(words),
+            _ => AddError::Refused { status, words },
+        }
+    }
+
+    fn busy(&self, words: String) -> AddError {
+        AddError::Busy { status: self.status, words, retry_after: retry::asked(&self.headers) }
+    }
+
+    /// A 409: a decimal size and a newline, under its own content type.
+    fn size(&self) -> AddError {
+        let typed = self.headers.get(CONTENT_TYPE).is_some_and(is_size_type);
+        let size = std::str::from_utf8(&self.body).ok().filter(|_| typed).and_then(read_size);
+        size.map_or_else(|| AddError::Nonsense("a 409 without a tree size".into()), AddError::Conflict)
+    }
+
+    /// What the witness says, safe to print.
+    fn words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let plain = |c: char| if c.is_ascii_graphic() { c } else { ' ' };
+        let words: String = text.trim().chars().take(WORDS).map(plain).collect();
+        match words.is_empty() {
+            true => "no reason given".into(),
+            false => words,
+        }
+    }
+}
+
+fn prefix(url: &str) -> Result<Url, ClientError> {
+    let mut url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ClientError::Setup(format!("{url}: not an HTTP URL")));
+    }
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(url)
+}
+
+fn below(prefix: &Url, path: &str) -> Result<Url, AddError> {
+    prefix.join(path).map_err(|error| AddError::Nonsense(format!("{path}: {error}")))
+}
+
+/// The lines of a 200. None at all would be no cosignature.
+fn read_lines(body: &[u8]) -> Result<Vec<SignatureLine>, AddError> {
+    let text = std::str::from_utf8(body).map_err(nonsense)?;
+    let lines: Result<Vec<SignatureLine>, _> = text.split_inclusive('\n').map(str::parse).collect();
+    match lines {
+        Ok(lines) if (1..=MAX_SIGNATURES).contains(&lines.len()) => Ok(lines),
+        Ok(lines) => Err(AddError::Nonsense(format!("{} signature lines", lines.len()))),
+        Err(error) => Err(nonsense(error)),
+    }
+}
+
+fn is_size_type(value: &HeaderValue) -> bool {
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(SIZE_TYPE.as_bytes())
+}
+
+/// Decimal, without needless zeros and signs, and a newline.
+fn read_size(text: &str) -> Option<TreeSize> {
+    let size: u64 = text.strip_suffix('\n')?.parse().ok()?;
+    (format!("{size}\n") == text).then_some(TreeSize::new(size))
+}
+
+fn nonsense(error: impl std::error::Error) -> AddError {
+    AddError::Nonsense(error.to_string())
+}
