@@ -6,8 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use data_encoding::BASE64;
+use merkle::{RootHash, TreeSize};
 use serde::{Deserialize, de::DeserializeOwned};
-use tlog::{checkpoint::Checkpoint, key::VerifierKey, note::Note};
+use tlog::{
+    checkpoint::Checkpoint,
+    cosignature,
+    key::VerifierKey,
+    note::Note,
+    witness::{self, AddCheckpoint, Seen},
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +45,49 @@ struct CheckpointCase {
     size: Option<String>,
     root: Option<String>,
     extensions: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CosignatureCase {
+    why: String,
+    witness: VerifierKeyText,
+    note: String,
+    /// Absent: the witness has not cosigned.
+    time: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestCase {
+    why: String,
+    log: VerifierKeyText,
+    seen: Option<SeenText>,
+    request: String,
+    status: u16,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeenText {
+    size: u64,
+    root: String,
+}
+
+#[derive(Deserialize)]
+struct VerifierKeyText(String);
+
+impl VerifierKeyText {
+    fn key(&self) -> VerifierKey {
+        self.0.parse().expect("a key")
+    }
+}
+
+impl SeenText {
+    fn seen(&self) -> Seen {
+        let root = BASE64.decode(self.root.as_bytes()).expect("base64").try_into().expect("32 bytes");
+        Seen { size: TreeSize::new(self.size), root: RootHash::from_bytes(root) }
+    }
 }
 
 /// The cases of a folder and of its folder of refusals; `true` for a refusal.
@@ -99,5 +150,36 @@ fn every_checkpoint_vector_gets_its_verdict() {
         assert_eq!(read.map(|c| c.size().to_string()), case.size, "{name}");
         assert_eq!(read.map(|c| c.root().to_string()), case.root, "{name}");
         assert_eq!(read.map(|c| c.extensions().to_vec()), case.extensions, "{name}");
+    }
+}
+
+#[test]
+fn every_cosignature_vector_gets_its_time() {
+    for (name, (case, refused)) in read::<CosignatureCase>("cosignature") {
+        let note = Note::parse(case.note.as_bytes()).expect("a note");
+        assert_eq!(case.time.is_none(), refused, "{name}: in the right folder");
+        assert_eq!(cosignature::verified(&note, &case.witness.key()), case.time, "{name}: {}", case.why);
+    }
+}
+
+#[test]
+fn every_request_to_a_witness_gets_its_status() {
+    for (name, (case, refused)) in read::<RequestCase>("add-checkpoint") {
+        assert_eq!(case.status != 200, refused, "{name}: in the right folder");
+        let status = match AddCheckpoint::parse(case.request.as_bytes()) {
+            Err(_) => 400,
+            Ok(request) => {
+                assert_eq!(request.to_string(), case.request, "{name}: what was read is written back");
+                let seen = case.seen.as_ref().map(SeenText::seen);
+                match witness::judge(seen, &request, &[case.log.key()]) {
+                    Ok(checkpoint) => {
+                        assert!(seen.is_none_or(|seen| seen.size <= checkpoint.size()), "{name}");
+                        200
+                    }
+                    Err(refusal) => refusal.status(),
+                }
+            }
+        };
+        assert_eq!(status, case.status, "{name}: {}", case.why);
     }
 }
