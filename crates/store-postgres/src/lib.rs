@@ -12,6 +12,7 @@
 //! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
 
 mod commit;
+mod cosignature;
 mod custody;
 mod durability;
 mod entry;

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
+    Quotas, Report, Reports, Standing, StoreError,
 };
 
-use crate::{Postgres, custody, lookup, quota};
+use crate::{Postgres, cosignature, custody, lookup, quota};
 
 #[async_trait]
 impl Custody for Postgres {
@@ -86,5 +86,24 @@ impl Quotas for Postgres {
 
     async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
         self.in_time(quota::trim(&self.pool, self.log, before)).await
+    }
+}
+
+#[async_trait]
+impl Cosignatures for Postgres {
+    async fn keep_cosignature(&self, cosignature: &Cosignature) -> Result<(), StoreError> {
+        self.in_time(cosignature::keep(&self.pool, self.log, cosignature)).await
+    }
+
+    async fn cosignatures(&self, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+        self.in_time(cosignature::of_size(&self.pool, self.log, size)).await
+    }
+
+    async fn newest_cosignature(&self, witness: &[u8]) -> Result<Option<Cosignature>, StoreError> {
+        self.in_time(cosignature::newest(&self.pool, self.log, witness)).await
+    }
+
+    async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
+        self.in_time(cosignature::below(&self.pool, self.log, below, limit)).await
     }
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
-    Batch, Collateral, CommitError, Custody, GuardKey, Head, HeadSignature, InboxItem, LogKey, LogStore,
-    NewEntry, Report, Reports, SignatureKind, StoreError,
+    Batch, Collateral, CommitError, Cosignature, Cosignatures, Custody, GuardKey, Head, HeadSignature,
+    InboxItem, LogKey, LogStore, NewEntry, Report, Reports, SignatureKind, StoreError,
 };
 use store_postgres::testing::Database;
 use store_postgres::{Postgres, schema_version};
@@ -39,6 +39,10 @@ async fn what_is_written_once_cannot_be_changed_even_by_the_superuser() {
         "UPDATE log_key SET public = 'x'",
         "UPDATE log_key SET retired_at = 9 WHERE retired_at IS NOT NULL",
         "DELETE FROM log_key",
+        "UPDATE cosignature SET at = at - 1",
+        "UPDATE cosignature SET line = 'x'",
+        "UPDATE cosignature SET witness = 'x', at = at + 1",
+        "DELETE FROM cosignature",
         "DELETE FROM tile",
         "DELETE FROM log",
         "TRUNCATE log, batch, head_signature, entry, seen, guard, tile, collateral, inbox, inbox_outcome, log_key",
@@ -255,6 +259,9 @@ async fn full_database() -> Database {
         bytes: Bytes::from_static(b"signature"),
     };
     store.keep_signature(&signature(SignatureKind::Receipt)).await.unwrap();
+    let line = Bytes::from_static(b"line");
+    let cosignature = Cosignature { size: TreeSize::new(2), witness: b"witness".to_vec(), at: 5, line };
+    store.keep_cosignature(&cosignature).await.unwrap();
     let key = LogKey {
         kid: b"key".to_vec(),
         public: Bytes::from_static(b"public"),

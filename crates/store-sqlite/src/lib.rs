@@ -12,6 +12,7 @@
 //!
 //! Not here: order, signatures and the pin that notices an old backup (`sequencer`).
 
+mod cosignature;
 mod custody;
 mod heads;
 mod inbox;

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
+    Quotas, Report, Reports, Standing, StoreError,
 };
 
-use crate::{Sqlite, custody, lookup};
+use crate::{Sqlite, cosignature, custody, lookup};
 
 #[async_trait]
 impl Custody for Sqlite {
@@ -86,5 +86,24 @@ impl Quotas for Sqlite {
 
     async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
         Ok(self.shared.quotas.trim(before))
+    }
+}
+
+#[async_trait]
+impl Cosignatures for Sqlite {
+    async fn keep_cosignature(&self, cosignature: &Cosignature) -> Result<(), StoreError> {
+        cosignature::keep(self.writable()?, cosignature).await
+    }
+
+    async fn cosignatures(&self, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+        cosignature::of_size(&self.read, size).await
+    }
+
+    async fn newest_cosignature(&self, witness: &[u8]) -> Result<Option<Cosignature>, StoreError> {
+        cosignature::newest(&self.read, witness).await
+    }
+
+    async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
+        cosignature::below(&self.read, below, limit).await
     }
 }

@@ -77,6 +77,10 @@ pub enum Call {
     Lookups,
     TakeQuota,
     TrimQuotas,
+    KeepCosignature,
+    Cosignatures,
+    NewestCosignature,
+    Cosigned,
 }
 
 /// A store whose calls fail when they are told to. Clones share the orders.

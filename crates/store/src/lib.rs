@@ -4,8 +4,9 @@
 //! [`LogStore::commit`], which moves the head by compare-and-swap on epoch and size in the same
 //! transaction as the entries that the head covers. Everything else is inserted and never changed,
 //! but for the right-most tile of a level, which only grows, and the bytes of an entry, which can be
-//! erased ([`Custody`]). Beside the log stand what contradicts it ([`Reports`]), what was read from
-//! it ([`LookupIndex`]) and what was used of it ([`Quotas`]).
+//! erased ([`Custody`]). Beside the log stand what contradicts it ([`Reports`]), what witnesses said
+//! about it ([`Cosignatures`]), what was read from it ([`LookupIndex`]) and what was used of it
+//! ([`Quotas`]).
 //!
 //! Not here: which statements may enter (`registration`), their order and the signing of heads
 //! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
@@ -13,6 +14,7 @@
 #[cfg(feature = "contract")]
 #[allow(clippy::unwrap_used)]
 pub mod contract;
+mod cosignature;
 pub mod custody;
 mod failing;
 pub mod fsck;
@@ -23,6 +25,7 @@ pub mod proofs;
 pub mod quota;
 mod report;
 
+pub use cosignature::{Cosignature, Cosignatures};
 pub use custody::{Custody, Erased, Hold, Standing};
 pub use failing::{Call, Failing, Fault};
 pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
@@ -41,7 +44,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 /// a [`StoreError::Unavailable`] is harmless, as every write but [`commit`](Self::commit) may be
 /// repeated; a commit says it with [`CommitError::Unknown`].
 #[async_trait]
-pub trait LogStore: Custody + LookupIndex + Quotas + Reports + Send + Sync + 'static {
+pub trait LogStore: Cosignatures + Custody + LookupIndex + Quotas + Reports + Send + Sync + 'static {
     /// Makes the log's row at size 0 when the database holds none, and answers the head.
     ///
     /// Idempotent and safe against a concurrent call: all callers see one log. A database that

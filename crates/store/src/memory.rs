@@ -4,6 +4,7 @@
 //! another one over a clone. [`Memory::backup`] and [`Memory::restore`] play the operator who puts
 //! an old copy back.
 
+mod cosignature;
 mod custody;
 mod lookup;
 mod tables;

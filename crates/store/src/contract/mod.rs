@@ -10,6 +10,7 @@
 //! tested where that database is known.
 
 mod commit;
+mod cosignatures;
 mod custody;
 mod fixture;
 mod heads;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use commit::*;
+pub use cosignatures::*;
 pub use custody::*;
 pub use fixture::{Appender, ORIGIN, entry, statement};
 pub use heads::*;
@@ -105,6 +107,13 @@ macro_rules! log_store_contract {
                 the_signatures_of_a_head_are_never_split,
                 a_known_key_is_left_as_it_is,
                 a_retired_key_stays_listed,
+
+                cosignatures_come_back_in_order_of_witness,
+                only_a_newer_cosignature_replaces_an_older_one,
+                of_cosignatures_at_once_the_newest_stays,
+                a_cosignature_of_a_head_that_was_never_committed_is_refused,
+                the_newest_cosignature_of_a_witness_is_that_of_the_largest_head,
+                cosigned_heads_come_largest_first_and_are_never_split,
 
                 pending_statements_come_oldest_first,
                 enqueueing_a_pending_statement_again_changes_nothing,

@@ -5,8 +5,8 @@ use merkle::{LeafIndex, TreeSize};
 
 use super::{Call, Failing};
 use crate::{
-    Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports,
-    Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
+    Quotas, Report, Reports, Standing, StoreError,
 };
 
 #[async_trait]
@@ -86,5 +86,24 @@ impl Quotas for Failing {
 
     async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
         self.run(Call::TrimQuotas, self.inner.trim_quotas(before)).await
+    }
+}
+
+#[async_trait]
+impl Cosignatures for Failing {
+    async fn keep_cosignature(&self, cosignature: &Cosignature) -> Result<(), StoreError> {
+        self.run(Call::KeepCosignature, self.inner.keep_cosignature(cosignature)).await
+    }
+
+    async fn cosignatures(&self, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+        self.run(Call::Cosignatures, self.inner.cosignatures(size)).await
+    }
+
+    async fn newest_cosignature(&self, witness: &[u8]) -> Result<Option<Cosignature>, StoreError> {
+        self.run(Call::NewestCosignature, self.inner.newest_cosignature(witness)).await
+    }
+
+    async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
+        self.run(Call::Cosigned, self.inner.cosigned(below, limit)).await
     }
 }

@@ -1,47 +1,59 @@
-//! The rows that say what was committed and signed.
+//! The rows that say what was committed.
 
 use std::collections::VecDeque;
 
 use merkle::TreeSize;
 
-use super::{Finding, Fsck, QUICK_HEADS, ROWS, Report};
+use serde::{Deserialize, Serialize};
+
+use super::tree::Tree;
+use super::{Finding, Fsck, QUICK_HEADS, ROWS, Report, Target};
 use crate::proofs::{ProofError, Prover};
-use crate::{CommittedHead, Head, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+use crate::{CommittedHead, Head, LogStore, StoreError};
 
 impl Fsck<'_> {
     /// The rows from `first` on: none missing, none running back, the last one the head.
     pub(super) async fn check_history(
         &self,
-        head: &Head,
+        head: &Target,
         first: u64,
         report: &mut Report,
     ) -> Result<(), StoreError> {
-        let mut rows = Rows::from(self.store, first.max(1));
-        let mut before: Option<CommittedHead> = None;
-        let mut expected = first.max(1);
-        while let Some(row) = rows.next().await? {
+        let mut passed = History::from(first);
+        while self.check_heads(head, &mut passed, report).await?.is_some() {}
+        Ok(())
+    }
+
+    /// The next rows; how many there were, or `None` when the last one was compared with the head.
+    pub(super) async fn check_heads(
+        &self,
+        head: &Target,
+        passed: &mut History,
+        report: &mut Report,
+    ) -> Result<Option<u64>, StoreError> {
+        let rows = self.store.heads(passed.next, ROWS).await?;
+        let looked = rows.len() as u64;
+        let last_page = rows.len() < ROWS;
+        for row in rows {
             if row.batch > head.batch {
                 self.check_beyond(&row, report).await?;
-                break;
+                check_last(head, passed, report);
+                return Ok(None);
             }
-            if row.batch > expected {
-                report.add(Finding::HeadsLost { first: expected, last: row.batch - 1 });
+            if row.batch > passed.next {
+                report.add(Finding::HeadsLost { first: passed.next, last: row.batch - 1 });
             }
-            expected = row.batch + 1;
-            if before.is_some_and(|before| runs_back(&before, &row)) {
+            passed.next = row.batch + 1;
+            if passed.last.is_some_and(|before| runs_back(&before, &row)) {
                 report.add(Finding::HistoryRunsBack { batch: row.batch });
             }
-            before = Some(row);
+            passed.last = Some(row);
         }
-        let (batch, size) = (head.batch, head.size());
-        let is_head = |row: CommittedHead| {
-            row.batch == batch && row.size == size && row.root == head.root() && row.at == head.at
-        };
-        let empty = batch == 0 && size == TreeSize::EMPTY;
-        if !before.map_or(empty, is_head) {
-            report.add(Finding::HeadNotInHistory { batch, size });
+        if !last_page {
+            return Ok(Some(looked));
         }
-        Ok(())
+        check_last(head, passed, report);
+        Ok(None)
     }
 
     /// A row after the head that was read first is right if the log has grown meanwhile.
@@ -76,53 +88,15 @@ impl Fsck<'_> {
         }
         Ok(())
     }
+}
 
-    /// The signatures that a start would serve first.
-    pub(super) async fn check_newest_signatures(&self, report: &mut Report) -> Result<(), StoreError> {
-        let keys = self.store.keys().await?;
-        for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint, SignatureKind::Cosignature] {
-            if let Some(signed) = self.store.newest_signed(kind).await? {
-                self.check_signature(&signed.head, &signed.signature, &keys, report);
-            }
-        }
-        Ok(())
-    }
-
-    /// Every signature: over a head that was committed, and right.
-    pub(super) async fn check_all_signatures(&self, report: &mut Report) -> Result<(), StoreError> {
-        let keys = self.store.keys().await?;
-        let mut after = None;
-        loop {
-            let page = self.store.signatures(after, ROWS).await?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after = Some(last.size);
-            for signature in &page {
-                match self.store.head_of_size(signature.size).await? {
-                    Some(head) => self.check_signature(&head, signature, &keys, report),
-                    None => report.add(Finding::SignatureOverNothing {
-                        size: signature.size,
-                        kind: signature.kind,
-                        kid: signature.kid.clone(),
-                    }),
-                }
-            }
-        }
-    }
-
-    fn check_signature(
-        &self,
-        head: &CommittedHead,
-        signature: &HeadSignature,
-        keys: &[LogKey],
-        report: &mut Report,
-    ) {
-        report.signatures += 1;
-        if let Err(why) = self.meaning.check_signature(head, signature, keys) {
-            let HeadSignature { size, kind, kid, .. } = signature.clone();
-            report.add(Finding::SignatureWrong { size, kind, kid, why });
-        }
+fn check_last(head: &Target, passed: &History, report: &mut Report) {
+    let is_head = |row: CommittedHead| {
+        (row.batch, row.size, row.root, row.at) == (head.batch, head.size, head.root, head.at)
+    };
+    let empty = head.batch == 0 && head.size == TreeSize::EMPTY;
+    if !passed.last.map_or(empty, is_head) {
+        report.add(Finding::HeadNotInHistory { batch: head.batch, size: head.size });
     }
 }
 
@@ -130,7 +104,24 @@ fn runs_back(before: &CommittedHead, row: &CommittedHead) -> bool {
     row.size <= before.size || row.at < before.at || row.epoch < before.epoch
 }
 
+/// How far the history was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct History {
+    /// The first batch that was not.
+    pub(super) next: u64,
+    /// The last one that was.
+    pub(super) last: Option<CommittedHead>,
+}
+
+impl History {
+    /// Batches count from 1.
+    pub(super) fn from(first: u64) -> Self {
+        Self { next: first.max(1), last: None }
+    }
+}
+
 /// The history, read page by page.
+#[derive(Clone)]
 pub(super) struct Rows<'a> {
     store: &'a dyn LogStore,
     next: u64,
@@ -153,26 +144,38 @@ impl<'a> Rows<'a> {
 }
 
 /// Compares the roots that were committed with those of a tree that grows beside them.
+#[derive(Clone)]
 pub(super) struct Roots<'a> {
     rows: Rows<'a>,
     waiting: Option<CommittedHead>,
-    first_wrong: Option<u64>,
-    later_wrong: u64,
+    pub(super) wrong: Wrong,
+}
+
+/// The heads whose root is wrong: the first is told, the others are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Wrong {
+    first: Option<u64>,
+    later: u64,
 }
 
 impl<'a> Roots<'a> {
-    pub(super) async fn new(store: &'a dyn LogStore) -> Result<Self, StoreError> {
-        let mut rows = Rows::from(store, 1);
+    pub(super) async fn from(
+        store: &'a dyn LogStore,
+        batch: u64,
+        wrong: Wrong,
+    ) -> Result<Self, StoreError> {
+        let mut rows = Rows::from(store, batch);
         let waiting = rows.next().await?;
-        Ok(Self { rows, waiting, first_wrong: None, later_wrong: 0 })
+        Ok(Self { rows, waiting, wrong })
+    }
+
+    /// The first batch that was not compared.
+    pub(super) fn next(&self) -> u64 {
+        self.waiting.map_or(self.rows.next, |row| row.batch)
     }
 
     /// To be asked at every size.
-    pub(super) async fn compare(
-        &mut self,
-        tree: &merkle::CompactRange,
-        report: &mut Report,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn compare(&mut self, tree: &Tree, report: &mut Report) -> Result<(), StoreError> {
         while let Some(row) = self.waiting.filter(|row| row.size <= tree.size()) {
             if row.size == tree.size() {
                 report.heads += 1;
@@ -186,17 +189,17 @@ impl<'a> Roots<'a> {
     }
 
     fn wrong(&mut self, row: &CommittedHead, report: &mut Report) {
-        if self.first_wrong.is_some() {
-            self.later_wrong += 1;
+        if self.wrong.first.is_some() {
+            self.wrong.later += 1;
             return;
         }
-        self.first_wrong = Some(row.batch);
+        self.wrong.first = Some(row.batch);
         report.add(Finding::HeadRoot { batch: row.batch, size: row.size, stored: row.root });
     }
 
-    pub(super) fn finish(self, report: &mut Report) {
-        if let Some(batch) = self.first_wrong.filter(|_| self.later_wrong > 0) {
-            report.add(Finding::LaterHeadRoots { batch, count: self.later_wrong });
+    pub(super) fn finish(&self, report: &mut Report) {
+        if let Some(batch) = self.wrong.first.filter(|_| self.wrong.later > 0) {
+            report.add(Finding::LaterHeadRoots { batch, count: self.wrong.later });
         }
     }
 }

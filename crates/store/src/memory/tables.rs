@@ -6,8 +6,8 @@ use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, Hold,
-    InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, StoreError,
+    Batch, Collateral, CommitError, CommittedHead, Cosignature, Entry, Found, GuardKey, Head, HeadSignature,
+    Hold, InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, StoreError,
     TileAddress, TileWrite,
 };
 
@@ -23,6 +23,7 @@ pub(super) struct Tables {
     pub(super) guards: HashMap<GuardKey, u64>,
     pub(super) tiles: HashMap<TileAddress, Bytes>,
     pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
+    pub(super) cosignatures: BTreeMap<(TreeSize, Vec<u8>), Cosignature>,
     pub(super) inbox: Vec<InboxItem>,
     pub(super) outcomes: HashMap<EntryDigest, Progress>,
     /// Finished attempts that `trim_inbox` has not forgotten yet.

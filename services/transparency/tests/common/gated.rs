@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, Custody, Entry, Erased, Found, GuardKey, Head,
-    HeadSignature, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey, LogStore, Lookup, LookupIndex,
-    Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, Standing, StoreError,
-    TileAddress,
+    Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Entry, Erased, Found,
+    GuardKey, Head, HeadSignature, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey, LogStore, Lookup,
+    LookupIndex, Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, Standing,
+    StoreError, TileAddress,
 };
 use tokio::sync::watch;
 
@@ -197,6 +197,25 @@ impl Reports for Gated {
 
     async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError> {
         self.memory.reports_about(registered).await
+    }
+}
+
+#[async_trait]
+impl Cosignatures for Gated {
+    async fn keep_cosignature(&self, cosignature: &Cosignature) -> Result<(), StoreError> {
+        self.memory.keep_cosignature(cosignature).await
+    }
+
+    async fn cosignatures(&self, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+        self.memory.cosignatures(size).await
+    }
+
+    async fn newest_cosignature(&self, witness: &[u8]) -> Result<Option<Cosignature>, StoreError> {
+        self.memory.newest_cosignature(witness).await
+    }
+
+    async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
+        self.memory.cosigned(below, limit).await
     }
 }
 

@@ -1,0 +1,109 @@
+//! What witnesses said about heads.
+
+use merkle::TreeSize;
+use sqlx::PgPool;
+use store::{Cosignature, StoreError};
+
+use crate::error::store_error;
+use crate::number::{column, number, rows};
+
+struct Row {
+    size: i64,
+    witness: Vec<u8>,
+    at: i64,
+    line: Vec<u8>,
+}
+
+impl TryFrom<Row> for Cosignature {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            size: TreeSize::new(number(row.size)?),
+            witness: row.witness,
+            at: number(row.at)?,
+            line: row.line.into(),
+        })
+    }
+}
+
+pub(crate) async fn keep(pool: &PgPool, log: i16, cosignature: &Cosignature) -> Result<(), StoreError> {
+    let kept = sqlx::query!(
+        "INSERT INTO cosignature AS kept (log_id, size, witness, at, line) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (log_id, size, witness) DO UPDATE SET at = excluded.at, line = excluded.line
+          WHERE excluded.at > kept.at",
+        log,
+        column(cosignature.size.get()),
+        cosignature.witness,
+        column(cosignature.at),
+        cosignature.line.as_ref()
+    )
+    .execute(pool)
+    .await;
+    match kept {
+        Ok(_) => Ok(()),
+        Err(sqlx::Error::Database(answer)) if answer.is_foreign_key_violation() => {
+            Err(StoreError::Refused(format!("no head of size {} was committed", cosignature.size)))
+        }
+        Err(error) => Err(store_error(error)),
+    }
+}
+
+pub(crate) async fn of_size(pool: &PgPool, log: i16, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+    sqlx::query_as!(
+        Row,
+        "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND size = $2 ORDER BY witness",
+        log,
+        column(size.get())
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(Cosignature::try_from)
+    .collect()
+}
+
+pub(crate) async fn newest(
+    pool: &PgPool,
+    log: i16,
+    witness: &[u8],
+) -> Result<Option<Cosignature>, StoreError> {
+    sqlx::query_as!(
+        Row,
+        "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND witness = $2
+          ORDER BY size DESC LIMIT 1",
+        log,
+        witness
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?
+    .map(Cosignature::try_from)
+    .transpose()
+}
+
+pub(crate) async fn below(
+    pool: &PgPool,
+    log: i16,
+    below: Option<TreeSize>,
+    limit: usize,
+) -> Result<Vec<Cosignature>, StoreError> {
+    sqlx::query_as!(
+        Row,
+        "SELECT size, witness, at, line FROM cosignature
+          WHERE log_id = $1 AND size < $2
+            AND size >= (SELECT min(size) FROM (SELECT size FROM cosignature WHERE log_id = $1 AND size < $2
+                                                 ORDER BY size DESC LIMIT $3) AS page)
+          ORDER BY size DESC, witness",
+        log,
+        below.map_or(i64::MAX, |size| column(size.get())),
+        rows(limit)
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(Cosignature::try_from)
+    .collect()
+}

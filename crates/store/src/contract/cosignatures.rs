@@ -1,0 +1,107 @@
+//! What witnesses said about heads.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::TreeSize;
+
+use super::{Appender, Database};
+use crate::{Cosignature, LogStore, StoreError};
+
+/// Whole, in order of witness, and seen by every process.
+pub async fn cosignatures_come_back_in_order_of_witness(database: &impl Database) {
+    let store = log_of_sizes(database, &[3, 5]).await;
+    let sent = [cosignature(3, "a", 100), cosignature(3, "b", 90), cosignature(5, "a", 101)];
+    for cosignature in sent.iter().rev() {
+        store.keep_cosignature(cosignature).await.unwrap();
+    }
+    let other = database.handle().await;
+    assert_eq!(other.cosignatures(TreeSize::new(3)).await.unwrap(), sent[..2]);
+    assert_eq!(other.cosignatures(TreeSize::new(5)).await.unwrap(), sent[2..]);
+    assert_eq!(other.cosignatures(TreeSize::new(4)).await.unwrap(), []);
+}
+
+/// A witness that confirms a head again is fresher; an answer that was long on its way changes nothing.
+pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl Database) {
+    let store = log_of_sizes(database, &[3]).await;
+    for at in [100, 99, 100, 107, 103] {
+        store.keep_cosignature(&cosignature(3, "a", at)).await.unwrap();
+    }
+    let same_time = Cosignature { line: Bytes::from_static(b"another line"), ..cosignature(3, "a", 107) };
+    store.keep_cosignature(&same_time).await.unwrap();
+    assert_eq!(store.cosignatures(TreeSize::new(3)).await.unwrap(), [cosignature(3, "a", 107)]);
+}
+
+/// Two processes that hear from one witness at once keep one answer, the newer.
+pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl Database) {
+    let store = log_of_sizes(database, &[3]).await;
+    let mut calls = Vec::new();
+    for at in 0..16 {
+        let store = database.handle().await;
+        calls.push(tokio::spawn(async move { store.keep_cosignature(&cosignature(3, "a", 100 + at)).await }));
+    }
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(store.cosignatures(TreeSize::new(3)).await.unwrap(), [cosignature(3, "a", 115)]);
+}
+
+/// Nothing is kept about a tree that was never committed.
+pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(database: &impl Database) {
+    let store = log_of_sizes(database, &[3]).await;
+    for size in [0, 2, 4] {
+        let kept = store.keep_cosignature(&cosignature(size, "a", 100)).await;
+        assert!(matches!(kept, Err(StoreError::Refused(_))), "size {size}: {kept:?}");
+    }
+}
+
+/// Where a process that takes over goes on: a later time does not make a smaller head newer.
+pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(database: &impl Database) {
+    let store = log_of_sizes(database, &[3, 5, 9]).await;
+    for kept in [cosignature(9, "b", 50), cosignature(5, "a", 100), cosignature(3, "a", 200)] {
+        store.keep_cosignature(&kept).await.unwrap();
+    }
+    let newest = async |witness: &str| store.newest_cosignature(witness.as_bytes()).await.unwrap();
+    assert_eq!(newest("a").await, Some(cosignature(5, "a", 100)));
+    assert_eq!(newest("b").await, Some(cosignature(9, "b", 50)));
+    assert_eq!(newest("c").await, None);
+}
+
+/// Whoever looks for the newest head that enough witnesses cosigned reads page by page.
+pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &impl Database) {
+    let store = log_of_sizes(database, &[3, 5, 9]).await;
+    let expected = [
+        cosignature(9, "b", 1),
+        cosignature(5, "a", 2),
+        cosignature(5, "b", 3),
+        cosignature(5, "c", 4),
+        cosignature(3, "a", 5),
+    ];
+    for kept in expected.iter().rev() {
+        store.keep_cosignature(kept).await.unwrap();
+    }
+    let page =
+        async |below: Option<u64>, limit| store.cosigned(below.map(TreeSize::new), limit).await.unwrap();
+    assert_eq!(page(None, 100).await, expected);
+    assert_eq!(page(None, 1).await, expected[..1]);
+    assert_eq!(page(None, 2).await, expected[..4]);
+    assert_eq!(page(Some(9), 1).await, expected[1..4]);
+    assert_eq!(page(Some(5), 1).await, expected[4..]);
+    assert_eq!(page(Some(3), 1).await, []);
+    assert_eq!(page(None, 0).await, []);
+}
+
+/// A log whose heads have these sizes.
+async fn log_of_sizes(database: &impl Database, sizes: &[u64]) -> Arc<dyn LogStore> {
+    let store = database.handle().await;
+    let mut appender = Appender::new(Arc::clone(&store)).await;
+    for size in sizes {
+        appender.append(size - appender.head().size().get()).await;
+    }
+    store
+}
+
+fn cosignature(size: u64, witness: &str, at: u64) -> Cosignature {
+    let line = Bytes::from(format!("{witness} saw {size} at {at}"));
+    Cosignature { size: TreeSize::new(size), witness: witness.as_bytes().to_vec(), at, line }
+}
