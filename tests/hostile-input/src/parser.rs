@@ -17,7 +17,7 @@ pub enum Parser {
     Cbor,
     /// Strict JSON.
     Json,
-    /// Signed notes, and checkpoints in them.
+    /// Signed notes, checkpoints in them, proofs and requests around them, and policies on who must have signed.
     Note,
     /// Statements of every content type that is understood.
     Record,
@@ -94,6 +94,13 @@ const NOTE: Syntax = Syntax::Text {
         "18446744073709551615",
         "18446744073709551616",
         "log.example/test",
+        "old 0\n\n",
+        "index ",
+        "log ",
+        "witness w ",
+        "group g any w\n",
+        "quorum none\n",
+        "https://w",
         "AAAA",
         "A===",
         "\t",

@@ -18,7 +18,9 @@ use scitt::{
 };
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
+use tlog::policy::Policy;
 use tlog::proof::TlogProof;
+use tlog::witness::AddCheckpoint;
 
 /// What the parser said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,13 +159,21 @@ pub fn json(input: &[u8]) -> Verdict {
     Accepted
 }
 
-/// A note is its bytes, and so is the checkpoint in it.
+/// A note is its bytes, and so are the checkpoint in it, a proof or a request to a witness around it; a policy says the same
+/// when it is written out.
 pub fn note(input: &[u8]) -> Verdict {
-    if let Ok(text) = std::str::from_utf8(input) {
-        checkpoint(text);
+    if let Ok(request) = AddCheckpoint::parse(input) {
+        assert_eq!(request.to_string().as_bytes(), input, "a request is written as it was read");
+        return Accepted;
     }
-    if let Ok(proof) = std::str::from_utf8(input).unwrap_or_default().parse::<TlogProof>() {
+    let text = std::str::from_utf8(input).unwrap_or_default();
+    checkpoint(text);
+    if let Ok(proof) = text.parse::<TlogProof>() {
         assert_eq!(proof.to_string().as_bytes(), input, "a proof is written as it was read");
+        return Accepted;
+    }
+    if let Ok(policy) = text.parse::<Policy>() {
+        assert_eq!(policy.to_string().parse(), Ok(policy), "a policy is the same when it is written");
         return Accepted;
     }
     let Ok(note) = Note::parse(input) else { return Refused };

@@ -12,7 +12,7 @@ use crate::Parser;
 
 /// Members of a vector that hold an input as hex, and as text.
 const HEX: [&str; 3] = ["input", "hex", "statement"];
-const TEXT: [&str; 2] = ["text", "note"];
+const TEXT: [&str; 3] = ["text", "note", "request"];
 
 const fn vectors(parser: Parser) -> &'static [&'static str] {
     match parser {
@@ -21,7 +21,7 @@ const fn vectors(parser: Parser) -> &'static [&'static str] {
         Parser::Problem => &["scitt/problem"],
         Parser::Cbor => &["scitt"],
         Parser::Json => &["jose"],
-        Parser::Note => &["tlog/note", "tlog/checkpoint"],
+        Parser::Note => &["tlog/note", "tlog/checkpoint", "tlog/cosignature", "tlog/add-checkpoint"],
         Parser::Condition => &["expression"],
         Parser::Record | Parser::Payload => &["vrf", "aer", "conversation", "vap", "jwk-set", "erasure"],
     }
