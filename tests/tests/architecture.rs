@@ -26,6 +26,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sequencer", &["merkle", "store"]),
     ("client", &["merkle", "scitt", "tlog", "verifier"]),
     ("testkit", &["jose", "merkle", "registration", "scitt"]),
+    ("monitor", &["audit", "client", "merkle", "registration", "scitt", "store", "tlog", "verifier"]),
     (
         "transparency",
         &[
@@ -48,6 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "client",
             "jose",
             "merkle",
+            "monitor",
             "registration",
             "scitt",
             "sequencer",
@@ -141,7 +143,7 @@ fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
 #[test]
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {
-        expect_named_by(name, &["client", "tabellion", "transparency"]);
+        expect_named_by(name, &["client", "monitor", "tabellion", "transparency"]);
     }
 }
 

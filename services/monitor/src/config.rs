@@ -1,0 +1,154 @@
+//! What is watched: logs, with the keys that were given beforehand.
+
+mod duration;
+mod file;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tlog::checkpoint::Origin;
+use tlog::key::VerifierKey;
+use url::Url;
+
+use crate::limits;
+
+/// A monitor's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where state is kept: one folder for each log.
+    pub state_dir: PathBuf,
+    /// How long between the starts of two rounds of one log.
+    pub every: Duration,
+    /// What is watched.
+    pub logs: Vec<Target>,
+}
+
+/// One log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What it is called here; also the name of its folder.
+    pub name: String,
+    /// The prefix below which it serves `checkpoint` and `tile/`, with a slash at its end.
+    pub url: Url,
+    /// Its identity; the name of its key unless said otherwise.
+    pub origin: Origin,
+    /// Its key. Never one that was fetched.
+    pub vkey: VerifierKey,
+    /// Certificates to believe besides the system's: a PEM file.
+    pub ca_file: Option<PathBuf>,
+    /// Whose cosignatures tell how fresh a checkpoint is.
+    pub witnesses: Vec<VerifierKey>,
+    /// A checkpoint whose newest cosignature is older is stale.
+    pub stale_after: Duration,
+    /// Silence of the network that lasts longer is an alarm.
+    pub unreachable_after: Duration,
+    /// How far clocks may be apart.
+    pub clock_tolerance: Duration,
+    /// How much is checked.
+    pub depth: Depth,
+    /// A checkpoint to begin with: a note in a file, signed by the log.
+    pub start: Option<PathBuf>,
+    /// Other places that show the log's checkpoints.
+    pub vantages: Vec<Vantage>,
+    /// Who is watched.
+    pub watches: Vec<Watch>,
+}
+
+/// How much of a log is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Checkpoints, and proofs between them.
+    #[default]
+    Checkpoints,
+    /// Also every entry: the root is computed from them.
+    Entries,
+    /// Also every statement: signatures, policy decisions, chains. For our logs only.
+    Decisions,
+}
+
+/// Another place that shows the log's checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vantage {
+    /// A witness's read path (C2SP tlog-witness).
+    Witness(Url),
+    /// A checkpoint at a URL.
+    Url(Url),
+    /// A checkpoint in a file: what another monitor keeps.
+    File(PathBuf),
+}
+
+/// Who is watched, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// Whom.
+    pub who: Who,
+    /// The keys that are the issuer's, as thumbprints in hex; empty: any.
+    pub keys: Vec<String>,
+    /// Silence that lasts longer is an alarm.
+    pub silence: Option<Duration>,
+}
+
+/// Whom a watch list is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Who {
+    /// `iss`.
+    Issuer(String),
+    /// An agent, as statements name it.
+    Agent(String),
+    /// `sub`.
+    Subject(String),
+}
+
+/// Why a configuration cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadConfig {
+    /// It does not read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A value is not one.
+    #[error("{name}: {why}")]
+    Value {
+        /// Which.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Config {
+    /// Reads a TOML file's text. Paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// If it does not read, or watches nothing.
+    pub fn from_toml(text: &str, folder: &std::path::Path) -> Result<Self, BadConfig> {
+        file::read(text, folder)
+    }
+}
+
+impl Target {
+    /// A log, watched with what is usual.
+    pub fn new(name: &str, url: Url, vkey: VerifierKey) -> Self {
+        Self {
+            name: name.to_owned(),
+            url: with_slash(url),
+            origin: Origin::from(vkey.name().clone()),
+            vkey,
+            ca_file: None,
+            witnesses: Vec::new(),
+            stale_after: limits::STALE_AFTER,
+            unreachable_after: limits::UNREACHABLE_AFTER,
+            clock_tolerance: limits::CLOCK_TOLERANCE,
+            depth: Depth::default(),
+            start: None,
+            vantages: Vec::new(),
+            watches: Vec::new(),
+        }
+    }
+}
+
+fn with_slash(mut url: Url) -> Url {
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    url
+}

@@ -1,0 +1,204 @@
+//! The configuration file.
+//!
+//! ```toml
+//! state_dir = "/var/lib/tabellion/monitor"
+//! every = "60s"
+//!
+//! [[log]]
+//! name = "ours"
+//! url = "https://log.example/"
+//! vkey = "log.example+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
+//! witnesses = ["witness.example+…"]      # whose cosignatures tell how fresh it is
+//! depth = "decisions"                    # checkpoints (default), entries, decisions
+//! stale_after = "15m"
+//!
+//! [[log.vantage]]
+//! witness = "https://witness.example/monitoring/"
+//!
+//! [[log.watch]]
+//! issuer = "https://agent.example"
+//! keys = ["7f5c…"]
+//! silence = "1h"
+//! ```
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tlog::key::VerifierKey;
+use url::Url;
+
+use super::{BadConfig, Config, Depth, Target, Vantage, Watch, Who, duration};
+use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    state_dir: PathBuf,
+    every: Option<String>,
+    #[serde(default, rename = "log")]
+    logs: Vec<Log>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Log {
+    name: String,
+    url: String,
+    vkey: String,
+    origin: Option<String>,
+    ca_file: Option<PathBuf>,
+    #[serde(default)]
+    witnesses: Vec<String>,
+    stale_after: Option<String>,
+    unreachable_after: Option<String>,
+    clock_tolerance: Option<String>,
+    depth: Option<String>,
+    start: Option<PathBuf>,
+    #[serde(default, rename = "vantage")]
+    vantages: Vec<Place>,
+    #[serde(default, rename = "watch")]
+    watches: Vec<List>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    witness: Option<String>,
+    url: Option<String>,
+    file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    issuer: Option<String>,
+    agent: Option<String>,
+    subject: Option<String>,
+    #[serde(default)]
+    keys: Vec<String>,
+    silence: Option<String>,
+}
+
+/// Reads the file's text.
+pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
+    let file: File = toml::from_str(text).map_err(|why| BadConfig::Unreadable(why.to_string()))?;
+    let every = length(file.every.as_deref(), "every", EVERY)?;
+    if every < EVERY_AT_LEAST {
+        return Err(bad("every", "no log is asked more often than once a second"));
+    }
+    if !(1..=MAX_LOGS).contains(&file.logs.len()) {
+        return Err(bad("log", format!("1 to {MAX_LOGS} logs are watched, not {}", file.logs.len())));
+    }
+    let logs: Vec<Target> = file.logs.into_iter().map(|log| log.read(folder)).collect::<Result<_, _>>()?;
+    let mut names = HashSet::new();
+    if let Some(twice) = logs.iter().find(|log| !names.insert(&log.name)) {
+        return Err(bad("log.name", format!("two logs are called {}", twice.name)));
+    }
+    Ok(Config { state_dir: folder.join(file.state_dir), every, logs })
+}
+
+impl Log {
+    fn read(self, folder: &Path) -> Result<Target, BadConfig> {
+        let named = |what: &str| format!("log {}: {what}", self.name);
+        if !is_folder_name(&self.name) {
+            return Err(bad(
+                "log.name",
+                "1 to 64 letters, digits, dots, hyphens and underscores, no dot first",
+            ));
+        }
+        if [self.witnesses.len(), self.vantages.len(), self.watches.len()]
+            .iter()
+            .any(|count| *count > MAX_LISTED)
+        {
+            return Err(bad(named("lists"), format!("no list is longer than {MAX_LISTED}")));
+        }
+        let vkey = key(&self.vkey, &named("vkey"))?;
+        let mut target = Target::new(&self.name, http(&self.url, &named("url"))?, vkey);
+        if let Some(origin) = &self.origin {
+            target.origin = origin.parse().map_err(|why| bad(named("origin"), format!("{why}")))?;
+        }
+        target.witnesses =
+            self.witnesses.iter().map(|text| key(text, &named("witnesses"))).collect::<Result<_, _>>()?;
+        target.stale_after = length(self.stale_after.as_deref(), &named("stale_after"), target.stale_after)?;
+        target.unreachable_after =
+            length(self.unreachable_after.as_deref(), &named("unreachable_after"), target.unreachable_after)?;
+        target.clock_tolerance =
+            length(self.clock_tolerance.as_deref(), &named("clock_tolerance"), target.clock_tolerance)?;
+        target.depth = match self.depth.as_deref() {
+            None | Some("checkpoints") => Depth::Checkpoints,
+            Some("entries") => Depth::Entries,
+            Some("decisions") => Depth::Decisions,
+            Some(_) => return Err(bad(named("depth"), "checkpoints, entries or decisions")),
+        };
+        target.ca_file = self.ca_file.as_deref().map(|path| folder.join(path));
+        target.start = self.start.as_deref().map(|path| folder.join(path));
+        let vantage = named("vantage");
+        target.vantages =
+            self.vantages.into_iter().map(|place| place.read(folder, &vantage)).collect::<Result<_, _>>()?;
+        let watch = format!("log {}: watch", self.name);
+        target.watches = self.watches.into_iter().map(|list| list.read(&watch)).collect::<Result<_, _>>()?;
+        match target.watches.is_empty() || target.depth == Depth::Decisions {
+            true => Ok(target),
+            false => Err(bad(watch, "watch lists need depth = \"decisions\": statements are read then only")),
+        }
+    }
+}
+
+impl Place {
+    fn read(self, folder: &Path, name: &str) -> Result<Vantage, BadConfig> {
+        match (self.witness, self.url, self.file) {
+            (Some(witness), None, None) => Ok(Vantage::Witness(http(&witness, name)?)),
+            (None, Some(url), None) => Ok(Vantage::Url(http(&url, name)?)),
+            (None, None, Some(file)) => Ok(Vantage::File(folder.join(file))),
+            _ => Err(bad(name, "one of witness, url and file")),
+        }
+    }
+}
+
+impl List {
+    fn read(self, name: &str) -> Result<Watch, BadConfig> {
+        let who = match (self.issuer, self.agent, self.subject) {
+            (Some(issuer), None, None) => Who::Issuer(issuer),
+            (None, Some(agent), None) => Who::Agent(agent),
+            (None, None, Some(subject)) => Who::Subject(subject),
+            _ => return Err(bad(name, "one of issuer, agent and subject")),
+        };
+        if !self.keys.is_empty() && !matches!(who, Who::Issuer(_)) {
+            return Err(bad(name, "keys are those of an issuer"));
+        }
+        let silence = self.silence.as_deref().map(|text| parsed(text, name)).transpose()?;
+        Ok(Watch { who, keys: self.keys, silence })
+    }
+}
+
+fn is_folder_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=64).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
+}
+
+fn key(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
+    text.parse().map_err(|why| bad(name, format!("{text}: {why}")))
+}
+
+fn http(text: &str, name: &str) -> Result<Url, BadConfig> {
+    let url = Url::parse(text).map_err(|why| bad(name, format!("{text}: {why}")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        _ => Err(bad(name, format!("{text}: not an HTTP URL"))),
+    }
+}
+
+fn length(text: Option<&str>, name: &str, usual: Duration) -> Result<Duration, BadConfig> {
+    text.map_or(Ok(usual), |text| parsed(text, name))
+}
+
+fn parsed(text: &str, name: &str) -> Result<Duration, BadConfig> {
+    duration::parse(text)
+        .ok_or_else(|| bad(name, format!("{text:?} is no length of time, as 90s, 15m, 2h or 1d are")))
+}
+
+fn bad(name: impl Into<String>, why: impl Into<String>) -> BadConfig {
+    BadConfig::Value { name: name.into(), why: why.into() }
+}

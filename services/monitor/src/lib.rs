@@ -1,0 +1,24 @@
+//! The monitor: watches transparency logs from outside, and believes none of them, ours included.
+//!
+//! ```text
+//! Config ── one Watcher per log ── every interval: a Round ──▶ Sink (alarms, evidence files, metrics, webhooks)
+//!               │ state directory: lock, last verified checkpoint as it came, right edge of the tree
+//!               └ checkpoint → signature → growth → freshness → consistency → entries → other vantage points
+//! ```
+//!
+//! A round fetches the log's checkpoint, checks its signature with a key that was given beforehand, and proves that it
+//! extends the last one that was verified. What was not checked is said to be not checked. An accusation carries what a
+//! third party needs to check it with this process dead.
+//!
+//! Start reading at `round.rs` (what comes out), then `config.rs` (what is watched).
+
+pub mod alarm;
+pub mod config;
+pub mod evidence;
+pub mod limits;
+pub mod round;
+
+pub use alarm::{About, Alarm, AlarmKind, Exit};
+pub use config::{BadConfig, Config, Depth, Target, Vantage, Watch};
+pub use evidence::{Evidence, Sighting};
+pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
