@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use merkle::{EntryDigest, TreeSize};
+use merkle::TreeSize;
 use reqwest::{RequestBuilder, Url};
 use thiserror::Error;
 use tlog::checkpoint::Origin;
@@ -154,8 +154,7 @@ impl WitnessClient {
     /// # Errors
     /// If the witness does not answer, or with something else.
     pub async fn latest(&self, log: &Origin) -> Result<Option<Note>, AddError> {
-        let name = EntryDigest::of(log.as_str().as_bytes());
-        let url = below(&self.monitoring, &format!("{name}/checkpoint"))?;
+        let url = below(&self.monitoring, &format!("{}/checkpoint", log.digest()))?;
         let answer = self.exchange(self.http.get(url)).await?;
         match answer.status {
             StatusCode::OK => Note::parse(&answer.body).map(Some).map_err(nonsense),

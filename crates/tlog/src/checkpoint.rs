@@ -5,8 +5,9 @@
 
 use std::{fmt, str::FromStr};
 
-use data_encoding::BASE64;
+use data_encoding::{BASE64, HEXLOWER};
 use merkle::{RootHash, TreeSize, empty_root};
+use sha2::{Digest, Sha256};
 
 use crate::{
     MAX_NAME_BYTES, decode_base64,
@@ -27,6 +28,11 @@ impl Origin {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its SHA-256 in lowercase hex: what the log is called in the URLs of witnesses and mirrors.
+    pub fn digest(&self) -> String {
+        HEXLOWER.encode(&Sha256::digest(&self.0))
     }
 }
 
