@@ -93,7 +93,7 @@ pub fn implied_consistency(
     if older == newer {
         return expect_length(path, 0).map(|()| older_root);
     }
-    extend(older.get(), newer.get(), older_root, path)
+    extend(older, newer, older_root, path)
 }
 
 /// Checks that the tree with the newer root extends the tree with the older root.
@@ -110,12 +110,31 @@ pub fn consistency(
     }
 }
 
+/// The two roots that a path implies, whatever roots they should be: that of the older tree and that of the newer. The first
+/// node is given beside the path, also where a proof leaves it out because it is the older root.
+///
+/// If one is the root that a log signed and the other is not, no tree has both: that is a proof against the log.
+pub fn implied_roots(
+    older: TreeSize,
+    newer: TreeSize,
+    start: Hash,
+    path: &[Hash],
+) -> Result<(RootHash, RootHash), ProofError> {
+    let climb = climb(older, newer)?;
+    expect_length(path, climb.steps())?;
+    Ok((climb.left_root(start, path).into_root(), climb.root(start, path).into_root()))
+}
+
 /// `0 < older < newer`.
-fn extend(older: u64, newer: u64, older_root: RootHash, path: &[Hash]) -> Result<RootHash, ProofError> {
-    let level = older.trailing_zeros();
-    let climb = Climb::from_leaf((older - 1) >> level, (newer - 1) >> level);
+fn extend(
+    older: TreeSize,
+    newer: TreeSize,
+    older_root: RootHash,
+    path: &[Hash],
+) -> Result<RootHash, ProofError> {
+    let climb = climb(older, newer)?;
     // An older tree that is one perfect subtree is where the climb starts; else the path says.
-    let starts_in_path = !older.is_power_of_two();
+    let starts_in_path = !older.get().is_power_of_two();
     expect_length(path, climb.steps() + usize::from(starts_in_path))?;
     let (start, path) = match path.split_first() {
         Some((start, rest)) if starts_in_path => (*start, rest),
@@ -125,6 +144,18 @@ fn extend(older: u64, newer: u64, older_root: RootHash, path: &[Hash]) -> Result
         return Err(ProofError::OlderRoot);
     }
     Ok(climb.root(start, path).into_root())
+}
+
+/// The way up from the smallest perfect subtree at the older tree's right edge.
+fn climb(older: TreeSize, newer: TreeSize) -> Result<Climb, ProofError> {
+    let (Some(last), Some(newest)) = (older.last_leaf(), newer.last_leaf()) else {
+        return Err(ProofError::EmptyOlder);
+    };
+    if older > newer {
+        return Err(ProofError::Shrunk { older, newer });
+    }
+    let level = older.get().trailing_zeros();
+    Ok(Climb::from_leaf(last.get() >> level, newest.get() >> level))
 }
 
 /// The way from a node to the root.
@@ -138,6 +169,12 @@ struct Climb {
 }
 
 impl Climb {
+    /// From the largest perfect subtree at the older tree's right edge; `0 < older < newer`.
+    fn between(older: u64, newer: u64) -> Self {
+        let level = older.trailing_zeros();
+        Self::from_leaf((older - 1) >> level, (newer - 1) >> level)
+    }
+
     /// From node `index` of a level whose last node is `last`.
     fn from_leaf(index: u64, last: u64) -> Self {
         let below_fork = u64::BITS - (index ^ last).leading_zeros();
