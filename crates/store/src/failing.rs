@@ -81,6 +81,15 @@ pub enum Call {
     Cosignatures,
     NewestCosignature,
     Cosigned,
+    State,
+    Freeze,
+    SeenRows,
+    GuardRows,
+    Waiting,
+    BeginFilling,
+    Fill,
+    FillClaims,
+    EndFilling,
 }
 
 /// A store whose calls fail when they are told to. Clones share the orders.

@@ -6,7 +6,7 @@
 //! but for the right-most tile of a level, which only grows, and the bytes of an entry, which can be
 //! erased ([`Custody`]). Beside the log stand what contradicts it ([`Reports`]), what witnesses said
 //! about it ([`Cosignatures`]), what was read from it ([`LookupIndex`]) and what was used of it
-//! ([`Quotas`]).
+//! ([`Quotas`]). A log ends, and begins again in another database, by [`Moving`].
 //!
 //! Not here: which statements may enter (`registration`), their order and the signing of heads
 //! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
@@ -21,6 +21,7 @@ pub mod fsck;
 pub mod lookup;
 mod memory;
 mod model;
+pub mod moving;
 pub mod proofs;
 pub mod quota;
 mod report;
@@ -31,6 +32,7 @@ pub use failing::{Call, Failing, Fault};
 pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
+pub use moving::{GuardRow, History, Moving, SeenKey, SeenRow, Source, State};
 pub use quota::Quotas;
 pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};
 
@@ -44,7 +46,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 /// a [`StoreError::Unavailable`] is harmless, as every write but [`commit`](Self::commit) may be
 /// repeated; a commit says it with [`CommitError::Unknown`].
 #[async_trait]
-pub trait LogStore: Cosignatures + Custody + LookupIndex + Quotas + Reports + Send + Sync + 'static {
+pub trait LogStore:
+    Cosignatures + Custody + LookupIndex + Moving + Quotas + Reports + Send + Sync + 'static
+{
     /// Makes the log's row at size 0 when the database holds none, and answers the head.
     ///
     /// Idempotent and safe against a concurrent call: all callers see one log. A database that

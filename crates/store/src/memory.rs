@@ -7,6 +7,7 @@
 mod cosignature;
 mod custody;
 mod lookup;
+mod moving;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +18,11 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use tokio::sync::watch;
 
 use self::tables::{Tables, head_signature, not_open};
+use crate::moving::half_filled;
 use crate::quota::{Counters, Quotas};
 use crate::{
     Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, State, StoreError, TileAddress,
 };
 
 /// A log in memory, shared between clones.
@@ -97,7 +99,12 @@ impl Drop for MemoryLease {
 #[async_trait]
 impl LogStore for Memory {
     async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.tables().open(origin)
+        let mut tables = self.tables();
+        let head = tables.open(origin)?;
+        match tables.state {
+            State::Filling { .. } => Err(half_filled()),
+            _ => Ok(head),
+        }
     }
 
     async fn head(&self) -> Result<Head, StoreError> {
@@ -126,6 +133,7 @@ impl LogStore for Memory {
 
     async fn take_over(&self, _holder: &str) -> Result<Head, StoreError> {
         let mut tables = self.tables();
+        tables.must_grow()?;
         let head = tables.head.as_mut().ok_or_else(not_open)?;
         head.epoch += 1;
         Ok(head.clone())
@@ -223,7 +231,11 @@ impl LogStore for Memory {
     }
 
     async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
-        self.tables().enqueue(item);
+        let mut tables = self.tables();
+        if let State::Frozen { .. } = tables.state {
+            return Err(StoreError::Frozen);
+        }
+        tables.enqueue(item);
         Ok(())
     }
 

@@ -259,6 +259,9 @@ pub enum StoreError {
     /// The database cannot be reached or answered too late: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// The log takes no more entries, for ever.
+    #[error("the log is frozen: it takes no more entries")]
+    Frozen,
     /// The database must not be used as it is; the text says what to change.
     #[error("{0}")]
     Refused(String),

@@ -61,18 +61,14 @@ pub trait Moving: Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// Opens the filled database for everybody. The epoch is never lower than the history's.
-    async fn end_filling(
-        &self,
-        source: &Source,
-        epoch: u64,
-        policy: LeafIndex,
-    ) -> Result<Head, StoreError>;
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError>;
 }
 
 /// What a log is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// It grows.
+    #[default]
     Open,
     /// It is at its end.
     Frozen {
@@ -114,10 +110,8 @@ impl History {
         let mut before = (from.batch, from.size(), from.at, from.epoch);
         let goes_on = self.heads.iter().all(|head| {
             let next = (head.batch, head.size, head.at, head.epoch);
-            let goes_on = next.0 == before.0 + 1
-                && next.1 > before.1
-                && next.2 >= before.2
-                && next.3 >= before.3;
+            let goes_on =
+                next.0 == before.0 + 1 && next.1 > before.1 && next.2 >= before.2 && next.3 >= before.3;
             before = next;
             goes_on
         });

@@ -5,8 +5,9 @@ use merkle::{LeafIndex, TreeSize};
 
 use super::{Call, Failing};
 use crate::{
-    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
-    Quotas, Report, Reports, Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, GuardKey, GuardRow, Head, History, Hold, InboxItem, Indexed,
+    KeptReport, Lookup, LookupIndex, Moving, Page, Query, Quotas, Report, Reports, SeenKey, SeenRow, Source,
+    Standing, State, StoreError,
 };
 
 #[async_trait]
@@ -105,5 +106,49 @@ impl Cosignatures for Failing {
 
     async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
         self.run(Call::Cosigned, self.inner.cosigned(below, limit)).await
+    }
+}
+
+#[async_trait]
+impl Moving for Failing {
+    async fn state(&self) -> Result<State, StoreError> {
+        self.run(Call::State, self.inner.state()).await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        self.run(Call::Freeze, self.inner.freeze(holder, at)).await
+    }
+
+    async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+        self.run(Call::SeenRows, self.inner.seen_rows(after, limit)).await
+    }
+
+    async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
+        self.run(Call::GuardRows, self.inner.guard_rows(after, limit)).await
+    }
+
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        self.run(Call::Waiting, self.inner.waiting(after, limit)).await
+    }
+
+    async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
+        self.run(Call::BeginFilling, self.inner.begin_filling(origin, source)).await
+    }
+
+    async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
+        self.run(Call::Fill, self.inner.fill(source, history)).await
+    }
+
+    async fn fill_claims(
+        &self,
+        source: &Source,
+        seen: &[SeenRow],
+        guards: &[GuardRow],
+    ) -> Result<(), StoreError> {
+        self.run(Call::FillClaims, self.inner.fill_claims(source, seen, guards)).await
+    }
+
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+        self.run(Call::EndFilling, self.inner.end_filling(source, epoch, policy)).await
     }
 }

@@ -1,9 +1,12 @@
-//! The rows that hold statements, and the keys that lead to them.
+//! The rows that hold statements.
 
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 
-use super::{Finding, Fsck, PAGE, QUICK_ENTRIES, Report, damage};
-use crate::{Entry, GuardKey, HASH_BYTES, Head, StoreError, TileAddress};
+use super::{Finding, Fsck, PAGE, PAGE_BYTES, QUICK_ENTRIES, Report, damage};
+use crate::{Entry, HASH_BYTES, Head, StoreError, TileAddress};
+
+/// Entries that are read first, when it is not known how large they are.
+const FIRST_PAGE: usize = 8;
 
 impl Fsck<'_> {
     /// The last entries: the bytes, the digest, the tile.
@@ -15,7 +18,9 @@ impl Fsck<'_> {
         let size = head.size().get();
         let mut at = size.saturating_sub(QUICK_ENTRIES);
         while at < size {
-            let page = self.page(at, size, report).await?;
+            let page = self.page(at, size, PAGE, report).await?;
+            let entries: Vec<&Entry> = page.iter().flatten().collect();
+            self.meaning.prepare(self.store, &entries).await?;
             for (index, entry) in (at..).map(LeafIndex::new).zip(&page) {
                 let Some(entry) = entry else { continue };
                 self.check_statement(entry, report);
@@ -35,9 +40,10 @@ impl Fsck<'_> {
         &self,
         from: u64,
         end: u64,
+        limit: usize,
         report: &mut Report,
     ) -> Result<Vec<Option<Entry>>, StoreError> {
-        let count = (end - from).min(PAGE as u64) as usize;
+        let count = (end - from).min(limit as u64) as usize;
         if let Ok(page) = damage(self.store.entries(LeafIndex::new(from), count).await)?
             && page.len() == count
         {
@@ -52,83 +58,17 @@ impl Fsck<'_> {
         Ok(page)
     }
 
-    /// The bytes against the digest.
-    pub(super) fn check_statement(&self, entry: &Entry, report: &mut Report) {
+    /// The bytes against the digest; whether they are there and right.
+    pub(super) fn check_statement(&self, entry: &Entry, report: &mut Report) -> bool {
         report.entries += 1;
         let index = entry.index;
         match &entry.statement {
-            Some(bytes) if EntryDigest::of(bytes) != entry.digest => {
-                report.add(Finding::StatementNotOfDigest { index });
-            }
+            Some(bytes) if EntryDigest::of(bytes) == entry.digest => return true,
+            Some(_) => report.add(Finding::StatementNotOfDigest { index }),
             None if !self.meaning.may_be_erased(index) => report.add(Finding::ErasedSilently { index }),
-            _ => {}
+            None => {}
         }
-    }
-
-    /// Whether every key that must lead to these entries does.
-    pub(super) async fn check_look_ups(
-        &self,
-        from: u64,
-        page: &[Option<Entry>],
-        report: &mut Report,
-    ) -> Result<(), StoreError> {
-        let from = LeafIndex::new(from);
-        let entries: Vec<&Entry> = page.iter().flatten().collect();
-        if let Err(why) = self.check_seen(&entries, report).await? {
-            report.add(Finding::LookUpUnreadable { from, why });
-        }
-        if let Err(why) = self.check_guards(&entries, report).await? {
-            report.add(Finding::LookUpUnreadable { from, why });
-        }
-        Ok(())
-    }
-
-    async fn check_seen(
-        &self,
-        entries: &[&Entry],
-        report: &mut Report,
-    ) -> Result<Result<(), String>, StoreError> {
-        let mut keys: Vec<(EntryDigest, &Entry)> =
-            entries.iter().map(|entry| (entry.digest, *entry)).collect();
-        keys.extend(entries.iter().filter_map(|entry| Some((self.meaning.twin(entry)?, *entry))));
-        let digests: Vec<EntryDigest> = keys.iter().map(|(digest, _)| *digest).collect();
-        let found = match damage(self.store.find(&digests).await)? {
-            Ok(found) => found,
-            Err(why) => return Ok(Err(why)),
-        };
-        for ((digest, entry), found) in keys.iter().zip(found) {
-            let index = entry.index;
-            if found.is_some_and(|found| found.index == index && found.digest == entry.digest) {
-                continue;
-            }
-            report.add(match *digest == entry.digest {
-                true => Finding::NotSeen { index },
-                false => Finding::TwinNotSeen { index },
-            });
-        }
-        Ok(Ok(()))
-    }
-
-    async fn check_guards(
-        &self,
-        entries: &[&Entry],
-        report: &mut Report,
-    ) -> Result<Result<(), String>, StoreError> {
-        let guarded: Vec<(GuardKey, LeafIndex)> = entries
-            .iter()
-            .flat_map(|entry| self.meaning.guards(entry).into_iter().map(|key| (key, entry.index)))
-            .collect();
-        let keys: Vec<GuardKey> = guarded.iter().map(|(key, _)| key.clone()).collect();
-        let holders = match damage(self.store.guards(&keys).await)? {
-            Ok(holders) => holders,
-            Err(why) => return Ok(Err(why)),
-        };
-        for ((key, index), holder) in guarded.into_iter().zip(holders) {
-            if holder != Some(index) {
-                report.add(Finding::GuardNotHeld { index, key });
-            }
-        }
-        Ok(Ok(()))
+        false
     }
 
     /// The leaf hash of a lost entry, so that the rest of the tree can still be checked.
@@ -141,5 +81,25 @@ impl Fsck<'_> {
         let tile = self.store.tiles(&[address]).await?.pop().flatten();
         let position = (index.get() % 256) as usize;
         Ok(tile.and_then(|tile| tile.as_chunks().0.get(position).copied()))
+    }
+}
+
+/// How many entries are read at once: fewer where they are large.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pages {
+    most: usize,
+    pub(super) next: usize,
+}
+
+impl Pages {
+    pub(super) fn of(most: usize) -> Self {
+        let most = most.max(1);
+        Self { most, next: most.min(FIRST_PAGE) }
+    }
+
+    pub(super) fn saw(&mut self, page: &[Option<Entry>]) {
+        let statements = page.iter().flatten().filter_map(|entry| entry.statement.as_ref());
+        let bytes: usize = statements.map(|bytes| bytes.len()).sum();
+        self.next = (PAGE_BYTES * page.len() / bytes.max(1)).clamp(1, self.most);
     }
 }

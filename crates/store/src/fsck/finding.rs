@@ -135,12 +135,18 @@ pub enum Finding {
         index: LeafIndex,
     },
     /// The look-up keys of a few entries could not be read.
-    #[error("seen or guard: the keys of entries from {from} on: {why}")]
+    #[error("seen, guard or lookup: the rows of entries from {from} on: {why}")]
     LookUpUnreadable {
         /// The first of them.
         from: LeafIndex,
         /// What the store says.
         why: String,
+    },
+    /// A search finds the entry by what it does not say, or does not find it by what it says.
+    #[error("lookup: the index says something else of entry {index} than the entry does; reindex the log")]
+    LookupWrong {
+        /// The entry.
+        index: LeafIndex,
     },
     /// The log would accept a second claim to what this entry claims.
     #[error("guard: a guard of entry {index} does not lead to it")]
@@ -149,6 +155,22 @@ pub enum Finding {
         index: LeafIndex,
         /// The guard.
         key: GuardKey,
+    },
+    /// A key on record is not the one that its name stands for.
+    #[error("log_key: the key {}: {why}", hex(kid))]
+    KeyWrong {
+        /// The name on record.
+        kid: Vec<u8>,
+        /// What is wrong with the key.
+        why: String,
+    },
+    /// Heads whose signatures are gone: a later one of the same epoch has its own.
+    #[error("head_signature: batch {first} to {last}: signatures are missing")]
+    HeadsUnsigned {
+        /// The first batch.
+        first: u64,
+        /// The last.
+        last: u64,
     },
     /// A signature over a head that the history does not have.
     #[error("head_signature: {kind:?} over size {size}, which was never committed")]
@@ -159,6 +181,14 @@ pub enum Finding {
         kind: SignatureKind,
         /// The key.
         kid: Vec<u8>,
+    },
+    /// Rows that the database itself cannot read; what comes after them in the same table was not checked.
+    #[error("{table}: {why}")]
+    Unreadable {
+        /// What was read.
+        table: &'static str,
+        /// What the store says.
+        why: String,
     },
     /// A signature that does not verify over the head as it is stored.
     #[error("head_signature: {kind:?} over size {size}: {why}")]
@@ -172,4 +202,8 @@ pub enum Finding {
         /// What the caller's check says.
         why: String,
     },
+}
+
+fn hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
 }

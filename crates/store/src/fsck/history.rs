@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use merkle::TreeSize;
-
 use serde::{Deserialize, Serialize};
 
 use super::tree::Tree;
@@ -80,7 +79,7 @@ impl Fsck<'_> {
             let (batch, size, stored) = (row.batch, row.size, row.root);
             match Prover::new(self.store).consistency(&row, &newest).await {
                 Ok(_) => report.heads += 1,
-                Err(ProofError::Store(error @ (StoreError::Unavailable(_) | StoreError::Refused(_)))) => {
+                Err(ProofError::Store(error)) if !matches!(error, StoreError::Damaged(_)) => {
                     return Err(error);
                 }
                 Err(_) => report.add(Finding::HeadRoot { batch, size, stored }),
@@ -159,11 +158,7 @@ pub(super) struct Wrong {
 }
 
 impl<'a> Roots<'a> {
-    pub(super) async fn from(
-        store: &'a dyn LogStore,
-        batch: u64,
-        wrong: Wrong,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn from(store: &'a dyn LogStore, batch: u64, wrong: Wrong) -> Result<Self, StoreError> {
         let mut rows = Rows::from(store, batch);
         let waiting = rows.next().await?;
         Ok(Self { rows, waiting, wrong })
@@ -196,10 +191,12 @@ impl<'a> Roots<'a> {
         self.wrong.first = Some(row.batch);
         report.add(Finding::HeadRoot { batch: row.batch, size: row.size, stored: row.root });
     }
+}
 
-    pub(super) fn finish(&self, report: &mut Report) {
-        if let Some(batch) = self.wrong.first.filter(|_| self.wrong.later > 0) {
-            report.add(Finding::LaterHeadRoots { batch, count: self.wrong.later });
+impl Wrong {
+    pub(super) fn finish(self, report: &mut Report) {
+        if let Some(batch) = self.first.filter(|_| self.later > 0) {
+            report.add(Finding::LaterHeadRoots { batch, count: self.later });
         }
     }
 }

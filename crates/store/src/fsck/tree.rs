@@ -1,15 +1,18 @@
 //! The tree, grown again from the digests and compared with every tile and every root.
 
-use merkle::tile::{OpenTiles, TileId};
-use merkle::{CompactRange, Hash, LeafHash, LeafIndex, hash_children};
+use merkle::tile::{BadTile, OpenTiles, TileId};
+use merkle::{CompactRange, Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_children};
 
+use super::entries::Pages;
 use super::history::Roots;
-use super::{Finding, Fsck, Progress, Report};
+use super::{Finding, Fsck, Report, Target};
 use crate::proofs::address_of;
-use crate::{HASH_BYTES, Head, StoreError, TILE_BYTES, TileAddress};
+use crate::{Entry, HASH_BYTES, Head, StoreError, TILE_BYTES, TileAddress};
 
 /// The highest level that tiles have.
 const MAX_LEVEL: u8 = 7;
+/// A hash in a tile stands for 2^8 in the tile below.
+const TILE_HEIGHT: u32 = 8;
 
 impl Fsck<'_> {
     /// The partial tiles against the head's edge.
@@ -37,38 +40,57 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// Every statement, every look-up key, every tile, every root.
-    pub(super) async fn check_tree(&self, head: &Head, report: &mut Report) -> Result<(), StoreError> {
-        let size = head.size().get();
-        let mut tree = Tree::default();
-        let mut roots = Roots::new(self.store).await?;
-        let mut at = 0;
-        while at < size {
-            let page = self.page(at, size, report).await?;
-            if report.omitted > 0 && page.iter().all(Option::is_none) {
-                break; // more of the same would be neither listed nor looked at
+    /// The next entries: every statement, every look-up key, every tile they fill, every root. How many there were, or
+    /// `None` once the tiles that are not full were compared, too.
+    pub(super) async fn check_entries(
+        &self,
+        head: &Target,
+        tree: &mut Tree,
+        roots: &mut Roots<'_>,
+        pages: &mut Pages,
+        report: &mut Report,
+    ) -> Result<Option<u64>, StoreError> {
+        let (at, size) = (tree.size().get(), head.size.get());
+        if at < size {
+            let page = self.page(at, size, pages.next, report).await?;
+            pages.saw(&page);
+            if report.omitted == 0 || page.iter().any(Option::is_some) {
+                self.check_page(at, &page, tree, roots, report).await?;
+                return Ok(Some(page.len() as u64));
             }
-            self.check_look_ups(at, &page, report).await?;
-            for (index, entry) in (at..).map(LeafIndex::new).zip(&page) {
-                let leaf = match entry {
-                    Some(entry) => {
-                        self.check_statement(entry, report);
-                        entry.digest.leaf_hash()
-                    }
-                    None => self.leaf_of_lost(index).await?,
-                };
-                for tile in tree.append(leaf) {
-                    self.check_tile(&tile, report).await?;
-                }
-                roots.compare(&tree.range, report).await?;
+            // More of the same would be neither listed nor looked at.
+        } else {
+            for tile in tree.partial() {
+                self.check_tile(&tile, report).await?;
             }
-            at += page.len() as u64;
-            (self.progress)(Progress { entries: at, of: size });
         }
-        for tile in tree.partial() {
-            self.check_tile(&tile, report).await?;
+        roots.wrong.finish(report);
+        Ok(None)
+    }
+
+    async fn check_page(
+        &self,
+        at: u64,
+        page: &[Option<Entry>],
+        tree: &mut Tree,
+        roots: &mut Roots<'_>,
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let entries: Vec<&Entry> = page.iter().flatten().collect();
+        self.meaning.prepare(self.store, &entries).await?;
+        let sound: Vec<&Entry> =
+            entries.iter().copied().filter(|entry| self.check_statement(entry, report)).collect();
+        self.check_look_ups(at, &entries, &sound, report).await?;
+        for (index, entry) in (at..).map(LeafIndex::new).zip(page) {
+            let leaf = match entry {
+                Some(entry) => entry.digest.leaf_hash(),
+                None => self.leaf_of_lost(index).await?,
+            };
+            for tile in tree.append(leaf) {
+                self.check_tile(&tile, report).await?;
+            }
+            roots.compare(tree, report).await?;
         }
-        roots.finish(report);
         Ok(())
     }
 
@@ -135,50 +157,86 @@ fn wrong_width(level: u8, number: u64, stored: usize, expected: u16) -> Finding 
 }
 
 /// A tile as the entries give it.
-struct Expected {
+pub(super) struct Expected {
     address: TileAddress,
     data: Vec<u8>,
 }
 
-/// The tree so far: its edge, and the tile of each level that is not full.
-#[derive(Default)]
-struct Tree {
-    range: CompactRange,
-    open: Vec<Expected>,
+/// The tree so far: its edge, and of each level the tile that is not full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tree {
+    size: u64,
+    edge: Vec<Hash>,
+    open: Vec<Vec<u8>>,
 }
 
 impl Tree {
+    /// Restores what [`size`](Self::size) and [`open`](Self::open) gave.
+    pub(super) fn restore(size: TreeSize, open: Vec<Vec<u8>>) -> Result<Self, BadTile> {
+        let nodes = (0..=u32::from(MAX_LEVEL)).map(|level| size.get() >> (TILE_HEIGHT * level));
+        let widths = nodes.take_while(|nodes| *nodes > 0).map(|nodes| (nodes % 256) as usize * HASH_BYTES);
+        if !widths.eq(open.iter().map(Vec::len)) {
+            return Err(BadTile::Count { given: open.len(), needed: OpenTiles::needed(size).len() });
+        }
+        let data: Vec<&Vec<u8>> = open.iter().filter(|data| !data.is_empty()).collect();
+        let tiles = OpenTiles::restore(size, &data)?;
+        Ok(Self { size: size.get(), edge: tiles.range().hashes().to_vec(), open })
+    }
+
+    pub(super) fn size(&self) -> TreeSize {
+        TreeSize::new(self.size)
+    }
+
+    /// The hashes of each level's last tile; none where it is full.
+    pub(super) fn open(&self) -> &[Vec<u8>] {
+        &self.open
+    }
+
+    pub(super) fn root(&self) -> RootHash {
+        let range = CompactRange::from_parts(self.size(), self.edge.clone());
+        range.map_or_else(|_| merkle::empty_root(), |range| range.root())
+    }
+
     /// Appends a leaf, and gives the tiles that it filled.
     fn append(&mut self, leaf: LeafHash) -> Vec<Expected> {
-        self.range.append(leaf);
         let mut filled = Vec::new();
-        let mut hash = Hash::from(leaf);
-        for level in 0u8.. {
-            if self.open.len() == usize::from(level) {
-                self.open.push(Expected { address: TileAddress { level, number: 0 }, data: Vec::new() });
+        let mut node = Hash::from(leaf);
+        self.complete(0, node, &mut filled);
+        for height in 1..=self.size.trailing_ones() {
+            let Some(left) = self.edge.pop() else { break };
+            node = hash_children(left, node);
+            if height % TILE_HEIGHT == 0 {
+                self.complete((height / TILE_HEIGHT) as u8, node, &mut filled);
             }
-            let open = &mut self.open[usize::from(level)];
-            open.data.extend_from_slice(hash.as_bytes());
-            if open.data.len() < TILE_BYTES {
-                break;
-            }
-            let next = TileAddress { level, number: open.address.number + 1 };
-            let full = std::mem::replace(open, Expected { address: next, data: Vec::new() });
-            hash = root_of_full(&full.data);
-            filled.push(full);
         }
+        self.edge.push(node);
+        self.size += 1;
         filled
     }
 
-    fn partial(self) -> impl Iterator<Item = Expected> {
-        self.open.into_iter().filter(|tile| !tile.data.is_empty())
+    /// The next hash of a level.
+    fn complete(&mut self, level: u8, hash: Hash, filled: &mut Vec<Expected>) {
+        if self.open.len() == usize::from(level) {
+            self.open.push(Vec::new());
+        }
+        let number = self.number(level);
+        let open = &mut self.open[usize::from(level)];
+        open.extend_from_slice(hash.as_bytes());
+        if open.len() == TILE_BYTES {
+            filled.push(Expected { address: TileAddress { level, number }, data: std::mem::take(open) });
+        }
     }
-}
 
-fn root_of_full(data: &[u8]) -> Hash {
-    let mut nodes: Vec<Hash> = data.as_chunks().0.iter().map(|hash| Hash::from_bytes(*hash)).collect();
-    while nodes.len() > 1 {
-        nodes = nodes.as_chunks().0.iter().map(|[left, right]| hash_children(*left, *right)).collect();
+    /// The number of a level's last tile.
+    fn number(&self, level: u8) -> u64 {
+        self.size >> (TILE_HEIGHT * (u32::from(level) + 1))
     }
-    nodes[0]
+
+    fn partial(&self) -> impl Iterator<Item = Expected> {
+        let tiles = (0u8..).zip(&self.open).filter(|(_, data)| !data.is_empty());
+        tiles.map(|(level, data)| Expected {
+            address: TileAddress { level, number: self.number(level) },
+            data: data.clone(),
+        })
+    }
 }

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
-use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 
+use super::moving::no_entries;
 use crate::{
     Batch, Collateral, CommitError, CommittedHead, Cosignature, Entry, Found, GuardKey, Head, HeadSignature,
-    Hold, InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, StoreError,
-    TileAddress, TileWrite,
+    Hold, InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, State,
+    StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     pub(super) origin: Option<String>,
+    pub(super) state: State,
     pub(super) head: Option<Head>,
     pub(super) batches: Vec<CommittedHead>,
     pub(super) entries: Vec<Entry>,
@@ -41,9 +43,7 @@ impl Tables {
         if known != origin {
             return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
         }
-        let empty =
-            || Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) };
-        Ok(self.head.get_or_insert_with(empty).clone())
+        Ok(self.head.get_or_insert_with(no_entries).clone())
     }
 
     pub(super) fn head(&self) -> Result<&Head, StoreError> {
@@ -51,7 +51,7 @@ impl Tables {
     }
 
     pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
-        batch.check().map_err(CommitError::NotCommitted)?;
+        batch.check().and_then(|()| self.must_grow()).map_err(CommitError::NotCommitted)?;
         let head = self.head().map_err(CommitError::NotCommitted)?;
         if head.epoch != batch.from.epoch || head.edge != batch.from.edge {
             return Err(CommitError::Fenced);
@@ -95,6 +95,19 @@ impl Tables {
     }
 
     fn apply(&mut self, batch: &Batch) {
+        self.append(batch);
+        for (digest, index) in &batch.settled {
+            self.finish(digest, Progress::Registered(*index));
+        }
+        if !batch.entries.is_empty() {
+            let Head { epoch, batch: number, at, .. } = batch.to;
+            let (size, root) = (batch.to.size(), batch.to.root());
+            self.batches.push(CommittedHead { batch: number, epoch, size, root, at });
+        }
+    }
+
+    /// Entries, tiles and head.
+    pub(super) fn append(&mut self, batch: &Batch) {
         for (entry, index) in batch.entries.iter().zip(batch.from.size().get()..) {
             self.seen.extend(
                 std::iter::once(&entry.digest).chain(&entry.twin).map(|digest| (key_of(digest), index)),
@@ -106,14 +119,6 @@ impl Tables {
             self.entries.push(stored(entry, LeafIndex::new(index)));
         }
         self.tiles.extend(batch.tiles.iter().map(|tile| (tile.address, tile.data.clone())));
-        for (digest, index) in &batch.settled {
-            self.finish(digest, Progress::Registered(*index));
-        }
-        if !batch.entries.is_empty() {
-            let Head { epoch, batch: number, at, .. } = batch.to;
-            let (size, root) = (batch.to.size(), batch.to.root());
-            self.batches.push(CommittedHead { batch: number, epoch, size, root, at });
-        }
         self.head = Some(batch.to.clone());
     }
 

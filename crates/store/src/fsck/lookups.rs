@@ -1,0 +1,146 @@
+//! The keys and rows that lead to entries: what the log knows them by, what they claim, what they are found by.
+
+use std::borrow::Cow;
+
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+
+use super::{Finding, Fsck, Report, damage};
+use crate::lookup::stored_value;
+use crate::{Entry, GuardKey, Lookup, StoreError};
+
+impl Fsck<'_> {
+    /// Whether every key that must lead to these entries does. Only those whose statement is there and right say anything.
+    pub(super) async fn check_look_ups(
+        &self,
+        from: u64,
+        entries: &[&Entry],
+        sound: &[&Entry],
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let from = LeafIndex::new(from);
+        let told = |outcome: Result<(), String>, report: &mut Report| {
+            if let Err(why) = outcome {
+                report.add(Finding::LookUpUnreadable { from, why });
+            }
+        };
+        told(self.check_seen(entries, sound, report).await?, report);
+        told(self.check_guards(sound, report).await?, report);
+        told(self.check_index(sound, report).await?, report);
+        Ok(())
+    }
+
+    async fn check_seen(
+        &self,
+        entries: &[&Entry],
+        sound: &[&Entry],
+        report: &mut Report,
+    ) -> Result<Result<(), String>, StoreError> {
+        let mut keys: Vec<(EntryDigest, &Entry)> =
+            entries.iter().map(|entry| (entry.digest, *entry)).collect();
+        keys.extend(sound.iter().filter_map(|entry| Some((self.meaning.twin(entry)?, *entry))));
+        let digests: Vec<EntryDigest> = keys.iter().map(|(digest, _)| *digest).collect();
+        let found = match damage(self.store.find(&digests).await)? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
+        };
+        for ((digest, entry), found) in keys.iter().zip(found) {
+            let index = entry.index;
+            if found.is_some_and(|found| found.index == index && found.digest == entry.digest) {
+                continue;
+            }
+            report.add(match *digest == entry.digest {
+                true => Finding::NotSeen { index },
+                false => Finding::TwinNotSeen { index },
+            });
+        }
+        Ok(Ok(()))
+    }
+
+    async fn check_guards(
+        &self,
+        entries: &[&Entry],
+        report: &mut Report,
+    ) -> Result<Result<(), String>, StoreError> {
+        let guarded: Vec<(GuardKey, LeafIndex)> = entries
+            .iter()
+            .flat_map(|entry| self.meaning.guards(entry).into_iter().map(|key| (key, entry.index)))
+            .collect();
+        let keys: Vec<GuardKey> = guarded.iter().map(|(key, _)| key.clone()).collect();
+        let holders = match damage(self.store.guards(&keys).await)? {
+            Ok(holders) => holders,
+            Err(why) => return Ok(Err(why)),
+        };
+        for ((key, index), holder) in guarded.into_iter().zip(holders) {
+            if holder != Some(index) {
+                report.add(Finding::GuardNotHeld { index, key });
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The lookup index, as far as it was read in the form that the caller knows.
+    async fn check_index(
+        &self,
+        entries: &[&Entry],
+        report: &mut Report,
+    ) -> Result<Result<(), String>, StoreError> {
+        let indexes: Vec<LeafIndex> = entries.iter().map(|entry| entry.index).collect();
+        let (to, stored) = match self.indexed(&indexes).await? {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Ok(())),
+            Err(why) => return Ok(Err(why)),
+        };
+        for entry in entries.iter().filter(|entry| to.holds(entry.index)) {
+            let Some(expected) = self.expected(entry).await? else { continue };
+            if expected != rows_of(entry.index, &stored) && self.is_still_wrong(entry, &expected).await? {
+                report.add(Finding::LookupWrong { index: entry.index });
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// How far the index goes, and its rows of these entries; none while it is of another form.
+    async fn indexed(
+        &self,
+        entries: &[LeafIndex],
+    ) -> Result<Result<Option<(TreeSize, Vec<Lookup>)>, String>, StoreError> {
+        let Some(form) = self.meaning.lookup_form() else { return Ok(Ok(None)) };
+        let indexed = self.store.indexed().await?;
+        let entries: Vec<LeafIndex> =
+            entries.iter().copied().filter(|index| indexed.to.holds(*index)).collect();
+        if indexed.form != form || entries.is_empty() {
+            return Ok(Ok(None));
+        }
+        let rows = damage(self.store.lookups(&entries).await)?;
+        Ok(rows.map(|rows| Some((indexed.to, rows))))
+    }
+
+    /// The rows that an entry must have, as they are stored.
+    async fn expected(&self, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+        let Some(mut rows) = self.meaning.lookups(self.store, entry).await? else { return Ok(None) };
+        for row in &mut rows {
+            if let Cow::Owned(hashed) = stored_value(&row.value) {
+                row.value = hashed;
+            }
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(Some(rows))
+    }
+
+    /// A second look: the entry may have been erased, or the index dropped, between one read and the other.
+    async fn is_still_wrong(&self, entry: &Entry, expected: &[Lookup]) -> Result<bool, StoreError> {
+        let now = damage(self.store.entry(entry.index).await)?.ok().flatten();
+        if now.is_none_or(|now| now.statement.is_none()) {
+            return Ok(false);
+        }
+        let found = self.indexed(&[entry.index]).await?;
+        Ok(found.is_ok_and(|found| found.is_some_and(|(_, rows)| rows_of(entry.index, &rows) != expected)))
+    }
+}
+
+fn rows_of(index: LeafIndex, rows: &[Lookup]) -> Vec<Lookup> {
+    let mut rows: Vec<Lookup> = rows.iter().filter(|row| row.entry == index).cloned().collect();
+    rows.sort_unstable();
+    rows
+}

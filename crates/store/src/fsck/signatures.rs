@@ -1,0 +1,145 @@
+//! What was signed: every signature is over a head that was committed and verifies, and none is gone.
+//!
+//! Heads are signed in order by whoever leads, so within one epoch no head goes unsigned before one that is signed. The
+//! last heads of an epoch may be unsigned: a process that was killed did not get that far.
+
+use merkle::TreeSize;
+use serde::{Deserialize, Serialize};
+
+use super::history::Rows;
+use super::{Finding, Fsck, ROWS, Report, Target, damage};
+use crate::{CommittedHead, HeadSignature, LogKey, SignatureKind, StoreError};
+
+/// A log with more heads than this was signed at least once.
+const UNSIGNED_HEADS: u64 = 2;
+
+/// How far the signatures were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Signed {
+    /// The largest size whose signatures were checked.
+    pub(super) after: Option<u64>,
+    /// The first head whose signatures were not looked for.
+    next: u64,
+    /// Heads of the epoch that was read last, without all their signatures, up to now.
+    unsigned: Option<Unsigned>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Unsigned {
+    epoch: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Fsck<'_> {
+    /// The keys on record, each against its name.
+    pub(super) async fn check_keys(&self, report: &mut Report) -> Result<(), StoreError> {
+        let keys = damage(self.store.keys().await)?;
+        let keys = keys.unwrap_or_else(|why| {
+            report.add(Finding::Unreadable { table: "log_key", why });
+            Vec::new()
+        });
+        for key in keys {
+            if let Err(why) = self.meaning.check_key(&key) {
+                report.add(Finding::KeyWrong { kid: key.kid, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// The signatures that a start would serve first.
+    pub(super) async fn check_newest_signatures(&self, report: &mut Report) -> Result<(), StoreError> {
+        let keys = self.store.keys().await?;
+        for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint, SignatureKind::Cosignature] {
+            if let Some(signed) = self.store.newest_signed(kind).await? {
+                self.check_signature(&signed.head, &signed.signature, &keys, report);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next signatures, up to a head; how many there were, or `None` when that was all.
+    pub(super) async fn check_signatures(
+        &self,
+        head: &Target,
+        signed: &mut Signed,
+        report: &mut Report,
+    ) -> Result<Option<u64>, StoreError> {
+        let after = signed.after.map(TreeSize::new);
+        let mut page = self.store.signatures(after, ROWS).await?;
+        page.retain(|signature| signature.size <= head.size);
+        let Some(last) = page.last().map(|signature| signature.size) else {
+            self.check_any(head, signed, report);
+            return Ok(None);
+        };
+        let keys = self.store.keys().await?;
+        let mut rows = Rows::from(self.store, signed.next.max(1));
+        let mut row = rows.next().await?;
+        for of_one_head in page.chunk_by(|a, b| a.size == b.size) {
+            let size = of_one_head[0].size;
+            while let Some(unsigned) = row.filter(|row| row.size < size) {
+                signed.passes(&unsigned, false, report);
+                row = rows.next().await?;
+            }
+            match row.filter(|row| row.size == size) {
+                Some(head) => {
+                    for signature in of_one_head {
+                        self.check_signature(&head, signature, &keys, report);
+                    }
+                    signed.passes(&head, self.has_all(of_one_head), report);
+                    row = rows.next().await?;
+                }
+                None => of_one_head.iter().for_each(|signature| report.add(over_nothing(signature))),
+            }
+        }
+        signed.after = Some(last.get());
+        Ok(Some(page.len() as u64))
+    }
+
+    fn has_all(&self, signatures: &[HeadSignature]) -> bool {
+        let kept = |kind: &SignatureKind| signatures.iter().any(|signature| signature.kind == *kind);
+        self.meaning.kinds().iter().all(kept)
+    }
+
+    /// A log of many heads and no signature at all.
+    fn check_any(&self, head: &Target, signed: &Signed, report: &mut Report) {
+        if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.meaning.kinds().is_empty() {
+            report.add(Finding::HeadsUnsigned { first: 1, last: head.batch });
+        }
+    }
+
+    fn check_signature(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+        report: &mut Report,
+    ) {
+        report.signatures += 1;
+        if let Err(why) = self.meaning.check_signature(head, signature, keys) {
+            let HeadSignature { size, kind, kid, .. } = signature.clone();
+            report.add(Finding::SignatureWrong { size, kind, kid, why });
+        }
+    }
+}
+
+impl Signed {
+    /// A head, in the order of the history.
+    fn passes(&mut self, head: &CommittedHead, is_signed: bool, report: &mut Report) {
+        self.next = head.batch + 1;
+        let before = self.unsigned.take().filter(|before| before.epoch == head.epoch);
+        match (is_signed, before) {
+            (true, Some(Unsigned { first, last, .. })) => report.add(Finding::HeadsUnsigned { first, last }),
+            (true, None) => {}
+            (false, before) => {
+                let first = before.map_or(head.batch, |before| before.first);
+                self.unsigned = Some(Unsigned { epoch: head.epoch, first, last: head.batch });
+            }
+        }
+    }
+}
+
+fn over_nothing(signature: &HeadSignature) -> Finding {
+    let HeadSignature { size, kind, kid, .. } = signature.clone();
+    Finding::SignatureOverNothing { size, kind, kid }
+}

@@ -1,0 +1,227 @@
+//! Where a deep check stands, so that it can go on another time.
+//!
+//! The state is small: the head that is checked, the tile of each level that is not full, where the walk is in each
+//! table, and what was found. It is trusted as its file is: who can write it can say that a log was checked.
+
+use data_encoding::BASE64;
+use merkle::{EntryDigest, RootHash, TreeSize};
+use serde::{Deserialize, Serialize};
+
+use super::entries::Pages;
+use super::history::{History, Roots, Wrong};
+use super::signatures::Signed;
+use super::tree::Tree;
+use super::walk::{Stage, Walk, first_entry};
+use super::{Fsck, Meaning, PAGE, Report, Target, damage};
+use crate::{CommittedHead, LogStore, StoreError};
+
+/// The form of the state that this release writes and reads.
+const VERSION: u32 = 1;
+
+/// Where a deep check stands; any form that serde knows keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    version: u32,
+    /// The entry ID of leaf 0: which log it is.
+    log: Option<String>,
+    /// The head that is checked.
+    head: Row,
+    at: Place,
+    entries: u64,
+    heads: u64,
+    signatures: u64,
+    findings: Vec<String>,
+    omitted: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    batch: u64,
+    epoch: u64,
+    size: u64,
+    root: String,
+    at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Place {
+    History { next: u64, last: Option<Row> },
+    Entries { next: u64, open: Vec<String>, next_batch: u64, wrong: Wrong },
+    Signatures(Signed),
+    Done,
+}
+
+/// A state that a check cannot go on from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadState {
+    /// It is no state, or of another release.
+    #[error("this is not a state of a check that this release can go on from: {0}")]
+    Unreadable(String),
+    /// It is of another log.
+    #[error("the state is of the log whose first entry is {state}, and this log's is {log}")]
+    AnotherLog {
+        /// The state's.
+        state: String,
+        /// This log's.
+        log: String,
+    },
+    /// The log has no head of the size that is being checked, or another one.
+    #[error("the head of size {size} that was being checked is no longer in the log's history")]
+    AnotherHistory {
+        /// The size.
+        size: TreeSize,
+    },
+}
+
+impl State {
+    /// Whether the check had come to its end.
+    pub fn is_done(&self) -> bool {
+        self.at == Place::Done
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Goes on from where another walk stood.
+    pub async fn resume(
+        store: &'a dyn LogStore,
+        meaning: &'a dyn Meaning,
+        state: &State,
+    ) -> Result<Result<Self, BadState>, StoreError> {
+        let log = first_entry(store).await?;
+        let (head, stage) = match state.read(log) {
+            Ok((head, place)) => (head, place),
+            Err(bad) => return Ok(Err(bad)),
+        };
+        if !is_in_history(store, &head).await? {
+            return Ok(Err(BadState::AnotherHistory { size: head.size }));
+        }
+        let stage = match stage {
+            Parsed::History(history) => Stage::History(history),
+            Parsed::Entries(tree, batch, wrong) => {
+                Stage::Entries(Box::new((tree, Roots::from(store, batch, wrong).await?)))
+            }
+            Parsed::Signatures(signed) => Stage::Signatures(signed),
+            Parsed::Done => Stage::Done,
+        };
+        let report = Report {
+            entries: state.entries,
+            heads: state.heads,
+            signatures: state.signatures,
+            omitted: state.omitted,
+            ..Report::of(&head)
+        };
+        let (earlier, pages) = (state.findings.clone(), Pages::of(PAGE));
+        Ok(Ok(Self { fsck: Fsck::new(store, meaning), head: Some(head), log, stage, report, earlier, pages }))
+    }
+
+    /// Where it stands. `None`: the head could not be read, and there is nothing to go on from.
+    pub fn state(&self) -> Option<State> {
+        let head = self.head?;
+        Some(State {
+            version: VERSION,
+            log: self.log.map(|digest| digest.to_string()),
+            head: Row {
+                batch: head.batch,
+                epoch: 0,
+                size: head.size.get(),
+                root: head.root.to_string(),
+                at: head.at,
+            },
+            at: self.place(),
+            entries: self.report.entries,
+            heads: self.report.heads,
+            signatures: self.report.signatures,
+            findings: self.findings(),
+            omitted: self.report.omitted,
+        })
+    }
+
+    fn place(&self) -> Place {
+        match &self.stage {
+            Stage::History(History { next, last }) => {
+                Place::History { next: *next, last: last.as_ref().map(Row::of) }
+            }
+            Stage::Entries(at) => {
+                let (tree, roots) = &**at;
+                Place::Entries {
+                    next: tree.size().get(),
+                    open: tree.open().iter().map(|data| BASE64.encode(data)).collect(),
+                    next_batch: roots.next(),
+                    wrong: roots.wrong,
+                }
+            }
+            Stage::Signatures(signed) => Place::Signatures(signed.clone()),
+            Stage::Done => Place::Done,
+        }
+    }
+}
+
+/// A place, as the walk has it.
+enum Parsed {
+    History(History),
+    Entries(Tree, u64, Wrong),
+    Signatures(Signed),
+    Done,
+}
+
+impl State {
+    fn read(&self, log: Option<EntryDigest>) -> Result<(Target, Parsed), BadState> {
+        if self.version != VERSION {
+            return Err(unreadable(format!("version {}", self.version)));
+        }
+        // A first entry that cannot be read now is a finding, and no other log.
+        if let (Some(state), Some(log)) = (&self.log, log.map(|log| log.to_string()))
+            && *state != log
+        {
+            return Err(BadState::AnotherLog { state: state.clone(), log });
+        }
+        let CommittedHead { batch, size, root, at, .. } = self.head.read()?;
+        let head = Target { batch, size, root, at };
+        let place = match &self.at {
+            Place::History { next, last } => {
+                let last = last.as_ref().map(Row::read).transpose()?;
+                Parsed::History(History { next: *next, last })
+            }
+            Place::Entries { next, open, next_batch, wrong } => {
+                let open = open.iter().map(|text| BASE64.decode(text.as_bytes()));
+                let open = open.collect::<Result<_, _>>().map_err(unreadable)?;
+                let tree = Tree::restore(TreeSize::new(*next), open).map_err(unreadable)?;
+                Parsed::Entries(tree, *next_batch, *wrong)
+            }
+            Place::Signatures(signed) => Parsed::Signatures(signed.clone()),
+            Place::Done => Parsed::Done,
+        };
+        Ok((head, place))
+    }
+}
+
+impl Row {
+    fn of(head: &CommittedHead) -> Self {
+        let CommittedHead { batch, epoch, size, root, at } = *head;
+        Self { batch, epoch, size: size.get(), root: root.to_string(), at }
+    }
+
+    fn read(&self) -> Result<CommittedHead, BadState> {
+        let root: RootHash = self.root.parse().map_err(unreadable)?;
+        let size = TreeSize::new(self.size);
+        Ok(CommittedHead { batch: self.batch, epoch: self.epoch, size, root, at: self.at })
+    }
+}
+
+/// Whether the log still has this head. One that cannot be read is a finding of the walk, and no other history.
+async fn is_in_history(store: &dyn LogStore, head: &Target) -> Result<bool, StoreError> {
+    if head.size == TreeSize::EMPTY {
+        return Ok(true);
+    }
+    Ok(match damage(store.head_of_size(head.size).await)? {
+        Ok(row) => row.is_some_and(|row| (row.batch, row.root) == (head.batch, head.root)),
+        Err(_) => true,
+    })
+}
+
+fn unreadable(why: impl ToString) -> BadState {
+    BadState::Unreadable(why.to_string())
+}

@@ -1,0 +1,153 @@
+//! Freezing and filling, in memory.
+
+use async_trait::async_trait;
+use merkle::{CompactRange, LeafIndex};
+
+use super::Memory;
+use super::tables::{Tables, not_open};
+use crate::moving::{half_filled, not_empty, not_filling, other_claim};
+use crate::{
+    GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State, StoreError,
+};
+
+#[async_trait]
+impl Moving for Memory {
+    async fn state(&self) -> Result<State, StoreError> {
+        let tables = self.tables();
+        tables.head()?;
+        Ok(tables.state)
+    }
+
+    async fn freeze(&self, _holder: &str, at: u64) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        match tables.state {
+            State::Filling { .. } => return Err(half_filled()),
+            State::Frozen { .. } => return tables.head().cloned(),
+            State::Open => {}
+        }
+        let head = tables.head.as_mut().ok_or_else(not_open)?;
+        head.epoch += 1;
+        let head = head.clone();
+        tables.state = State::Frozen { at };
+        Ok(head)
+    }
+
+    async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+        let tables = self.tables();
+        let mut rows: Vec<SeenRow> = tables
+            .seen
+            .iter()
+            .filter(|(key, _)| Some(**key) > after)
+            .map(|(key, index)| (*key, LeafIndex::new(*index)))
+            .collect();
+        rows.sort_unstable();
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
+        let tables = self.tables();
+        let mut rows: Vec<GuardRow> = tables
+            .guards
+            .iter()
+            .filter(|(key, _)| Some(*key) > after)
+            .map(|(key, index)| (key.clone(), LeafIndex::new(*index)))
+            .collect();
+        rows.sort_unstable();
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        let tables = self.tables();
+        let numbered = (0..).zip(tables.inbox.iter().cloned());
+        Ok(numbered.filter(|(number, _)| Some(*number) > after).take(limit).collect())
+    }
+
+    async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        match (&tables.head, tables.state) {
+            (Some(_), State::Filling { source: known }) if known == *source => {}
+            (Some(_), State::Filling { .. }) => return Err(half_filled()),
+            (Some(head), _) if head.epoch > 0 || head.batch > 0 || !tables.keys.is_empty() => {
+                let known = tables.origin.as_deref().unwrap_or_default();
+                return Err(not_empty(known, head.size()));
+            }
+            _ => {}
+        }
+        let head = tables.open(origin)?;
+        tables.state = State::Filling { source: *source };
+        Ok(head)
+    }
+
+    async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
+        history.check()?;
+        let mut tables = self.tables();
+        let head = tables.filling(source)?;
+        let from = &history.batch.from;
+        if (head.batch, &head.edge) != (from.batch, &from.edge) {
+            return Err(StoreError::Refused("the database is not where this history begins".into()));
+        }
+        tables.append(&history.batch);
+        tables.batches.extend(&history.heads);
+        Ok(())
+    }
+
+    async fn fill_claims(
+        &self,
+        source: &Source,
+        seen: &[SeenRow],
+        guards: &[GuardRow],
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        tables.filling(source)?;
+        for (key, entry) in seen {
+            if *tables.seen.entry(*key).or_insert(entry.get()) != entry.get() {
+                return Err(other_claim(*entry));
+            }
+        }
+        for (key, entry) in guards {
+            if *tables.guards.entry(key.clone()).or_insert(entry.get()) != entry.get() {
+                return Err(other_claim(*entry));
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+        let mut tables = self.tables();
+        tables.filling(source)?;
+        let head = tables.head.as_mut().ok_or_else(not_open)?;
+        if epoch < head.epoch || policy < head.policy || !head.edge.size().holds(policy) {
+            return Err(StoreError::Refused("the epoch or the policy is not that of the history".into()));
+        }
+        (head.epoch, head.policy) = (epoch, policy);
+        let head = head.clone();
+        tables.state = State::Open;
+        Ok(head)
+    }
+}
+
+impl Tables {
+    /// The head of a log that is filled from this source.
+    fn filling(&self, source: &Source) -> Result<&Head, StoreError> {
+        match self.state {
+            State::Filling { source: known } if known == *source => self.head(),
+            _ => Err(not_filling()),
+        }
+    }
+
+    /// Refuses whoever would let the log grow.
+    pub(super) fn must_grow(&self) -> Result<(), StoreError> {
+        match self.state {
+            State::Open => Ok(()),
+            State::Frozen { .. } => Err(StoreError::Frozen),
+            State::Filling { .. } => Err(half_filled()),
+        }
+    }
+}
+
+/// The head of a log without entries.
+pub(super) fn no_entries() -> Head {
+    Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) }
+}
