@@ -143,7 +143,8 @@ pub enum Halt {
     /// Heads of this log were signed elsewhere, and nothing here says up to where.
     #[error(
         "the database has heads signed up to size {}, and there is no pin at {path}: \
-         bring the pin from where they were signed, or adopt a size and root that you know to be the newest",
+         bring the pin from where they were signed, or adopt a size and root that you know to be the newest \
+         (witnesses would do as well: {witnesses})",
         grouped(*size)
     )]
     NoPin {
@@ -151,6 +152,30 @@ pub enum Halt {
         size: TreeSize,
         /// Where the pin should be.
         path: String,
+        /// Why the witnesses did not confirm that size.
+        witnesses: String,
+    },
+    /// The database went back, as only a witness knows.
+    #[error(
+        "the database is at {}, this log has signed {}: the witness {witness} has seen it",
+        grouped(*database),
+        grouped(*signed)
+    )]
+    WitnessAhead {
+        /// The witness's name.
+        witness: String,
+        /// The newest signed size in the database.
+        database: TreeSize,
+        /// The size that the witness has seen.
+        signed: TreeSize,
+    },
+    /// The database has another history than the one that a witness has seen.
+    #[error("the database has another tree than the one of size {} that the witness {witness} has seen", grouped(*size))]
+    WitnessDisagrees {
+        /// The witness's name.
+        witness: String,
+        /// The size of the tree that it has seen.
+        size: TreeSize,
     },
     /// The pin belongs to another log.
     #[error("the pin at {path} is of the log {pinned}, not {origin}")]
@@ -198,6 +223,9 @@ pub enum Halt {
     /// What the database holds, or what it answered, contradicts itself.
     #[error("the database contradicts itself: {0}")]
     Damaged(String),
+    /// The log has reached its end: its newest head is signed, and there will be no other.
+    #[error("the log is frozen: it takes no more entries")]
+    Frozen,
     /// The database must not be used as it is.
     #[error("{0}")]
     Refused(String),

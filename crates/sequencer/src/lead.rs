@@ -124,11 +124,13 @@ pub(crate) async fn lead(
     }
 }
 
-/// Until the lease is lost, or the database says that it would forget what it acknowledges.
+/// Until the lease is lost, the database says that it would forget what it acknowledges, or a witness
+/// says that it has forgotten.
 async fn end_of_leading(parts: &Parts, lease: &mut dyn Lease) -> Leave {
     tokio::select! {
         () = lease.lost() => Leave::StepDown("the lease is lost"),
         why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
+        halt = parts.witnesses.contradicted() => Leave::Halt(halt),
     }
 }
 

@@ -11,7 +11,8 @@
 //!   pin. No time, no tasks, no I/O.
 //! * `lead`, `follow`, `driver`: the task that performs the effects, for each role.
 //! * `recover`: taking over reads one row, at most one tile per level and the pin.
-//! * [`pin`]: what was signed, outside of the database, so that a database that went back is noticed.
+//! * [`pin`]: what was signed, outside of the database, so that a database that went back is noticed;
+//!   `outside`: the witnesses, who notice it too.
 //!
 //! Not here: what a statement is and who may enter (`scitt`, `registration`), what the signatures
 //! look like ([`HeadSigner`] is given), SQL (`store-*`), HTTP.
@@ -29,6 +30,7 @@ mod keeper;
 mod lead;
 mod limits;
 mod machine;
+mod outside;
 mod parts;
 pub mod pin;
 mod pool;
@@ -42,6 +44,7 @@ pub use clock::{Clock, Now, SystemClock};
 pub use driver::StartError;
 pub use handle::Handle;
 pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, Limits};
+pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
 pub use pin::PinFile;
 pub use submission::{Submission, TimeWindow, Unreadable};

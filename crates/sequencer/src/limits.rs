@@ -41,6 +41,10 @@ pub struct Limits {
     pub patience: Duration,
     /// How often the leader asks whether the database still keeps what it acknowledges.
     pub durability_check: Duration,
+    /// How long witnesses may take to confirm the newest signed head to a process that has no pin.
+    pub confirm_patience: Duration,
+    /// How long they may take to say that a process with a pin must not lead all the same.
+    pub objection_patience: Duration,
     /// How often signing is tried before sequencing stops.
     pub sign_attempts: u32,
     /// The first pause before something is tried again; doubles up to [`Self::longest_pause`].
@@ -70,6 +74,8 @@ impl Default for Limits {
             commit_attempts: 4,
             patience: Duration::from_secs(30),
             durability_check: Duration::from_secs(60),
+            confirm_patience: Duration::from_secs(10),
+            objection_patience: Duration::from_secs(2),
             sign_attempts: 5,
             first_pause: Duration::from_millis(25),
             longest_pause: Duration::from_secs(2),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
 
-use crate::{Clock, Limits, PinFile, Role, Submission};
+use crate::{Clock, Limits, PinFile, Role, Submission, Witnesses};
 
 /// All that a sequencer needs.
 pub struct Parts {
@@ -21,6 +21,8 @@ pub struct Parts {
     pub signer: Arc<dyn HeadSigner>,
     /// What this log has signed, outside of the database.
     pub pin: PinFile,
+    /// Who has seen its heads from outside.
+    pub witnesses: Arc<dyn Witnesses>,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// Decides again what waited in the inbox while the policy moved.

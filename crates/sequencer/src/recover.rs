@@ -12,7 +12,7 @@ use crate::clock::ClockJudge;
 use crate::crash::Point;
 use crate::machine::Recovered;
 use crate::pin::{Pin, PinError};
-use crate::{Halt, Parts};
+use crate::{Confirmation, Halt, Parts};
 
 /// Why this process cannot lead now.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ impl From<StoreError> for Obstacle {
         match error {
             StoreError::Unavailable(_) => Self::Later(error),
             StoreError::Refused(why) => Self::Halt(Halt::Refused(why)),
+            StoreError::Frozen => Self::Halt(Halt::Frozen),
             StoreError::Damaged(why) => Self::Halt(Halt::Damaged(why)),
         }
     }
@@ -57,15 +58,32 @@ pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Ob
 
 /// The pin is read after the epoch was raised, so no commit of another process can be behind it.
 async fn check_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
-    match read_pin(parts).await? {
-        Some(pin) => check_against(parts, head, &pin).await,
-        None => match newest_signed(parts).await? {
-            None => Ok(()),
-            Some(size) => {
-                let path = parts.pin.path().display().to_string();
-                Err(Halt::NoPin { size, path }.into())
-            }
-        },
+    let pin = read_pin(parts).await?;
+    if let Some(pin) = &pin {
+        check_against(parts, head, pin).await?;
+    }
+    match newest_signed(parts).await? {
+        Some(size) => ask_witnesses(parts, size, pin.is_some()).await,
+        None => Ok(()),
+    }
+}
+
+/// The word of the witnesses can stand for the pin, and it counts against one: that may be as old as the database, if both
+/// came out of one backup.
+async fn ask_witnesses(parts: &Parts, size: TreeSize, has_pin: bool) -> Result<(), Obstacle> {
+    let limits = &parts.limits;
+    let patience = if has_pin { limits.objection_patience } else { limits.confirm_patience };
+    match parts.witnesses.confirm(patience).await {
+        Confirmation::Contradicted(halt) => Err(halt.into()),
+        Confirmation::Confirmed { by } if !has_pin => {
+            let path = parts.pin.path().display();
+            tracing::warn!(%size, ?by, "there is no pin at {path}: starting on the word of the witnesses");
+            Ok(())
+        }
+        Confirmation::Unknown(witnesses) if !has_pin => {
+            Err(Halt::NoPin { size, path: parts.pin.path().display().to_string(), witnesses }.into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -76,6 +76,7 @@ impl World {
             store: Arc::new(memory.clone()),
             signer: Arc::new(Signer),
             pin: PinFile::in_directory(directory.path().join(seed.to_string())),
+            witnesses: Arc::new(()),
             clock: wall.clone(),
             redecide: Arc::new(NeverAgain),
             observer: Arc::new(()),

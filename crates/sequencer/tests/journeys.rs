@@ -96,6 +96,7 @@ async fn a_sequencer_that_panics_is_shown_as_halted_and_answers_nobody() {
         store: Arc::new(log.memory.clone()),
         signer: Arc::new(Panics),
         pin: log.pin(),
+        witnesses: Arc::new(()),
         clock: log.clock.clone(),
         redecide: log.redecide.clone(),
         observer: Arc::new(()),

@@ -111,6 +111,7 @@ pub async fn open_log(
         store: store.clone(),
         signer,
         pin: PinFile::in_directory(&config.state_dir),
+        witnesses: Arc::new(()),
         clock: Arc::new(SystemClock),
         redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),
         observer: Arc::new(Counting(metrics.clone())),

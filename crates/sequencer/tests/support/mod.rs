@@ -12,7 +12,7 @@ use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize, verify};
 use sequencer::{
     Clock, Halt, Handle, HeadSigner, Limits, Now, Observer, Parts, PinFile, Placement, Redecide, Redecision,
-    Role, Sequencer, SignFailed, Submission, SubmitError, TimeWindow,
+    Role, Sequencer, SignFailed, Submission, SubmitError, TimeWindow, Witnesses,
 };
 use store::{CommittedHead, Failing, GuardKey, HeadSignature, LogStore, Memory, NewEntry, SignatureKind};
 use tempfile::TempDir;
@@ -25,6 +25,7 @@ pub const START: u64 = 1_800_000_000;
 pub struct Log {
     pub memory: Memory,
     pub directory: TempDir,
+    pub witnesses: Arc<dyn Witnesses>,
     pub clock: Arc<TestClock>,
     pub signer: Arc<TestSigner>,
     pub redecide: Arc<dyn Redecide>,
@@ -45,6 +46,7 @@ impl Log {
         Self {
             memory: Memory::new(),
             directory: tempfile::tempdir_in(fast_directory()).unwrap(),
+            witnesses: Arc::new(()),
             clock: Arc::new(TestClock::at(START)),
             signer: Arc::default(),
             redecide: Arc::new(AdmitAgain),
@@ -80,6 +82,7 @@ impl Log {
             store: Arc::new(store.clone()),
             signer: self.signer.clone(),
             pin,
+            witnesses: self.witnesses.clone(),
             clock: self.clock.clone(),
             redecide: self.redecide.clone(),
             observer: self.counts.clone(),

@@ -60,6 +60,8 @@ pub fn halted(halt: &Halt) -> Failure {
     let (exit, code) = match halt {
         Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "database-behind"),
         Halt::DatabaseDisagrees { .. } => (Exit::LogMisbehaviour, "database-disagrees"),
+        Halt::WitnessAhead { .. } => (Exit::LogMisbehaviour, "witness-ahead"),
+        Halt::WitnessDisagrees { .. } => (Exit::LogMisbehaviour, "witness-disagrees"),
         Halt::Damaged(_) => (Exit::LogMisbehaviour, "database-damaged"),
         Halt::Inconsistent(_) => (Exit::LogMisbehaviour, "head-inconsistent"),
         Halt::NoPin { .. } => (Exit::Failure, "no-pin"),
@@ -68,12 +70,16 @@ pub fn halted(halt: &Halt) -> Failure {
         Halt::ClockStepped { .. } | Halt::ClockBehind { .. } => (Exit::Failure, "clock"),
         Halt::Signer { .. } => (Exit::Failure, "signer"),
         Halt::Refused(_) => (Exit::Failure, "database-refused"),
+        Halt::Frozen => (Exit::Failure, "log-frozen"),
         Halt::Panicked => (Exit::Failure, "sequencer"),
     };
     let failure =
         Failure::new(exit, code, "this log registers nothing now").fact("because", halt.to_string());
     match halt {
-        Halt::DatabaseBehind { .. } | Halt::DatabaseDisagrees { .. } => failure.why(
+        Halt::DatabaseBehind { .. }
+        | Halt::DatabaseDisagrees { .. }
+        | Halt::WitnessAhead { .. }
+        | Halt::WitnessDisagrees { .. } => failure.why(
             "signing another history would fork the log: bring back the database that holds what was signed",
         ),
         Halt::NoPin { .. } => failure.hint("tabellion log adopt --help"),
