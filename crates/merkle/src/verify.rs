@@ -169,12 +169,6 @@ struct Climb {
 }
 
 impl Climb {
-    /// From the largest perfect subtree at the older tree's right edge; `0 < older < newer`.
-    fn between(older: u64, newer: u64) -> Self {
-        let level = older.trailing_zeros();
-        Self::from_leaf((older - 1) >> level, (newer - 1) >> level)
-    }
-
     /// From node `index` of a level whose last node is `last`.
     fn from_leaf(index: u64, last: u64) -> Self {
         let below_fork = u64::BITS - (index ^ last).leading_zeros();
