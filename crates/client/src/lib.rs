@@ -10,6 +10,7 @@ mod batch;
 mod multipart;
 mod retry;
 mod tell;
+pub mod tlog;
 mod wire;
 pub mod witness;
 
@@ -121,14 +122,7 @@ impl Client {
     /// # Errors
     /// If `base` is not an HTTP URL, or the extra roots are not certificates.
     pub fn new(base: &str, options: Options) -> Result<Self, ClientError> {
-        let mut base = Url::parse(base).map_err(|error| ClientError::Setup(format!("{base}: {error}")))?;
-        if !matches!(base.scheme(), "http" | "https") {
-            return Err(ClientError::Setup(format!("{base}: not an HTTP URL")));
-        }
-        if !base.path().ends_with('/') {
-            base.set_path(&format!("{}/", base.path()));
-        }
-        Ok(Self { base, http: http_client(&options)?, options, reached: Arc::default() })
+        Ok(Self { base: wire::prefix(base)?, http: http_client(&options)?, options, reached: Arc::default() })
     }
 
     /// The service's URL, with a slash at its end.

@@ -111,6 +111,18 @@ pub fn problem_in_json(members: &serde_json::Value) -> Option<Problem> {
     Some(problem)
 }
 
+/// A prefix below which things are served: an HTTP URL, with a slash at its end.
+pub fn prefix(url: &str) -> Result<Url, ClientError> {
+    let mut url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ClientError::Setup(format!("{url}: not an HTTP URL")));
+    }
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(url)
+}
+
 /// Reads a body whole, if it holds no more than `most` bytes.
 pub async fn read_bounded(mut response: Response, most: usize) -> Result<Bytes, ClientError> {
     let mut body = BytesMut::new();

@@ -123,8 +123,8 @@ impl WitnessClient {
         let Options { time, extra_roots, monitoring } = options;
         let setup = crate::Options { extra_roots, ..crate::Options::default() };
         Ok(Self {
-            submission: prefix(url)?,
-            monitoring: prefix(monitoring.as_deref().unwrap_or(url))?,
+            submission: wire::prefix(url)?,
+            monitoring: wire::prefix(monitoring.as_deref().unwrap_or(url))?,
             http: http_client(&setup)?,
             time,
         })
@@ -211,17 +211,6 @@ impl Answer {
             false => words,
         }
     }
-}
-
-fn prefix(url: &str) -> Result<Url, ClientError> {
-    let mut url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(ClientError::Setup(format!("{url}: not an HTTP URL")));
-    }
-    if !url.path().ends_with('/') {
-        url.set_path(&format!("{}/", url.path()));
-    }
-    Ok(url)
 }
 
 fn below(prefix: &Url, path: &str) -> Result<Url, AddError> {
