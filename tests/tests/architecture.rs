@@ -25,6 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("store-sqlite", &["merkle", "store"]),
     ("sequencer", &["merkle", "store"]),
     ("client", &["merkle", "scitt", "tlog", "verifier"]),
+    ("witness", &["merkle", "tlog"]),
     ("testkit", &["jose", "merkle", "registration", "scitt"]),
     ("monitor", &["audit", "client", "merkle", "registration", "scitt", "store", "tlog", "verifier"]),
     (
@@ -59,6 +60,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tlog",
             "transparency",
             "verifier",
+            "witness",
         ],
     ),
 ];
@@ -143,7 +145,7 @@ fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
 #[test]
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {
-        expect_named_by(name, &["client", "monitor", "tabellion", "transparency"]);
+        expect_named_by(name, &["client", "monitor", "tabellion", "transparency", "witness"]);
     }
 }
 

@@ -1,0 +1,220 @@
+//! The decision and its record as one step: for each log, one request at a time is judged, kept and only then answered.
+//!
+//! Everything here blocks, on a log's lock and on the disk. What was kept without being answered, because the process or
+//! the connection ended in between, is found by the log as a 409.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tlog::checkpoint::{Checkpoint, Origin};
+use tlog::cosignature;
+use tlog::note::{LocalKey, NotANote, Note, NoteSigner, SignFailed, SignatureLine};
+use tlog::witness::{self, AddCheckpoint, Refusal};
+use tokio_util::sync::CancellationToken;
+
+use crate::files::WriteError;
+use crate::list::{Log, LogList};
+use crate::state::{Latest, StateDir};
+
+/// Seconds in which a log may grow `qpd` times.
+const DAY: u64 = 86_400;
+
+/// Why there is no cosignature.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCosigned {
+    /// 404: the log is not one of ours.
+    #[error("no such log is witnessed here")]
+    UnknownLog,
+    /// What [`Refusal::status`] says.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// 429: the log has grown as often today as it may.
+    #[error("this log may grow {per_day} times a day")]
+    TooOften {
+        /// As listed.
+        per_day: u32,
+        /// Seconds until it may again.
+        wait: u64,
+    },
+    /// 503: it could not be kept. Nothing has changed.
+    #[error("the checkpoint could not be kept")]
+    NotKept(#[source] WriteError),
+    /// 500: what is on disk is not known. The process must end.
+    #[error("the witness does not know what it has kept")]
+    InDoubt,
+    /// 500: the key did not sign.
+    #[error(transparent)]
+    Sign(#[from] SignFailed),
+    /// 500: the log's signatures and ours make no note.
+    #[error(transparent)]
+    Note(#[from] NotANote),
+}
+
+/// What a log's cosigned checkpoints are, and who may add one.
+pub struct Ledger {
+    state: StateDir,
+    signer: LocalKey,
+    logs: RwLock<Arc<LogList>>,
+    /// By the digests of origins, as they are asked for.
+    pages: Mutex<HashMap<String, Arc<Mutex<Page>>>>,
+    in_doubt: CancellationToken,
+}
+
+/// One log.
+#[derive(Debug, Default)]
+struct Page {
+    latest: Option<Latest>,
+    /// The day, and how often the log has grown on it.
+    grown: (u64, u32),
+}
+
+impl Ledger {
+    /// A ledger that goes on from what is kept.
+    pub fn new(state: StateDir, signer: LocalKey, kept: HashMap<Origin, Latest>, logs: LogList) -> Self {
+        let page = |latest| Arc::new(Mutex::new(Page { latest: Some(latest), ..Page::default() }));
+        let pages = kept.into_iter().map(|(origin, latest)| (origin.digest(), page(latest))).collect();
+        Self {
+            state,
+            signer,
+            logs: RwLock::new(Arc::new(logs)),
+            pages: Mutex::new(pages),
+            in_doubt: CancellationToken::new(),
+        }
+    }
+
+    /// The key that cosigns.
+    pub fn signer(&self) -> &LocalKey {
+        &self.signer
+    }
+
+    /// The logs that are witnessed.
+    pub fn logs(&self) -> Arc<LogList> {
+        self.logs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Witnesses these logs from now on. What is kept of others stays kept.
+    pub fn witness(&self, logs: LogList) {
+        *self.logs.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(logs);
+    }
+
+    /// Whether the process must end: see [`NotCosigned::InDoubt`].
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt.is_cancelled()
+    }
+
+    /// Resolves once the process must end.
+    pub async fn doubt(&self) {
+        self.in_doubt.cancelled().await;
+    }
+
+    /// The newest checkpoint of the log whose origin has this digest, if any was cosigned.
+    pub fn latest(&self, digest: &str) -> Option<Latest> {
+        let page = lock(&self.pages).get(digest)?.clone();
+        lock(&page).latest.clone()
+    }
+
+    /// Every log's newest checkpoint.
+    pub fn all(&self) -> Vec<Latest> {
+        let pages: Vec<_> = lock(&self.pages).values().cloned().collect();
+        pages.iter().filter_map(|page| lock(page).latest.clone()).collect()
+    }
+
+    /// Cosigns a checkpoint at `now` (Unix seconds), once it is kept.
+    pub fn add(&self, request: &AddCheckpoint, now: u64) -> Result<SignatureLine, NotCosigned> {
+        let log = self.log_of(request).ok_or(NotCosigned::UnknownLog)?;
+        // Before the lock: nobody waits for what anybody could send.
+        request.checkpoint.verify(std::slice::from_ref(&log.key)).map_err(Refusal::from)?;
+        let page = lock(&self.pages).entry(log.origin.digest()).or_default().clone();
+        let mut page = lock(&page);
+        if self.is_in_doubt() {
+            return Err(NotCosigned::InDoubt);
+        }
+        let seen = page.latest.as_ref().map(Latest::seen);
+        let checkpoint = witness::judge(seen, request, std::slice::from_ref(&log.key));
+        let checkpoint = checkpoint.inspect_err(|refusal| self.keep_fork(refusal, &page, request))?;
+        if let Some(line) = page.latest.as_ref().and_then(|latest| self.same_second(latest, request, now)) {
+            return Ok(line);
+        }
+        let grown = page.grow(&log, checkpoint.size(), now)?;
+        let (latest, line) = self.cosign(&log, checkpoint, &request.checkpoint, now)?;
+        self.state.keep(&latest).map_err(|error| self.not_kept(error))?;
+        *page = Page { latest: Some(latest), grown };
+        Ok(line)
+    }
+
+    fn log_of(&self, request: &AddCheckpoint) -> Option<Log> {
+        let origin: Origin = request.checkpoint.text().lines().next()?.parse().ok()?;
+        self.logs().get(&origin).cloned()
+    }
+
+    /// The checkpoint that was cosigned this very second is answered with what is kept: anybody may send it again.
+    fn same_second(&self, latest: &Latest, request: &AddCheckpoint, now: u64) -> Option<SignatureLine> {
+        let same = latest.time == now && latest.note.text() == request.checkpoint.text();
+        let ours = |line: &&SignatureLine| line.is_by(self.signer.key());
+        latest.note.signatures().iter().find(ours).filter(|_| same).cloned()
+    }
+
+    /// What will be kept: the log's own signatures and ours, and none of strangers.
+    fn cosign(
+        &self,
+        log: &Log,
+        checkpoint: Checkpoint,
+        note: &Note,
+        now: u64,
+    ) -> Result<(Latest, SignatureLine), NotCosigned> {
+        let line = cosignature::cosign(&self.signer, note.text(), now)?;
+        let theirs = note.signatures().iter().find(|line| line.is_by(&log.key)).cloned();
+        let lines = theirs.into_iter().chain([line.clone()]).collect();
+        let note = Note::from_parts(note.text(), lines)?;
+        Ok((Latest { checkpoint, note, time: now }, line))
+    }
+
+    fn not_kept(&self, error: WriteError) -> NotCosigned {
+        tracing::error!(%error, "a checkpoint could not be kept");
+        match error {
+            WriteError::Unchanged { .. } => NotCosigned::NotKept(error),
+            WriteError::InDoubt { .. } => {
+                self.in_doubt.cancel();
+                NotCosigned::InDoubt
+            }
+        }
+    }
+
+    /// Two trees of one size, both signed by the log: whoever sees both files needs nobody's word.
+    fn keep_fork(&self, refusal: &Refusal, page: &Page, request: &AddCheckpoint) {
+        let (Refusal::Fork { .. }, Some(seen)) = (refusal, &page.latest) else { return };
+        let Ok(given) = Checkpoint::parse_text(request.checkpoint.text()) else { return };
+        match self.state.keep_fork(seen, &given, &request.checkpoint) {
+            Ok(Some(folder)) => {
+                tracing::error!(log = %given.origin(), size = %given.size(), folder = %folder.display(),
+                    "SECURITY: the log has signed two trees of one size");
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(%error, log = %given.origin(), "a fork could not be kept as evidence")
+            }
+        }
+    }
+}
+
+impl Page {
+    /// Counts a growth; fails once the day's are used up. What has not grown is not counted.
+    fn grow(&self, log: &Log, size: merkle::TreeSize, now: u64) -> Result<(u64, u32), NotCosigned> {
+        if self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size) {
+            return Ok(self.grown);
+        }
+        let day = now / DAY;
+        let count = if self.grown.0 == day { self.grown.1 } else { 0 };
+        match log.per_day {
+            Some(per_day) if count >= per_day => {
+                Err(NotCosigned::TooOften { per_day, wait: DAY - now % DAY })
+            }
+            _ => Ok((day, count.saturating_add(1))),
+        }
+    }
+}
+
+/// What is behind a lock is changed only after it is kept: a panic leaves it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,178 @@
+//! HTTP: one door for logs, one for monitors, and the operator's own.
+//!
+//! Statuses and bodies are those of tlog-witness v1.0.0; that a checkpoint of equal size and another root is answered
+//! with 422 is what the specification says since. Reasons are plain text, and never repeat what was sent.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use tlog::checkpoint::Checkpoint;
+use tlog::note::SignatureLine;
+use tlog::witness::{AddCheckpoint, Refusal, SIZE_TYPE};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::ledger::{Ledger, NotCosigned};
+use crate::limits::{REQUEST_BYTES, REQUEST_TIME, RETRY_AFTER};
+use crate::metrics::Metrics;
+
+/// Notes and reasons.
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What the routes share.
+#[derive(Clone)]
+pub struct Desk {
+    /// Where it is decided.
+    pub ledger: Arc<Ledger>,
+    /// Where it is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The public routes.
+pub fn public(desk: Desk) -> Router {
+    Router::new()
+        .route("/add-checkpoint", post(add_checkpoint))
+        .route("/{log}/checkpoint", get(latest))
+        .with_state(desk)
+        .layer(middleware::map_response(said_in_text))
+        .layer(CatchPanicLayer::new())
+}
+
+/// The routes of the admin listener.
+pub fn admin(desk: Desk) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(desk)
+}
+
+async fn add_checkpoint(State(desk): State<Desk>, request: Request<Body>) -> Response {
+    let answer = decide(&desk, request).await;
+    desk.metrics.answered(answer.status());
+    answer
+}
+
+async fn decide(desk: &Desk, request: Request<Body>) -> Response {
+    let body = Limited::new(request.into_body(), REQUEST_BYTES).collect();
+    let bytes = match tokio::time::timeout(REQUEST_TIME, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long, or broke off"),
+        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    };
+    let request = match AddCheckpoint::parse(&bytes) {
+        Ok(request) => request,
+        Err(flaw) => return refuse(StatusCode::BAD_REQUEST, &flaw.to_string()),
+    };
+    let Some(now) = now() else { return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the clock is not set") };
+    let ledger = desk.ledger.clone();
+    // To its end, even if the client is gone: what is kept is then what was cosigned.
+    let work = tokio::task::spawn_blocking(move || (ledger.add(&request, now), request));
+    match work.await {
+        Ok((Ok(line), _)) => cosigned(&line),
+        Ok((Err(why), request)) => {
+            count_inconsistency(desk, &why, &request);
+            answer(&why)
+        }
+        Err(error) => {
+            tracing::error!(%error, "a request failed");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the witness failed")
+        }
+    }
+}
+
+fn cosigned(line: &SignatureLine) -> Response {
+    ([(CONTENT_TYPE, TEXT)], line.to_string()).into_response()
+}
+
+/// The one place that knows which failure has which status.
+fn answer(why: &NotCosigned) -> Response {
+    let text = why.to_string();
+    match why {
+        NotCosigned::Refused(Refusal::Seen(size)) => {
+            (StatusCode::CONFLICT, [(CONTENT_TYPE, SIZE_TYPE)], format!("{size}\n")).into_response()
+        }
+        NotCosigned::Refused(refusal) => {
+            refuse(StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST), &text)
+        }
+        NotCosigned::UnknownLog => refuse(StatusCode::NOT_FOUND, &text),
+        NotCosigned::TooOften { wait, .. } => later(StatusCode::TOO_MANY_REQUESTS, &text, *wait),
+        NotCosigned::NotKept(_) => later(StatusCode::SERVICE_UNAVAILABLE, &text, RETRY_AFTER.as_secs()),
+        NotCosigned::InDoubt | NotCosigned::Sign(_) | NotCosigned::Note(_) => {
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
+        }
+    }
+}
+
+fn refuse(status: StatusCode, reason: &str) -> Response {
+    (status, [(CONTENT_TYPE, TEXT)], format!("{reason}\n")).into_response()
+}
+
+fn later(status: StatusCode, reason: &str, seconds: u64) -> Response {
+    let mut response = refuse(status, reason);
+    response.headers_mut().insert(RETRY_AFTER_HEADER, seconds.into());
+    response
+}
+
+fn count_inconsistency(desk: &Desk, why: &NotCosigned, request: &AddCheckpoint) {
+    let NotCosigned::Refused(Refusal::Unproven(_) | Refusal::Fork { .. }) = why else { return };
+    if let Ok(checkpoint) = Checkpoint::parse_text(request.checkpoint.text()) {
+        tracing::warn!(log = %checkpoint.origin(), size = %checkpoint.size(), %why, "not cosigned");
+        desk.metrics.inconsistent(checkpoint.origin());
+    }
+}
+
+/// For monitors: what this witness has cosigned last of a log.
+async fn latest(State(desk): State<Desk>, Path(log): Path<String>) -> Response {
+    // The page's lock may be held while the disk works.
+    let found = tokio::task::spawn_blocking(move || desk.ledger.latest(&log)).await;
+    match found.ok().flatten() {
+        Some(latest) => {
+            ([(CONTENT_TYPE, TEXT), (CACHE_CONTROL, "no-cache")], latest.note.to_string()).into_response()
+        }
+        None => refuse(StatusCode::NOT_FOUND, "no checkpoint of such a log was cosigned here"),
+    }
+}
+
+async fn ready(State(desk): State<Desk>) -> Response {
+    match desk.ledger.is_in_doubt() {
+        false => "ready\n".into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "what is on disk is not known\n").into_response(),
+    }
+}
+
+async fn metrics(State(desk): State<Desk>) -> Response {
+    let text = tokio::task::spawn_blocking(move || desk.metrics.text(&desk.ledger)).await;
+    match text {
+        Ok(Ok(text)) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
+        _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Answers that the router made itself have a reason too.
+async fn said_in_text(response: Response) -> Response {
+    match response.status() {
+        status @ StatusCode::METHOD_NOT_ALLOWED => {
+            let mut said = refuse(status, "this is asked in another way");
+            let allow = response.headers().get(http::header::ALLOW).cloned();
+            said.headers_mut().extend(allow.map(|allow| (http::header::ALLOW, allow)));
+            said
+        }
+        StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
+            refuse(StatusCode::NOT_FOUND, "nothing is here")
+        }
+        _ => response,
+    }
+}
+
+/// Unix seconds; `None` before 1970.
+fn now() -> Option<u64> {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
