@@ -31,6 +31,6 @@ pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
 pub use key_set::KeySet;
 pub use malformed::{Malformed, MalformedKind};
 pub use problem::Problem;
-pub use receipt::{Receipt, ReceiptError, ReceiptHeader, ReceiptRefused, SignedRoot};
+pub use receipt::{Receipt, ReceiptError, ReceiptHeader, ReceiptRefused, SignedRoot, Structure};
 pub use signer::{SignError, Signer, SigningKey};
 pub use statement::SignedStatement;

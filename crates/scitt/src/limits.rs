@@ -29,6 +29,9 @@ pub const PROOFS: usize = 16;
 /// Hashes in one proof: no tree of fewer than 2^64 leaves needs more.
 pub const PATH: usize = 64;
 
+/// The evidence in a leaf of a CCF ledger, in bytes (its profile says so).
+pub const EVIDENCE_BYTES: usize = 1024;
+
 /// A concise problem details body.
 pub const PROBLEM_BYTES: usize = 64 << 10;
 

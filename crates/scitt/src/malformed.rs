@@ -108,7 +108,7 @@ pub enum MalformedKind {
     /// A required label is absent from the protected header.
     #[error("label {0} is missing from the protected header")]
     Missing(Label),
-    /// A proof of a type that is not registered for RFC9162_SHA256.
+    /// A proof of a type that is not registered for the receipt's data structure.
     #[error("proof type is not registered for this verifiable data structure")]
     UnknownProof,
     /// A receipt that proves nothing.

@@ -1,9 +1,12 @@
-//! Receipts: proof that a statement is in a log, checkable without asking the log (RFC 9942, vds 1).
+//! Receipts: proof that a statement is in a log, checkable without asking the log (RFC 9942).
 //!
 //! A receipt is a signature over a tree's root, and a path from a leaf to that root. The path, the leaf's
 //! index and the tree's size stand in the unprotected header: for one path and root other pairs of size and
 //! index verify too. Our own receipts sign the size as a header parameter, "tree-size"; where it is present,
 //! a proof of another size is refused.
+//!
+//! Two data structures are read: RFC9162_SHA256 (vds 1), which is ours, and CCF_LEDGER_SHA256 (vds 2), whose proofs
+//! are in `ledger.rs`. Which one it is, the log has signed.
 //!
 //! Read strictly: vds and alg count only from the protected header, every proof must be of a registered
 //! type, and all proofs of one receipt must lead to one root.
@@ -11,12 +14,14 @@
 //! Not here: what the leaf of a statement is (the log's rule), and whose receipts to trust (`verifier`).
 
 mod build;
+mod ledger;
 mod proof;
 
 use bytes::Bytes;
-use merkle::{LeafHash, ProofError, RootHash, TreeSize, verify};
+use merkle::{EntryDigest, LeafHash, ProofError, RootHash, TreeSize, verify};
 
 pub use build::{ReceiptHeader, SignedRoot};
+pub use ledger::{LedgerLeaf, LedgerProof, LedgerStep};
 pub use proof::{ConsistencyProof, InclusionProof};
 
 use crate::cbor::Item;
@@ -30,12 +35,46 @@ use proof::Proofs;
 
 /// RFC9162_SHA256 in the registry of verifiable data structures.
 pub const RFC9162_SHA256: i64 = 1;
+/// CCF_LEDGER_SHA256, as the profile for CCF ledgers asks for it to be registered.
+pub const CCF_LEDGER_SHA256: i64 = 2;
+
+/// The verifiable data structures whose receipts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Structure {
+    /// The tree of RFC 9162.
+    Rfc9162,
+    /// The tree of a CCF ledger.
+    CcfLedger,
+}
+
+impl Structure {
+    /// Its number in the registry, which label 395 carries.
+    pub const fn to_cose(self) -> i64 {
+        match self {
+            Self::Rfc9162 => RFC9162_SHA256,
+            Self::CcfLedger => CCF_LEDGER_SHA256,
+        }
+    }
+
+    /// Its name in the registry.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rfc9162 => "RFC9162_SHA256",
+            Self::CcfLedger => "CCF_LEDGER_SHA256",
+        }
+    }
+
+    fn from_cose(number: i64) -> Option<Self> {
+        [Self::Rfc9162, Self::CcfLedger].into_iter().find(|structure| structure.to_cose() == number)
+    }
+}
 
 /// A receipt that parsed; nothing is said about its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     bytes: Bytes,
     header: Header,
+    structure: Structure,
     tree_size: Option<TreeSize>,
     proofs: Proofs,
     root: Option<RootHash>,
@@ -68,6 +107,9 @@ pub enum ReceiptRefused {
     /// Its proofs lead to different roots.
     #[error("the receipt's proofs lead to different roots")]
     SeveralRoots,
+    /// Its proof is of the leaf of another statement.
+    #[error("the receipt's leaf is that of another statement, {0}")]
+    OtherStatement(EntryDigest),
     /// The payload it carries is not the root that its proofs lead to.
     #[error("the root in the receipt is not the one its proof leads to")]
     OtherPayload,
@@ -97,16 +139,19 @@ impl Receipt {
         let frame = Frame::read(&bytes, limits::RECEIPT_BYTES)?;
         let understood = [Label::Int(labels::VDS), Label::Text(labels::TREE_SIZE.into())];
         let header = Header::read(&bytes, frame.protected.clone(), &understood)?;
-        check_structure(&header, frame.protected.start)?;
-        let tree_size = signed_tree_size(&header, frame.protected.start)?;
-        let proofs = Proofs::read(proofs_item(&frame.unprotected, &header)?, tree_size)?;
+        let structure = read_structure(&header, frame.protected.start)?;
+        let tree_size = match structure {
+            Structure::Rfc9162 => signed_tree_size(&header, frame.protected.start)?,
+            Structure::CcfLedger => None,
+        };
+        let proofs = Proofs::read(proofs_item(&frame.unprotected, &header)?, structure, tree_size)?;
         let root = match frame.payload.clone() {
-            Some(span) => Some(attached_root(&bytes[span.clone()], span.start)?),
+            Some(span) => Some(attached_root(structure, &bytes[span.clone()], span.start)?),
             None => None,
         };
         let signature = bytes[frame.signature.clone()].to_vec();
         drop(frame);
-        Ok(Self { header, tree_size, proofs, root, signature, bytes })
+        Ok(Self { header, structure, tree_size, proofs, root, signature, bytes })
     }
 
     /// The receipt as it came.
@@ -119,9 +164,9 @@ impl Receipt {
         &self.header
     }
 
-    /// The verifiable data structure; always [`RFC9162_SHA256`].
-    pub fn vds(&self) -> i64 {
-        RFC9162_SHA256
+    /// The verifiable data structure, as the log signed it.
+    pub fn structure(&self) -> Structure {
+        self.structure
     }
 
     /// The tree size that is signed, if the log signs it.
@@ -129,7 +174,14 @@ impl Receipt {
         self.tree_size
     }
 
-    /// The inclusion proofs.
+    /// Which transaction of a CCF ledger signed the root: the `txid` that such ledgers put under "ccf.v1".
+    pub fn ledger_transaction(&self) -> Option<String> {
+        let ledger = self.header.get(&Label::Text(labels::CCF.into()))?;
+        let id = ledger.get(&labels::CCF_TXID.into())?;
+        id.value.as_text().map(str::to_owned)
+    }
+
+    /// The inclusion proofs, unless this is a ledger's receipt.
     pub fn inclusion_proofs(&self) -> &[InclusionProof] {
         &self.proofs.inclusion
     }
@@ -137,6 +189,11 @@ impl Receipt {
     /// The consistency proofs.
     pub fn consistency_proofs(&self) -> &[ConsistencyProof] {
         &self.proofs.consistency
+    }
+
+    /// The inclusion proofs of a CCF ledger's receipt.
+    pub fn ledger_proofs(&self) -> &[LedgerProof] {
+        &self.proofs.ledger
     }
 
     /// The root, where it came attached.
@@ -156,8 +213,20 @@ impl Receipt {
         self.agreed(roots, ReceiptRefused::NoInclusionProof)
     }
 
-    /// Checks the signature over a root, which must come from [`implied_root`](Self::implied_root) or be known
-    /// already.
+    /// The root that every proof of a CCF ledger's receipt leads to from the leaf of this statement.
+    ///
+    /// # Errors
+    /// When there is no such proof, one is of another statement's leaf, or they disagree.
+    pub fn implied_ledger_root(&self, statement: &EntryDigest) -> Result<RootHash, ReceiptRefused> {
+        let roots = self.proofs.ledger.iter().map(|proof| match proof.leaf.data == *statement {
+            true => Ok(proof.root()),
+            false => Err(ReceiptRefused::OtherStatement(proof.leaf.data)),
+        });
+        self.agreed(roots, ReceiptRefused::NoInclusionProof)
+    }
+
+    /// Checks the signature over a root, which must come from [`implied_root`](Self::implied_root),
+    /// [`implied_ledger_root`](Self::implied_ledger_root), or be known already.
     ///
     /// # Errors
     /// When the signature proves nothing.
@@ -220,20 +289,18 @@ impl Receipt {
 }
 
 /// alg and vds are required, and count from the protected header only.
-fn check_structure(header: &Header, offset: usize) -> Result<(), ReceiptError> {
+fn read_structure(header: &Header, offset: usize) -> Result<Structure, ReceiptError> {
     let vds = Label::Int(labels::VDS);
     let Some(value) = header.get(&vds) else {
         return Err(Malformed::at(offset, MalformedKind::Missing(vds)).into());
     };
     let wrong = MalformedKind::Type { what: "vds (395)", expected: "an integer" };
-    let structure = value.as_i64().ok_or(Malformed::at(offset, wrong))?;
-    if structure != RFC9162_SHA256 {
-        return Err(ReceiptError::UnsupportedStructure(structure));
-    }
+    let number = value.as_i64().ok_or(Malformed::at(offset, wrong))?;
+    let structure = Structure::from_cose(number).ok_or(ReceiptError::UnsupportedStructure(number))?;
     if header.alg().is_none() {
         return Err(Malformed::at(offset, MalformedKind::Missing(Label::Int(labels::ALG))).into());
     }
-    Ok(())
+    Ok(structure)
 }
 
 fn signed_tree_size(header: &Header, offset: usize) -> Result<Option<TreeSize>, Malformed> {
@@ -257,7 +324,12 @@ fn proofs_item<'i, 'a>(unprotected: &'i Item<'a>, header: &Header) -> Result<&'i
     entries.int(labels::VDP).ok_or(none)
 }
 
-fn attached_root(payload: &[u8], offset: usize) -> Result<RootHash, Malformed> {
-    let wrong = MalformedKind::Type { what: "the payload", expected: "a root of 32 bytes, or nil" };
-    payload.try_into().map(RootHash::from_bytes).map_err(|_| Malformed::at(offset, wrong))
+/// A ledger's root never comes attached: its profile wants it recomputed.
+fn attached_root(structure: Structure, payload: &[u8], offset: usize) -> Result<RootHash, Malformed> {
+    let (root, expected) = match structure {
+        Structure::Rfc9162 => (payload.try_into().ok(), "a root of 32 bytes, or nil"),
+        Structure::CcfLedger => (None, "nil"),
+    };
+    let wrong = MalformedKind::Type { what: "the payload", expected };
+    root.map(RootHash::from_bytes).ok_or(Malformed::at(offset, wrong))
 }

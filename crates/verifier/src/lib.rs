@@ -6,13 +6,14 @@
 //! never counted as checked, and a failed check is never outvoted by another that held.
 //!
 //! Keys come from the [`TrustStore`] alone, never from the message or the network. Receipts of any log with the
-//! RFC9162_SHA256 structure are read; how that log makes its leaves is said in the store.
+//! RFC9162_SHA256 structure are read, how that log makes its leaves being said in the store, and those of CCF ledgers
+//! (vds 2), whose leaves name their statement. Which of the two it is, the log has signed.
 //!
 //! When a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of
 //! the statement are judged at that time: a signature made under a valid certificate stays good when it expires.
 //!
 //! Pure: no I/O, no clock. Not here: consistency of a log over time (`monitor`), witnesses, other data structures
-//! (vds 2 and the like), revocation, printing.
+//! (MMR and the like), consistency proofs of CCF ledgers, which are experimental, revocation, printing.
 
 mod issuer;
 mod payload;

@@ -7,7 +7,9 @@
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use merkle::{LeafHash, RootHash, hash_leaf, verify::implied_root};
 use scitt::receipt::InclusionProof;
-use scitt::{Header, PublicKey, Receipt, ReceiptError, SignatureError, SignedStatement};
+use scitt::{
+    Header, PublicKey, Receipt, ReceiptError, ReceiptRefused, SignatureError, SignedStatement, Structure,
+};
 
 use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate};
@@ -121,7 +123,7 @@ impl Attempt<'_> {
         match self.check_proof() {
             Ok(proven) => {
                 checks.extend(self.proven(&proven));
-                facts.position = Some(proven.position);
+                facts.position = proven.position;
                 facts.root = Some(hex(&proven.root));
             }
             Err(refused) => checks.extend(refused),
@@ -151,10 +153,11 @@ impl Attempt<'_> {
         let roots = self.implied_roots()?;
         let attached = self.receipt.attached_root();
         let mut refused = None;
-        for (root, proof) in roots.iter().filter(|(root, _)| attached.is_none_or(|attached| attached == root))
+        for (root, position) in
+            roots.iter().filter(|(root, _)| attached.is_none_or(|attached| attached == root))
         {
             match self.find_key(root) {
-                Ok(key) => return Ok(Proven::new(root, proof, key, self.receipt)),
+                Ok(key) => return Ok(Proven::new(root, *position, key, self.receipt)),
                 Err(why) => refused = Some(why),
             }
         }
@@ -164,20 +167,37 @@ impl Attempt<'_> {
         }
     }
 
+    /// The roots that the proofs lead to, never none, and where in the tree, if the structure has places.
+    fn implied_roots(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
+        match self.receipt.structure() {
+            Structure::Rfc9162 => self.implied_by_paths(),
+            Structure::CcfLedger => self.implied_by_ledger().map(|root| vec![(root, None)]),
+        }
+    }
+
     /// One root per proof. A path that fits no tree is wrong whatever statement it is for.
-    fn implied_roots(&self) -> Result<Vec<(RootHash, &InclusionProof)>, Vec<Check>> {
+    fn implied_by_paths(&self) -> Result<Vec<(RootHash, Option<Position>)>, Vec<Check>> {
         let proofs = self.receipt.inclusion_proofs();
         if proofs.is_empty() {
-            let detail = "the receipt has no inclusion proof";
-            return Err(vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, detail)]);
+            return Err(unproven("the receipt has no inclusion proof"));
         }
         let leaf = leaf_of(self.statement, self.log.leaf_rule);
-        let root =
-            |proof: &InclusionProof| implied_root(leaf, proof.leaf_index, proof.tree_size, &proof.path);
-        let roots: Result<Vec<_>, _> =
-            proofs.iter().map(|proof| root(proof).map(|root| (root, proof))).collect();
-        roots.map_err(|why| {
-            vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, why.to_string())]
+        let signed = self.receipt.signed_tree_size().is_some();
+        let root = |proof: &InclusionProof| {
+            let position = Position { leaf_index: proof.leaf_index, tree_size: proof.tree_size, signed };
+            let root = implied_root(leaf, proof.leaf_index, proof.tree_size, &proof.path)?;
+            Ok((root, Some(position)))
+        };
+        proofs.iter().map(root).collect::<Result<_, merkle::ProofError>>().map_err(unproven)
+    }
+
+    /// A ledger's leaf names its statement, so a receipt for another is known as one.
+    fn implied_by_ledger(&self) -> Result<RootHash, Vec<Check>> {
+        self.receipt.implied_ledger_root(&self.statement.digest()).map_err(|why| match why {
+            ReceiptRefused::OtherStatement(_) => {
+                vec![Check::failed(CheckName::Inclusion, Code::ReceiptRootMismatch, why.to_string())]
+            }
+            _ => unproven(why),
         })
     }
 
@@ -204,19 +224,22 @@ impl Attempt<'_> {
     }
 
     fn root_mismatch(&self, root: &RootHash, attached: Option<&RootHash>) -> Vec<Check> {
-        let leaf = leaf_of(self.statement, self.log.leaf_rule);
+        let leaf = match self.receipt.structure() {
+            Structure::Rfc9162 => format!("hash {}", leaf_of(self.statement, self.log.leaf_rule)),
+            Structure::CcfLedger => format!("of statement {}", self.statement.digest()),
+        };
         let signed = match attached {
             Some(attached) => format!("root {} in the receipt", hex(attached)),
             None => "the one that the receipt signs".to_owned(),
         };
-        let detail = format!("leaf hash {leaf} leads to root {}, which is not {signed}", hex(root));
+        let detail = format!("leaf {leaf} leads to root {}, which is not {signed}", hex(root));
         vec![Check::failed(CheckName::Inclusion, Code::ReceiptRootMismatch, detail)]
     }
 
     fn proven(&self, proven: &Proven) -> [Check; 2] {
         let by = format!("{}, kid {} ({})", self.log.name(), proven.kid, proven.algorithm);
         [
-            Check::ok(CheckName::Inclusion, proven.position.to_string()),
+            Check::ok(CheckName::Inclusion, proven.place(self.receipt)),
             Check::ok(CheckName::ReceiptSignature, by),
         ]
     }
@@ -245,25 +268,42 @@ impl Attempt<'_> {
 /// A proof that held.
 struct Proven {
     root: RootHash,
-    position: Position,
+    position: Option<Position>,
     kid: String,
     algorithm: &'static str,
 }
 
 impl Proven {
-    fn new(root: &RootHash, proof: &InclusionProof, key: &PublicKey, receipt: &Receipt) -> Self {
+    fn new(root: &RootHash, position: Option<Position>, key: &PublicKey, receipt: &Receipt) -> Self {
         let header = receipt.header();
         Self {
             root: *root,
-            position: Position {
-                leaf_index: proof.leaf_index,
-                tree_size: proof.tree_size,
-                signed: receipt.signed_tree_size().is_some(),
-            },
+            position,
             kid: kid_text(header).unwrap_or_else(|| BASE64URL_NOPAD.encode(&key.thumbprint())),
             algorithm: header.algorithm().map_or("?", |algorithm| algorithm.name()),
         }
     }
+
+    /// Where the statement is, as exactly as the structure says.
+    fn place(&self, receipt: &Receipt) -> String {
+        match (&self.position, receipt.ledger_transaction()) {
+            (Some(position), _) => position.to_string(),
+            (None, Some(transaction)) => {
+                format!("in the ledger as of transaction {}", short(&transaction))
+            }
+            (None, None) => "in the ledger".to_owned(),
+        }
+    }
+}
+
+fn unproven(why: impl ToString) -> Vec<Check> {
+    vec![Check::failed(CheckName::Inclusion, Code::ReceiptProofInvalid, why.to_string())]
+}
+
+/// A name that a stranger chose, cut where an honest one has long ended.
+fn short(name: &str) -> &str {
+    const SHOWN: usize = 64;
+    &name[..name.floor_char_boundary(SHOWN)]
 }
 
 fn leaf_of(statement: &SignedStatement, rule: LeafRule) -> LeafHash {
@@ -281,7 +321,9 @@ fn facts_of(receipt: &Receipt) -> ReceiptFacts {
         log: claims.and_then(|claims| claims.iss()).map(str::to_owned),
         kid: kid_text(header),
         algorithm: header.algorithm().map(|algorithm| algorithm.name()),
+        structure: Some(receipt.structure().name()),
         position: None,
+        transaction: receipt.ledger_transaction(),
         root: None,
         iat: claims.and_then(|claims| claims.iat()),
     }

@@ -204,7 +204,7 @@ words! {
         NoReceipt = "no-receipt",
         /// The receipt cannot be read.
         MalformedReceipt = "malformed-receipt",
-        /// The receipt is over another verifiable data structure than RFC9162_SHA256.
+        /// The receipt is over another verifiable data structure than RFC9162_SHA256 and CCF_LEDGER_SHA256.
         UnsupportedStructure = "unsupported-structure",
         /// The receipt lacks what its log's profile demands.
         ReceiptIncomplete = "receipt-incomplete",
@@ -262,8 +262,12 @@ pub struct ReceiptFacts {
     pub kid: Option<String>,
     /// The signature algorithm.
     pub algorithm: Option<&'static str>,
-    /// Where in the log the statement is.
+    /// The name of the verifiable data structure.
+    pub structure: Option<&'static str>,
+    /// Where in the log the statement is; ledgers do not say.
     pub position: Option<Position>,
+    /// Which transaction of a CCF ledger signed the root.
+    pub transaction: Option<String>,
     /// The root that the proof leads to, in hexadecimal.
     pub root: Option<String>,
     /// When the log says that it signed the root (unix seconds).

@@ -116,6 +116,10 @@ fn proves_only_what_is_signed(receipt: &Receipt) {
         let root = merkle::RootHash::from_bytes([7; 32]);
         assert!(receipt.verify_consistency(proof.older, &root, &key).is_err());
     }
+    for proof in receipt.ledger_proofs() {
+        assert!(!proof.path.is_empty());
+        assert!(receipt.verify_root(&proof.root(), &key).is_err());
+    }
     assert!(receipt.verify_inclusion(&leaf, &key).is_err(), "nobody has signed with this key");
 }
 

@@ -37,6 +37,10 @@ pub mod labels {
     pub const VDP: i64 = 396;
     /// Our own, in receipts: the tree size, so that it is signed.
     pub const TREE_SIZE: &str = "tree-size";
+    /// What a CCF ledger says of itself in its receipts.
+    pub const CCF: &str = "ccf.v1";
+    /// In that: the transaction that signed the root.
+    pub const CCF_TXID: &str = "txid";
 
     /// CWT issuer.
     pub const ISS: i64 = 1;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 
 use super::proof::{self, CONSISTENCY, INCLUSION};
-use super::{RFC9162_SHA256, check_structure, signed_tree_size};
+use super::{RFC9162_SHA256, Structure, read_structure, signed_tree_size};
 use crate::alg::Algorithm;
 use crate::cbor::Writer;
 use crate::frame::{self, EMPTY_MAP, Frame};
@@ -100,7 +100,9 @@ impl SignedRoot {
         drop(frame);
         let tree_size = Label::Text(labels::TREE_SIZE.into());
         let header = Header::read(&input, protected.clone(), &[Label::Int(labels::VDS), tree_size.clone()])?;
-        check_structure(&header, start)?;
+        if read_structure(&header, start)? != Structure::Rfc9162 {
+            return Err(ReceiptError::UnsupportedStructure(super::CCF_LEDGER_SHA256));
+        }
         let missing = Malformed::at(start, MalformedKind::Missing(tree_size));
         let tree_size = signed_tree_size(&header, start)?.ok_or(missing)?;
         Ok(Self { protected: input.slice(protected), signature: input.slice(signature), tree_size })

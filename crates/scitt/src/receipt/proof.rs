@@ -1,9 +1,11 @@
-//! Inclusion and consistency proofs of RFC 9942, sections 5.2 and 5.3.
+//! Inclusion and consistency proofs of RFC 9942, sections 5.2 and 5.3, and the reading that proofs of any structure share.
 
 use std::borrow::Cow;
 
 use merkle::{Hash, LeafIndex, TreeSize};
 
+use super::Structure;
+use super::ledger::LedgerProof;
 use crate::cbor::{self, Item, Value, Writer};
 use crate::header::wrong_type;
 use crate::limits;
@@ -13,6 +15,8 @@ pub(super) const INCLUSION: i64 = -1;
 pub(super) const CONSISTENCY: i64 = -2;
 
 const PROOF_LIMITS: cbor::Limits = cbor::Limits { depth: 2, items: limits::PATH + 4 };
+/// Each step of a ledger's path is an array of two.
+const LEDGER_LIMITS: cbor::Limits = cbor::Limits { depth: 3, items: 4 * limits::PATH };
 
 /// The way from a leaf to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,19 +71,29 @@ impl ConsistencyProof {
 pub(super) struct Proofs {
     pub(super) inclusion: Vec<InclusionProof>,
     pub(super) consistency: Vec<ConsistencyProof>,
+    pub(super) ledger: Vec<LedgerProof>,
 }
 
 impl Proofs {
-    pub(super) fn read(item: &Item<'_>, signed: Option<TreeSize>) -> Result<Self, Malformed> {
+    /// Of each structure only the types that are registered for it.
+    pub(super) fn read(
+        item: &Item<'_>,
+        structure: Structure,
+        signed: Option<TreeSize>,
+    ) -> Result<Self, Malformed> {
         let map = item.value.as_map().ok_or_else(|| wrong_type(item, "proofs (396)", "a map"))?;
         let mut proofs = Self::default();
         for (kind, list) in map {
-            match kind.value.as_i64() {
-                Some(INCLUSION) => {
-                    proofs.inclusion = each(list, |proof| InclusionProof::read(proof, signed))?
+            match (structure, kind.value.as_i64()) {
+                (Structure::Rfc9162, Some(INCLUSION)) => {
+                    proofs.inclusion = each(list, PROOF_LIMITS, |proof| InclusionProof::read(proof, signed))?;
                 }
-                Some(CONSISTENCY) => {
-                    proofs.consistency = each(list, |proof| ConsistencyProof::read(proof, signed))?;
+                (Structure::Rfc9162, Some(CONSISTENCY)) => {
+                    proofs.consistency =
+                        each(list, PROOF_LIMITS, |proof| ConsistencyProof::read(proof, signed))?;
+                }
+                (Structure::CcfLedger, Some(INCLUSION)) => {
+                    proofs.ledger = each(list, LEDGER_LIMITS, LedgerProof::read)?;
                 }
                 _ => return Err(Malformed::at(kind.offset, MalformedKind::UnknownProof)),
             }
@@ -103,17 +117,25 @@ pub(super) fn encode(first: u64, second: u64, path: &[Hash]) -> Vec<u8> {
 }
 
 /// `[+ bstr .cbor proof]`.
-fn each<P>(list: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<P, Malformed>) -> Result<Vec<P>, Malformed> {
+fn each<P>(
+    list: &Item<'_>,
+    cost: cbor::Limits,
+    read: impl Fn(&Item<'_>) -> Result<P, Malformed>,
+) -> Result<Vec<P>, Malformed> {
     let proofs = list.value.as_array().ok_or_else(|| wrong_type(list, "a list of proofs", "an array"))?;
     if !(1..=limits::PROOFS).contains(&proofs.len()) {
         let kind = MalformedKind::Count { what: "a list of proofs", least: 1, most: limits::PROOFS };
         return Err(Malformed::at(list.offset, kind));
     }
-    proofs.iter().map(|proof| embedded(proof, &read)).collect()
+    proofs.iter().map(|proof| embedded(proof, cost, &read)).collect()
 }
 
 /// Reads what a byte string encodes; offsets stay those of the whole receipt.
-fn embedded<P>(item: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<P, Malformed>) -> Result<P, Malformed> {
+fn embedded<P>(
+    item: &Item<'_>,
+    cost: cbor::Limits,
+    read: impl Fn(&Item<'_>) -> Result<P, Malformed>,
+) -> Result<P, Malformed> {
     let Value::Bytes(bytes) = &item.value else {
         return Err(wrong_type(item, "a proof", "a byte string"));
     };
@@ -121,11 +143,11 @@ fn embedded<P>(item: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<P, Malformed>
         Cow::Borrowed(bytes) => item.end - bytes.len(),
         Cow::Owned(_) => item.offset,
     };
-    let proof = cbor::parse(bytes, PROOF_LIMITS).map_err(Malformed::from);
+    let proof = cbor::parse(bytes, cost).map_err(Malformed::from);
     proof.and_then(|proof| read(&proof)).map_err(|error| Malformed::at(start + error.offset, error.kind))
 }
 
-fn parts<'i, 'a>(item: &'i Item<'a>, what: &'static str) -> Result<&'i [Item<'a>; 3], Malformed> {
+pub(super) fn parts<'i, 'a>(item: &'i Item<'a>, what: &'static str) -> Result<&'i [Item<'a>; 3], Malformed> {
     let parts = item.value.as_array().and_then(|parts| parts.try_into().ok());
     parts.ok_or_else(|| wrong_type(item, what, "an array of 3"))
 }
@@ -145,15 +167,24 @@ fn expect_signed(item: &Item<'_>, size: TreeSize, signed: Option<TreeSize>) -> R
 }
 
 fn hashes(item: &Item<'_>, least: usize) -> Result<Vec<Hash>, Malformed> {
-    let hashes = item.value.as_array().ok_or_else(|| wrong_type(item, "a path", "an array"))?;
-    if !(least..=limits::PATH).contains(&hashes.len()) {
+    steps(item, least, hash)
+}
+
+/// A path from a leaf to a root.
+pub(super) fn steps<S>(
+    item: &Item<'_>,
+    least: usize,
+    read: impl Fn(&Item<'_>) -> Result<S, Malformed>,
+) -> Result<Vec<S>, Malformed> {
+    let steps = item.value.as_array().ok_or_else(|| wrong_type(item, "a path", "an array"))?;
+    if !(least..=limits::PATH).contains(&steps.len()) {
         let kind = MalformedKind::Count { what: "a path", least, most: limits::PATH };
         return Err(Malformed::at(item.offset, kind));
     }
-    hashes.iter().map(hash).collect()
+    steps.iter().map(read).collect()
 }
 
-fn hash(item: &Item<'_>) -> Result<Hash, Malformed> {
+pub(super) fn hash(item: &Item<'_>) -> Result<Hash, Malformed> {
     let bytes = item.value.as_bytes().and_then(|bytes| bytes.try_into().ok());
     bytes.map(Hash::from_bytes).ok_or_else(|| wrong_type(item, "a hash in a path", "32 bytes"))
 }

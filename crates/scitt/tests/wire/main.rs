@@ -4,6 +4,7 @@
 
 mod cbor;
 mod header;
+mod ledger;
 mod log;
 mod mutation;
 mod problem;

@@ -260,7 +260,7 @@ fn vds_counts_only_as_an_integer_in_the_protected_header() {
 #[test]
 fn another_data_structure_is_not_malformed_but_unsupported() {
     let log = Log::of(1);
-    for (vds, number) in [("02", 2), ("00", 0), ("386e", -111)] {
+    for (vds, number) in [("03", 3), ("00", 0), ("386e", -111)] {
         let bytes =
             handmade(&log, &hex(&format!("a2 0127 19018b {vds}")), &proofs(-1, [proof(1, 0, &[])]), None);
         assert_eq!(Receipt::parse(bytes), Err(ReceiptError::UnsupportedStructure(number)));

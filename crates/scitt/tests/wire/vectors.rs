@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::support::{hex, to_hex};
 
 /// Reads every case of a folder, so that a misspelled or empty one fails.
-fn each<C: DeserializeOwned>(folder: &str, check: impl Fn(&str, C)) {
+pub fn each<C: DeserializeOwned>(folder: &str, check: impl Fn(&str, C)) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/scitt").join(folder);
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)
         .unwrap()
@@ -196,6 +196,7 @@ fn unproven_receipts_are_well_formed_and_prove_nothing() {
             ReceiptRefused::SeveralRoots => "roots",
             ReceiptRefused::NoInclusionProof => "no inclusion proof",
             ReceiptRefused::NoConsistencyProof | ReceiptRefused::OlderSize { .. } => "consistency",
+            ReceiptRefused::OtherStatement(_) => "statement",
         };
         assert_eq!(class, case.error, "{name}: {}", case.why);
     });
@@ -249,6 +250,6 @@ fn leaf_hash(text: &str) -> LeafHash {
     LeafHash::from_bytes(*text.parse::<Hash>().unwrap().as_bytes())
 }
 
-fn public_key(cose_key: &str) -> PublicKey {
+pub fn public_key(cose_key: &str) -> PublicKey {
     PublicKey::from_cose_key(&hex(cose_key)).unwrap()
 }

@@ -83,6 +83,6 @@ fn any_subject_is_taken_from_a_log_without_an_origin() {
 fn another_data_structure_is_not_verified_rather_than_wrong() {
     let mut world = World::new();
     let place = world.receipt.windows(4).position(|window| window == [0x19, 0x01, 0x8b, 0x01]).unwrap();
-    world.receipt[place + 3] = 2;
+    world.receipt[place + 3] = 3;
     assert_not_verified(&world.verify(), Code::UnsupportedStructure);
 }
