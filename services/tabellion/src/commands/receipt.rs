@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use merkle::EntryDigest;
+use scitt::receipt::LedgerStep;
 use scitt::{Receipt as CoseReceipt, transparent};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -148,6 +149,7 @@ fn detach(context: &Context, file: &Path, prefix: Option<PathBuf>) -> Result<(),
 #[derive(Serialize)]
 struct Inspection {
     protected: Json,
+    structure: &'static str,
     proofs: Vec<Json>,
     attached_root: Option<String>,
     verified: bool,
@@ -162,9 +164,16 @@ fn inspection(receipt: &CoseReceipt) -> Inspection {
         json!({ "kind": "consistency", "older": proof.older.get(), "newer": proof.newer.get(),
                 "path": proof.path.iter().map(ToString::to_string).collect::<Vec<_>>() })
     });
+    let ledger = receipt.ledger_proofs().iter().map(|proof| {
+        let step = |step: &LedgerStep| format!("{} {}", if step.left { "left" } else { "right" }, step.hash);
+        json!({ "kind": "inclusion", "statement": proof.leaf.data.to_string(),
+                "transaction": proof.leaf.transaction.to_string(), "evidence": proof.leaf.evidence,
+                "path": proof.path.iter().map(step).collect::<Vec<_>>() })
+    });
     Inspection {
         protected: show::header(receipt.header()),
-        proofs: inclusion.chain(consistency).collect(),
+        structure: receipt.structure().name(),
+        proofs: inclusion.chain(consistency).chain(ledger).collect(),
         attached_root: receipt.attached_root().map(ToString::to_string),
         verified: false,
     }
@@ -177,7 +186,7 @@ impl Report for Inspection {
             show::lines(out, 2, members)?;
         }
         for proof in &self.proofs {
-            writeln!(out, "proof")?;
+            writeln!(out, "proof ({})", self.structure)?;
             if let Json::Object(members) = proof {
                 show::lines(out, 2, members)?;
             }
