@@ -25,10 +25,11 @@ pub mod verdict;
 #[cfg(test)]
 mod tests;
 
+use merkle::EntryDigest;
 use scitt::SignedStatement;
 
 use issuer::IssuerCheck;
-use receipt::ReceiptReport;
+use receipt::{ReceiptReport, Subject};
 pub use trust::{
     IssuerSignature, LeafRule, Profile, TrustError, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
 };
@@ -59,7 +60,7 @@ pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict 
     };
     let attached = statement.receipts().iter().map(|receipt| receipt.as_ref());
     let all = distinct(attached.chain(evidence.receipts.iter().copied()));
-    let receipts = receipt::check_all(&statement, &all, trust, now);
+    let receipts = receipt::check_all((&statement).into(), &all, trust, now);
     let registered_at =
         receipts.iter().filter(|report| report.facts.verified).filter_map(|report| report.facts.iat);
     let at = registered_at.min().unwrap_or_else(|| to_signed(now));
@@ -71,12 +72,23 @@ pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict 
 /// Verifies that one receipt proves the registration of `statement`, at `now` (unix seconds). The issuer's signature
 /// is left to the log: for clients that made the statement themselves.
 pub fn verify_receipt(statement: &SignedStatement, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
-    let receipts = receipt::check_all(statement, &[receipt], trust, now);
+    let verdict = verify_subject(statement.into(), receipt, trust, now);
+    Verdict { statement: Some(facts_of(statement)), ..verdict }
+}
+
+/// The same for a statement of which only the entry ID is at hand: for who watches a log and need not read it. Logs whose
+/// leaves are of whole statements cannot be watched like this.
+pub fn verify_receipt_of(entry: EntryDigest, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
+    verify_subject(Subject { entry, statement: None }, receipt, trust, now)
+}
+
+fn verify_subject(subject: Subject<'_>, receipt: &[u8], trust: &TrustStore, now: u64) -> Verdict {
+    let receipts = receipt::check_all(subject, &[receipt], trust, now);
     let mut checks = Vec::new();
     let detail = "not part of this verification";
     checks.push(Check::not_done(CheckName::IssuerSignature, Code::LeftToLog, detail));
-    let (facts, outcome, reason) = merge_receipts(receipts, &mut checks);
-    Verdict { outcome, reason, statement: Some(facts_of(statement)), receipts: facts, checks }
+    let (receipts, outcome, reason) = merge_receipts(receipts, &mut checks);
+    Verdict { outcome, reason, statement: None, receipts, checks }
 }
 
 fn distinct<'r>(receipts: impl Iterator<Item = &'r [u8]>) -> Vec<&'r [u8]> {

@@ -5,7 +5,7 @@
 //! the receipt is not for this statement. Only with the root attached is it known which part is at fault.
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
-use merkle::{LeafHash, RootHash, hash_leaf, verify::implied_root};
+use merkle::{EntryDigest, LeafHash, RootHash, hash_leaf, verify::implied_root};
 use scitt::receipt::InclusionProof;
 use scitt::{
     Header, PublicKey, Receipt, ReceiptError, ReceiptRefused, SignatureError, SignedStatement, Structure,
@@ -32,14 +32,37 @@ impl ReceiptReport {
     }
 }
 
+/// Whose registration a receipt is to prove: a statement, or one of which only the hash is at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) entry: EntryDigest,
+    pub(crate) statement: Option<&'a SignedStatement>,
+}
+
+impl Subject<'_> {
+    /// The leaf of a log with this rule, unless that takes the statement itself.
+    fn leaf(&self, rule: LeafRule) -> Option<LeafHash> {
+        match rule {
+            LeafRule::Sha256OfStatement => Some(self.entry.leaf_hash()),
+            LeafRule::Statement => self.statement.map(|statement| hash_leaf(statement.bytes())),
+        }
+    }
+}
+
+impl<'a> From<&'a SignedStatement> for Subject<'a> {
+    fn from(statement: &'a SignedStatement) -> Self {
+        Self { entry: statement.digest(), statement: Some(statement) }
+    }
+}
+
 pub(crate) fn check_all(
-    statement: &SignedStatement,
+    subject: Subject<'_>,
     receipts: &[&[u8]],
     trust: &TrustStore,
     now: u64,
 ) -> Vec<ReceiptReport> {
     let mut reports: Vec<ReceiptReport> =
-        receipts.iter().take(MAX_RECEIPTS).map(|receipt| check(statement, receipt, trust, now)).collect();
+        receipts.iter().take(MAX_RECEIPTS).map(|receipt| check(subject, receipt, trust, now)).collect();
     if receipts.len() > MAX_RECEIPTS {
         let detail = format!("{} receipts, at most {MAX_RECEIPTS} are read", receipts.len());
         let check = Check::failed(CheckName::Receipt, Code::MalformedReceipt, detail);
@@ -48,7 +71,7 @@ pub(crate) fn check_all(
     reports
 }
 
-fn check(statement: &SignedStatement, bytes: &[u8], trust: &TrustStore, now: u64) -> ReceiptReport {
+fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> ReceiptReport {
     let receipt = match Receipt::parse(bytes.to_vec()) {
         Ok(receipt) => receipt,
         Err(why) => return unreadable(&why),
@@ -62,7 +85,7 @@ fn check(statement: &SignedStatement, bytes: &[u8], trust: &TrustStore, now: u64
         None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == Profile::Rfc9942).collect()),
     };
     let logs = if ours.is_empty() { anonymous } else { ours };
-    let attempt = |log| Attempt { statement, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
+    let attempt = |log| Attempt { subject, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
     best(logs.into_iter().map(attempt)).unwrap_or_else(|| {
         let detail = match iss {
             Some(iss) => format!("no trusted log issues receipts as {iss:?}"),
@@ -105,7 +128,7 @@ fn with_rest_not_reached(mut checks: Vec<Check>) -> Vec<Check> {
 
 /// One receipt against one log that may have issued it.
 struct Attempt<'a> {
-    statement: &'a SignedStatement,
+    subject: Subject<'a>,
     receipt: &'a Receipt,
     log: &'a TrustedLog,
     now: i64,
@@ -181,7 +204,7 @@ impl Attempt<'_> {
         if proofs.is_empty() {
             return Err(unproven("the receipt has no inclusion proof"));
         }
-        let leaf = leaf_of(self.statement, self.log.leaf_rule);
+        let leaf = self.subject.leaf(self.log.leaf_rule).ok_or_else(needs_statement)?;
         let signed = self.receipt.signed_tree_size().is_some();
         let root = |proof: &InclusionProof| {
             let position = Position { leaf_index: proof.leaf_index, tree_size: proof.tree_size, signed };
@@ -193,7 +216,7 @@ impl Attempt<'_> {
 
     /// A ledger's leaf names its statement, so a receipt for another is known as one.
     fn implied_by_ledger(&self) -> Result<RootHash, Vec<Check>> {
-        self.receipt.implied_ledger_root(&self.statement.digest()).map_err(|why| match why {
+        self.receipt.implied_ledger_root(&self.subject.entry).map_err(|why| match why {
             ReceiptRefused::OtherStatement(_) => {
                 vec![Check::failed(CheckName::Inclusion, Code::ReceiptRootMismatch, why.to_string())]
             }
@@ -225,8 +248,11 @@ impl Attempt<'_> {
 
     fn root_mismatch(&self, root: &RootHash, attached: Option<&RootHash>) -> Vec<Check> {
         let leaf = match self.receipt.structure() {
-            Structure::Rfc9162 => format!("hash {}", leaf_of(self.statement, self.log.leaf_rule)),
-            Structure::CcfLedger => format!("of statement {}", self.statement.digest()),
+            Structure::Rfc9162 => {
+                let leaf = self.subject.leaf(self.log.leaf_rule);
+                leaf.map_or_else(String::new, |leaf| format!("hash {leaf}"))
+            }
+            Structure::CcfLedger => format!("of statement {}", self.subject.entry),
         };
         let signed = match attached {
             Some(attached) => format!("root {} in the receipt", hex(attached)),
@@ -306,11 +332,9 @@ fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(SHOWN)]
 }
 
-fn leaf_of(statement: &SignedStatement, rule: LeafRule) -> LeafHash {
-    match rule {
-        LeafRule::Sha256OfStatement => statement.digest().leaf_hash(),
-        LeafRule::Statement => hash_leaf(statement.bytes()),
-    }
+fn needs_statement() -> Vec<Check> {
+    let detail = "this log's leaves are of whole statements, and only the hash of this one is at hand";
+    vec![Check::not_done(CheckName::Inclusion, Code::NotReached, detail)]
 }
 
 fn facts_of(receipt: &Receipt) -> ReceiptFacts {

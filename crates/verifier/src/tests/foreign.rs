@@ -86,3 +86,17 @@ fn another_data_structure_is_not_verified_rather_than_wrong() {
     world.receipt[place + 3] = 3;
     assert_not_verified(&world.verify(), Code::UnsupportedStructure);
 }
+
+#[test]
+fn a_receipt_is_verified_with_the_hash_of_its_statement_alone_where_leaves_are_made_of_it() {
+    let mut world = World::new();
+    let entry = world.statement.digest();
+    assert_verified(&verify_receipt_of(entry, &world.receipt, &world.trust, NOW));
+    let other = EntryDigest::of(b"another statement");
+    assert_failed(&verify_receipt_of(other, &world.receipt, &world.trust, NOW), Code::ReceiptRootMismatch);
+    world.log.rule = LeafRule::Statement;
+    world.receipt = world.log.receipt(&world.statement);
+    world.trust.logs = vec![world.log.trusted()];
+    assert_verified(&verify_receipt(&world.statement, &world.receipt, &world.trust, NOW));
+    assert_not_verified(&verify_receipt_of(entry, &world.receipt, &world.trust, NOW), Code::NotReached);
+}
