@@ -130,6 +130,7 @@ impl From<StoreError> for SourceError {
         match error {
             StoreError::Unavailable(why) => SourceError::Unavailable(why),
             StoreError::Refused(why) => SourceError::Refused(why),
+            StoreError::Frozen => SourceError::Refused(error.to_string()),
             StoreError::Damaged(why) => SourceError::Damaged(why),
         }
     }

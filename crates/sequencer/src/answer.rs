@@ -111,7 +111,10 @@ pub enum SubmitError {
 
 impl From<StoreError> for SubmitError {
     fn from(error: StoreError) -> Self {
-        Self::Store(Arc::new(error))
+        match error {
+            StoreError::Frozen => Self::Halted(Halt::Frozen),
+            error => Self::Store(Arc::new(error)),
+        }
     }
 }
 

@@ -183,7 +183,10 @@ impl Driver {
 
     /// Signs nothing, places nothing, until the process ends.
     async fn halted(&mut self, halt: Halt) {
-        tracing::error!(reason = %halt, "sequencing stopped");
+        match halt {
+            Halt::Frozen => tracing::warn!("sequencing ended: the log is frozen"),
+            _ => tracing::error!(reason = %halt, "sequencing stopped"),
+        }
         self.context.show(|status| status.role = Role::Halted(halt.clone()));
         settle(self.ready.take());
         let mut stop = self.context.stop.subscribe();

@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use store::{Batch, CommitError, CommittedHead, Lease, StoreError};
+use store::{Batch, CommitError, CommittedHead, Lease, State, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -124,13 +124,24 @@ pub(crate) async fn lead(
     }
 }
 
-/// Until the lease is lost, the database says that it would forget what it acknowledges, or a witness
-/// says that it has forgotten.
+/// Until the lease is lost, the log is frozen, the database says that it would forget what it
+/// acknowledges, or a witness says that it has forgotten.
 async fn end_of_leading(parts: &Parts, lease: &mut dyn Lease) -> Leave {
     tokio::select! {
         () = lease.lost() => Leave::StepDown("the lease is lost"),
         why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
+        () = until_frozen(parts) => Leave::Halt(Halt::Frozen),
         halt = parts.witnesses.contradicted() => Leave::Halt(halt),
+    }
+}
+
+/// A log that nobody hands anything to hears of its end all the same.
+async fn until_frozen(parts: &Parts) {
+    loop {
+        sleep(parts.limits.frozen_check).await;
+        if let Ok(State::Frozen { .. }) = parts.store.state().await {
+            return;
+        }
     }
 }
 
@@ -303,6 +314,11 @@ async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
     loop {
         match timeout(parts.limits.patience, parts.store.take_over(&parts.holder)).await {
             Ok(Ok(head)) => return Event::TakenOver(head),
+            // The end of the log settles it as well: its head is the last one.
+            Ok(Err(StoreError::Frozen)) => match parts.store.head().await {
+                Ok(head) => return Event::TakenOver(head),
+                Err(error) => tracing::warn!(%error, "the last head cannot be read yet"),
+            },
             Ok(Err(error)) => tracing::warn!(%error, "the unknown commit is not settled yet"),
             Err(_) => tracing::warn!("the unknown commit is not settled yet: no answer in time"),
         }

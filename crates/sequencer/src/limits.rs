@@ -41,6 +41,8 @@ pub struct Limits {
     pub patience: Duration,
     /// How often the leader asks whether the database still keeps what it acknowledges.
     pub durability_check: Duration,
+    /// How often a leader looks whether the log was frozen.
+    pub frozen_check: Duration,
     /// How long witnesses may take to confirm the newest signed head to a process that has no pin.
     pub confirm_patience: Duration,
     /// How long they may take to say that a process with a pin must not lead all the same.
@@ -74,6 +76,7 @@ impl Default for Limits {
             commit_attempts: 4,
             patience: Duration::from_secs(30),
             durability_check: Duration::from_secs(60),
+            frozen_check: Duration::from_secs(2),
             confirm_patience: Duration::from_secs(10),
             objection_patience: Duration::from_secs(2),
             sign_attempts: 5,

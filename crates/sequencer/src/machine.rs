@@ -91,6 +91,8 @@ pub(crate) struct Recovered {
     pub(crate) newest: Option<CommittedHead>,
     /// Its signatures, if all that the signer makes are kept.
     pub(crate) signatures: Option<Vec<HeadSignature>>,
+    /// There will be no other batch: its head is signed and shown, and that is all.
+    pub(crate) frozen: bool,
 }
 
 #[derive(Debug)]
@@ -158,7 +160,7 @@ impl<R> Machine<R> {
         clock: ClockJudge,
         recovered: Recovered,
     ) -> (Self, Vec<Effect<R>>) {
-        let Recovered { head, tiles, newest, signatures } = recovered;
+        let Recovered { head, tiles, newest, signatures, frozen } = recovered;
         let mut machine = Self {
             origin,
             limits,
@@ -169,11 +171,14 @@ impl<R> Machine<R> {
             pool: Pool::new(),
             found: Vec::new(),
             phase: Phase::Resting,
-            leaving: None,
+            leaving: frozen.then_some(Leave::Halt(Halt::Frozen)),
             effects: Vec::new(),
         };
-        if let Some(head) = newest {
-            machine.pin(Outgoing { head, items: Vec::new(), growth: None, signatures, attempt: 0 });
+        match newest {
+            Some(head) => {
+                machine.pin(Outgoing { head, items: Vec::new(), growth: None, signatures, attempt: 0 });
+            }
+            None => machine.rest(),
         }
         let effects = std::mem::take(&mut machine.effects);
         (machine, effects)

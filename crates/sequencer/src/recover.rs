@@ -40,10 +40,15 @@ impl From<Halt> for Obstacle {
     }
 }
 
-/// Raises the epoch and checks all that can be checked without reading the tree.
+/// Raises the epoch and checks all that can be checked without reading the tree. The epoch of a
+/// frozen log stays: nobody commits to it, and its last head may still want a signature.
 pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Obstacle> {
     Point::BeforeTakeOver.visit();
-    let head = parts.store.take_over(&parts.holder).await?;
+    let (head, frozen) = match parts.store.take_over(&parts.holder).await {
+        Ok(head) => (head, false),
+        Err(StoreError::Frozen) => (parts.store.head().await?, true),
+        Err(error) => return Err(error.into()),
+    };
     Point::AfterTakeOver.visit();
     check_pin(parts, &head).await?;
     let clock = ClockJudge::start(parts.clock.now(), head.at)?;
@@ -53,7 +58,7 @@ pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Ob
         Some(newest) => kept_signatures(parts, newest.size).await?,
         None => None,
     };
-    Ok((Recovered { head, tiles, newest, signatures }, clock))
+    Ok((Recovered { head, tiles, newest, signatures, frozen }, clock))
 }
 
 /// The pin is read after the epoch was raised, so no commit of another process can be behind it.

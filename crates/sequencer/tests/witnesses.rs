@@ -1,5 +1,7 @@
 //! What the witnesses say, with and without a pin, at a start and while leading.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::sync::Arc;

@@ -5,12 +5,13 @@
 //! ignores every timeout while it holds the head row. Until COMMIT is sent nothing has happened;
 //! after that, only an acknowledgement without a warning says that it has.
 
+pub(crate) mod fill;
 mod rows;
 
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, PgTransaction};
-use store::{Batch, CommitError, StoreError};
+use store::{Batch, CommitError, CommittedHead, Head, StoreError};
 use tokio::time::timeout;
 
 use crate::error::{is_worth_another_try, store_error, too_late, violated};
@@ -134,6 +135,7 @@ async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) ->
     lock_head(transaction, log, batch).await?;
     if !batch.entries.is_empty() {
         rows::insert(transaction, log, batch).await?;
+        rows::insert_heads(transaction, log, &[committed_head(batch)]).await?;
         move_head(transaction, log, batch).await?;
     }
     settle(transaction, log, batch).await
@@ -144,12 +146,15 @@ async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) ->
 async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
     let row = sqlx::query_as!(
         HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy FROM log WHERE log_id = $1 FOR UPDATE",
+        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
+           FROM log WHERE log_id = $1 FOR UPDATE",
         log
     )
     .fetch_optional(&mut **transaction)
     .await?;
-    let head = row.ok_or_else(not_open)?.into_head()?;
+    let row = row.ok_or_else(not_open)?;
+    row.must_grow()?;
+    let head = row.into_head()?;
     if head == batch.from {
         return Ok(());
     }
@@ -180,6 +185,11 @@ async fn move_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch)
     .execute(&mut **transaction)
     .await?;
     if moved.rows_affected() == 1 { Ok(()) } else { Err(Failed::For(CommitError::Fenced)) }
+}
+
+fn committed_head(batch: &Batch) -> CommittedHead {
+    let Head { batch: number, epoch, at, .. } = batch.to;
+    CommittedHead { batch: number, epoch, size: batch.to.size(), root: batch.to.root(), at }
 }
 
 /// Inserts the outcome of the inbox attempts that this batch ends; what does not wait is left out.

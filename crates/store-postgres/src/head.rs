@@ -1,16 +1,17 @@
-//! The log's one mutable row: made once, read, and taken over.
+//! The log's one mutable row: made once, read, taken over, and frozen.
 
 use std::pin::pin;
 
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use sqlx::{Connection, PgConnection, PgPool};
+use store::moving::half_filled;
 use store::{Head, StoreError};
 use tokio::time::{sleep, timeout};
 
 use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::notices::Warnings;
-use crate::number::number;
+use crate::number::{column, number};
 use crate::session::{Role, Server, close};
 
 /// The row's columns, apart from its key, origin and holder.
@@ -22,9 +23,20 @@ pub(crate) struct HeadRow {
     pub(crate) batch: i64,
     pub(crate) at: i64,
     pub(crate) policy: i64,
+    pub(crate) frozen_at: Option<i64>,
+    pub(crate) filling: Option<Vec<u8>>,
 }
 
 impl HeadRow {
+    /// Refuses whoever would let the log grow, or take it over.
+    pub(crate) fn must_grow(&self) -> Result<(), StoreError> {
+        match (&self.filling, self.frozen_at) {
+            (Some(_), _) => Err(half_filled()),
+            (None, Some(_)) => Err(StoreError::Frozen),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Refuses a row whose root is not the root of its edge.
     pub(crate) fn into_head(self) -> Result<Head, StoreError> {
         let hashes = self.edge.as_chunks::<32>().0.iter().map(|hash| Hash::from_bytes(*hash)).collect();
@@ -67,35 +79,58 @@ pub(crate) async fn open(pool: &PgPool, log: i16, origin: &str) -> Result<Head, 
     if known != origin {
         return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
     }
-    read(pool, log).await
+    let row = read_row(pool, log).await?;
+    if row.filling.is_some() {
+        return Err(half_filled());
+    }
+    row.into_head()
 }
 
 pub(crate) async fn read(pool: &PgPool, log: i16) -> Result<Head, StoreError> {
+    read_row(pool, log).await?.into_head()
+}
+
+pub(crate) async fn read_row(pool: &PgPool, log: i16) -> Result<HeadRow, StoreError> {
     sqlx::query_as!(
         HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy FROM log WHERE log_id = $1",
+        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log WHERE log_id = $1",
         log
     )
     .fetch_optional(pool)
     .await
     .map_err(store_error)?
-    .ok_or_else(not_open)?
-    .into_head()
+    .ok_or_else(not_open)
 }
 
 pub(crate) fn not_open() -> StoreError {
     StoreError::Refused("the database holds no such log yet: open it first".into())
 }
 
+pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {
+    let row = raise(server, log, holder, None).await?;
+    row.must_grow()?;
+    row.into_head()
+}
+
+/// Freezing is a take-over after which there is no other.
+pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> Result<Head, StoreError> {
+    let row = raise(server, log, holder, Some(column(at))).await?;
+    match row.must_grow() {
+        Err(StoreError::Frozen) => row.into_head(),
+        Err(error) => Err(error),
+        Ok(()) => Err(StoreError::Unavailable("the log was not frozen".into())),
+    }
+}
+
 /// On a new connection, because the one that raced may hang; and acknowledged without a warning,
 /// because only then is what it shows on every standby that must have it.
-pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {
+async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
     let mut connection = server.connect(Role::TakeOver).await?;
-    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, holder))
+    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, (holder, freeze)))
         .await
         .map_err(|_| too_late("taking over the log"))??;
     close(connection).await;
-    row.into_head()
+    Ok(row)
 }
 
 /// Waits for the batch in flight, and ends it when it does not end by itself: a client that stops
@@ -104,13 +139,13 @@ async fn insist(
     server: &Server,
     connection: &mut PgConnection,
     log: i16,
-    holder: &str,
+    whose: (&str, Option<i64>),
 ) -> Result<HeadRow, StoreError> {
     let backend = sqlx::query_scalar!(r#"SELECT pg_backend_pid() AS "backend!""#)
         .fetch_one(&mut *connection)
         .await
         .map_err(store_error)?;
-    let mut raising = pin!(raise_epoch(connection, log, holder));
+    let mut raising = pin!(raise_epoch(connection, log, whose));
     tokio::select! {
         row = &mut raising => return row,
         () = sleep(limits::PATIENCE) => {}
@@ -139,19 +174,26 @@ async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn raise_epoch(connection: &mut PgConnection, log: i16, holder: &str) -> Result<HeadRow, StoreError> {
+/// The row as it then stands; of a log that is frozen or not all there, as it stood.
+async fn raise_epoch(
+    connection: &mut PgConnection,
+    log: i16,
+    (holder, freeze): (&str, Option<i64>),
+) -> Result<HeadRow, StoreError> {
     let mut transaction = connection.begin().await.map_err(store_error)?;
-    let row = sqlx::query_as!(
+    let raised = sqlx::query_as!(
         HeadRow,
-        "UPDATE log SET epoch = epoch + 1, holder = $2 WHERE log_id = $1
-         RETURNING epoch, size, root, edge, batch, at, policy",
+        "UPDATE log SET epoch = epoch + 1, holder = $2, frozen_at = $3
+          WHERE log_id = $1 AND frozen_at IS NULL AND filling IS NULL
+         RETURNING epoch, size, root, edge, batch, at, policy, frozen_at, filling",
         log,
-        holder
+        holder,
+        freeze
     )
     .fetch_optional(&mut *transaction)
     .await
-    .map_err(store_error)?
-    .ok_or_else(not_open)?;
+    .map_err(store_error)?;
+    let Some(row) = raised else { return at_its_end(&mut transaction, log).await };
     match Warnings::new().during(transaction.commit()).await {
         (Ok(()), None) => Ok(row),
         (Ok(()), Some(warning)) => {
@@ -159,4 +201,16 @@ async fn raise_epoch(connection: &mut PgConnection, log: i16, holder: &str) -> R
         }
         (Err(error), _) => Err(store_error(error)),
     }
+}
+
+async fn at_its_end(connection: &mut PgConnection, log: i16) -> Result<HeadRow, StoreError> {
+    sqlx::query_as!(
+        HeadRow,
+        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log WHERE log_id = $1",
+        log
+    )
+    .fetch_optional(connection)
+    .await
+    .map_err(store_error)?
+    .ok_or_else(not_open)
 }

@@ -5,11 +5,12 @@ use sqlx::PgPool;
 use store::{InboxItem, Progress, StoreError};
 
 use crate::error::store_error;
+use crate::head;
 use crate::number::{hash, number, rows};
 
 pub(crate) async fn enqueue(pool: &PgPool, log: i16, item: &InboxItem) -> Result<(), StoreError> {
     // Two callers compute the same attempt; one of them inserts it.
-    sqlx::query!(
+    let kept = sqlx::query!(
         "INSERT INTO inbox (log_id, digest, attempt, submission)
          SELECT $1, $2, coalesce(max(attempt), 0) + 1, $3
            FROM (SELECT attempt FROM inbox WHERE log_id = $1 AND digest = $2
@@ -20,6 +21,7 @@ pub(crate) async fn enqueue(pool: &PgPool, log: i16, item: &InboxItem) -> Result
                                AND NOT EXISTS (SELECT FROM inbox_outcome AS o
                                                 WHERE o.log_id = $1 AND o.digest = $2
                                                   AND o.attempt = inbox.attempt AND o.failure IS NOT NULL))
+            AND NOT EXISTS (SELECT FROM log WHERE log_id = $1 AND frozen_at IS NOT NULL)
              ON CONFLICT (log_id, digest, attempt) DO NOTHING",
         log,
         item.digest.as_bytes(),
@@ -28,6 +30,9 @@ pub(crate) async fn enqueue(pool: &PgPool, log: i16, item: &InboxItem) -> Result
     .execute(pool)
     .await
     .map_err(store_error)?;
+    if kept.rows_affected() == 0 && head::read_row(pool, log).await?.frozen_at.is_some() {
+        return Err(StoreError::Frozen);
+    }
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod inbox;
 mod lease;
 mod limits;
 mod lookup;
+mod moving;
 mod notices;
 mod number;
 mod partition;

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use store::{InboxItem, Progress, StoreError};
+use store::{InboxItem, Progress, State, StoreError};
 
+use crate::moving;
 use crate::reader::blob;
 use crate::sql::{self, signed, store_error, unsigned};
 
@@ -16,10 +17,15 @@ pub(crate) async fn enqueue(pool: &SqlitePool, item: &InboxItem) -> Result<(), S
         "INSERT INTO inbox (digest, submission) SELECT ?1, ?2
          WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.digest = ?1
              AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt))
-           AND NOT EXISTS (SELECT 1 FROM inbox_outcome WHERE digest = ?1 AND idx IS NOT NULL)",
+           AND NOT EXISTS (SELECT 1 FROM inbox_outcome WHERE digest = ?1 AND idx IS NOT NULL)
+           AND NOT EXISTS (SELECT 1 FROM log WHERE frozen_at IS NOT NULL)",
     );
     let query = query.bind(&item.digest.as_bytes()[..]).bind(&item.submission[..]);
-    query.execute(pool).await.map(drop).map_err(store_error)
+    let kept = query.execute(pool).await.map_err(store_error)?.rows_affected();
+    if kept == 0 && matches!(moving::state(pool).await?, State::Frozen { .. }) {
+        return Err(StoreError::Frozen);
+    }
+    Ok(())
 }
 
 pub(crate) async fn pending(pool: &SqlitePool, limit: usize) -> Result<Vec<InboxItem>, StoreError> {

@@ -17,6 +17,7 @@ mod custody;
 mod heads;
 mod inbox;
 mod lookup;
+mod moving;
 mod place;
 mod promises;
 mod reader;

@@ -2,14 +2,16 @@
 
 use merkle::{CompactRange, EntryDigest, Hash};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection, Transaction};
-use store::{Batch, CommitError, Head, NewEntry, StoreError};
+use store::moving::half_filled;
+use store::{Batch, CommitError, Head, NewEntry, State, StoreError};
 
 use crate::sql::{self, seen_key, signed};
-use crate::{CHECKPOINT_BYTES, Sqlite, reader};
+use crate::{CHECKPOINT_BYTES, Sqlite, moving, reader};
 
 pub(crate) const IMMEDIATE: &str = "BEGIN IMMEDIATE";
 
-pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreError> {
+/// Makes the log's row if there is none.
+pub(crate) async fn make(store: &Sqlite, origin: &str) -> Result<(), StoreError> {
     if store.shared.place.is_some() {
         let insert = sqlx::query(
             "INSERT INTO log (one, origin, epoch, size, root, edge, batch, at, policy, holder)
@@ -23,12 +25,20 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
             .await
             .map_err(sql::store_error)?;
     }
+    Ok(())
+}
+
+pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreError> {
+    make(store, origin).await?;
     let known: Option<String> = sqlx::query_scalar("SELECT origin FROM log")
         .fetch_optional(&store.write)
         .await
         .map_err(sql::store_error)?;
     match known {
-        Some(known) if known == origin => reader::head(&store.write).await,
+        Some(known) if known == origin => match moving::state(&store.write).await? {
+            State::Filling { .. } => Err(half_filled()),
+            State::Open | State::Frozen { .. } => reader::head(&store.write).await,
+        },
         Some(known) => Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}"))),
         None => Err(StoreError::Refused("the database holds no log".into())),
     }
@@ -36,6 +46,7 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
 
 pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, StoreError> {
     let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(sql::store_error)?;
+    moving::must_grow(&mut *transaction).await?;
     let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?").bind(holder);
     update.execute(&mut *transaction).await.map_err(sql::store_error)?;
     let head = reader::head(&mut *transaction).await?;
@@ -58,10 +69,9 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
     batch.check().map_err(CommitError::NotCommitted)?;
     let pool = store.writable().map_err(CommitError::NotCommitted)?;
     let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(not_committed)?;
+    moving::must_grow(&mut *transaction).await.map_err(CommitError::NotCommitted)?;
     move_head(&mut transaction, batch).await?;
-    insert_entries(&mut transaction, batch).await?;
-    insert_look_ups(&mut transaction, batch).await?;
-    extend_tiles(&mut transaction, batch).await?;
+    insert(&mut transaction, batch).await?;
     settle(&mut transaction, batch).await?;
     transaction.commit().await.map_err(|error| {
         poison_if_in_doubt(store, &error);
@@ -69,6 +79,13 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
     })?;
     checkpoint(store).await;
     Ok(())
+}
+
+/// Entries, what leads to them, and tiles.
+pub(crate) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    insert_entries(connection, batch).await?;
+    insert_look_ups(connection, batch).await?;
+    extend_tiles(connection, batch).await
 }
 
 /// The compare-and-swap: first, so that a fenced process does no work.
@@ -164,7 +181,7 @@ async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), 
 
 /// Copies the write-ahead log into the database when it has grown. A failure does not undo the
 /// commit, which is in the write-ahead log; but it is the last one.
-async fn checkpoint(store: &Sqlite) {
+pub(crate) async fn checkpoint(store: &Sqlite) {
     let grown = store.shared.place.as_ref().is_some_and(|place| place.wal_bytes() > CHECKPOINT_BYTES);
     if !grown {
         return;

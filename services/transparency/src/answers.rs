@@ -101,6 +101,7 @@ impl From<RegisterError> for Problem {
             RegisterError::NoPolicy => {
                 Problem::busy("no-policy", "The log has no registration policy yet", LATER)
             }
+            RegisterError::Frozen => frozen(),
             RegisterError::Halted(why) => {
                 tracing::warn!(why, "registration refused: sequencing stopped");
                 let detail =
@@ -158,6 +159,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) | StoreError::Refused(_) => unavailable(&error),
+            StoreError::Frozen => frozen(),
             StoreError::Damaged(_) => internal(&error),
         }
     }
@@ -192,6 +194,13 @@ fn titled(code: &'static str, title: &'static str, words: &str, violation: &Viol
     Problem::new(StatusCode::BAD_REQUEST, code, title, detail)
         .by_rule(violation.rule.as_str())
         .at_place(shortened(&violation.place.to_string()))
+}
+
+/// Not 503: no later time is better.
+fn frozen() -> Problem {
+    let detail =
+        "This log is frozen: it takes no more entries, and what is registered can still be read and proven";
+    Problem::new(StatusCode::FORBIDDEN, "log-frozen", "Log Frozen", detail)
 }
 
 fn unavailable(cause: &dyn Display) -> Problem {

@@ -141,7 +141,7 @@ async fn view(log: &Log, hold: Hold) -> Result<View, Told> {
 
 fn told(error: StoreError) -> Told {
     let status = match error {
-        StoreError::Refused(_) => StatusCode::CONFLICT,
+        StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
         StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };

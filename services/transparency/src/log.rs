@@ -8,7 +8,7 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::{GuardKind, Permit};
 use scitt::SignedStatement;
-use sequencer::{Handle, Placement, Role, SubmitError};
+use sequencer::{Halt, Handle, Placement, Role, SubmitError};
 use store::{Found, GuardKey, LogStore, Progress, StoreError};
 
 use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable};
@@ -103,6 +103,8 @@ pub enum RegisterError {
     KeepsMoving,
     /// The log has no policy yet.
     NoPolicy,
+    /// The log is at its end.
+    Frozen,
     /// Sequencing stopped.
     Halted(String),
     /// The process is ending.
@@ -267,6 +269,7 @@ impl Log {
                 RegisterError::QueueFull { retry_after: retry_after.as_secs().max(1) }
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,
+            SubmitError::Halted(Halt::Frozen) => RegisterError::Frozen,
             SubmitError::Halted(halt) => RegisterError::Halted(halt.to_string()),
             SubmitError::Stopping => RegisterError::Stopping,
             SubmitError::Store(error) => RegisterError::Store(error.to_string()),
@@ -365,8 +368,8 @@ impl Log {
 /// Whether a statement that failed so may be in the log all the same: it was admitted under an
 /// older policy, or nothing can enter now.
 fn may_be_known(error: &RegisterError) -> bool {
-    use RegisterError::{Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
-    matches!(error, NotAdmitted(_) | OutsideWindow(_) | Halted(_) | NoPolicy | KeepsMoving)
+    use RegisterError::{Frozen, Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
+    matches!(error, NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted(_) | NoPolicy | KeepsMoving)
 }
 
 /// Whether a registration is not counted against its issuer: nothing new came of it, or we failed.
@@ -380,11 +383,12 @@ fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
 /// Whether the client is told to come again with the same statement.
 fn is_our_fault(error: &RegisterError) -> bool {
     use RegisterError::{
-        Halted, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy, QueueFull, Stopping, Store,
+        Frozen, Halted, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy, QueueFull, Stopping,
+        Store,
     };
     match error {
         NotAdmitted(why) => matches!(why, self::NotAdmitted::Undecided(_) | self::NotAdmitted::Store(_)),
-        QueueFull { .. } | KeepsMoving | NoPolicy | Halted(_) | Stopping => true,
+        QueueFull { .. } | KeepsMoving | NoPolicy | Frozen | Halted(_) | Stopping => true,
         Policy(_) | Store(_) | NoReceipt(_) | Internal(_) => true,
         RegisterError::GuardTaken { .. } | RegisterError::OutsideWindow(_) | RegisterError::Twin(_) => false,
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use merkle::TreeSize;
-use sequencer::{Observer, Role, Status};
+use sequencer::{Halt, Observer, Role, Status};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -135,6 +135,9 @@ impl Observer for Counting {
 
     fn role_changed(&self, role: &Role) {
         match role {
+            Role::Halted(Halt::Frozen) => {
+                tracing::warn!("the log is frozen: it takes no more entries; reads go on")
+            }
             Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads go on"),
             other => tracing::info!(role = ?other, "role"),
         }
@@ -155,7 +158,8 @@ impl Readiness for Ready {
         let mut found = Vec::new();
         let status = log.sequencer.status().borrow().clone();
         match &status.role {
-            Role::Leading { .. } | Role::Following => {}
+            // What a frozen log is for, reading, goes on.
+            Role::Leading { .. } | Role::Following | Role::Halted(Halt::Frozen) => {}
             Role::Halted(halt) => found.push(format!("sequencing stopped: {halt}")),
             Role::Stopped => found.push("the service is stopping".into()),
         }

@@ -44,6 +44,7 @@ impl<R> Machine<R> {
         flight.attempt += 1;
         match error {
             StoreError::Damaged(why) => self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why))),
+            StoreError::Frozen => self.leave_with(flight.draft.items, Leave::Halt(Halt::Frozen)),
             StoreError::Unavailable(_)
                 if flight.attempt < self.limits.commit_attempts && self.leaving.is_none() =>
             {

@@ -1,7 +1,7 @@
 //! What a batch inserts beside the head: one message for each table.
 
 use sqlx::PgTransaction;
-use store::{Batch, NewEntry, TileWrite};
+use store::{Batch, CommittedHead, NewEntry, TileWrite};
 
 use super::Failed;
 use crate::entry::{guard_column, seen_key};
@@ -17,8 +17,7 @@ pub(super) async fn insert(
     insert_seen(transaction, log, first, &batch.entries).await?;
     insert_guards(transaction, log, first, &batch.entries).await?;
     insert_collateral(transaction, log, first, &batch.entries).await?;
-    write_tiles(transaction, log, &batch.tiles).await?;
-    insert_batch(transaction, log, batch).await
+    write_tiles(transaction, log, &batch.tiles).await
 }
 
 async fn insert_entries(
@@ -153,17 +152,25 @@ async fn write_tiles(
     Ok(())
 }
 
-async fn insert_batch(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
-    let to = &batch.to;
-    let root = to.root();
+pub(super) async fn insert_heads(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    heads: &[CommittedHead],
+) -> Result<(), Failed> {
+    let numbers: Vec<i64> = heads.iter().map(|head| column(head.batch)).collect();
+    let sizes: Vec<i64> = heads.iter().map(|head| column(head.size.get())).collect();
+    let roots: Vec<&[u8]> = heads.iter().map(|head| head.root.as_bytes().as_slice()).collect();
+    let epochs: Vec<i64> = heads.iter().map(|head| column(head.epoch)).collect();
+    let times: Vec<i64> = heads.iter().map(|head| column(head.at)).collect();
     sqlx::query!(
-        "INSERT INTO batch (log_id, batch, size, root, epoch, at) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO batch (log_id, batch, size, root, epoch, at)
+         SELECT $1, * FROM UNNEST($2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bigint[])",
         log,
-        column(to.batch),
-        column(to.size().get()),
-        root.as_bytes(),
-        column(to.epoch),
-        column(to.at)
+        &numbers,
+        &sizes,
+        &roots as &[&[u8]],
+        &epochs,
+        &times
     )
     .execute(&mut **transaction)
     .await?;

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
     Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Entry, Erased, Found,
-    GuardKey, Head, HeadSignature, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey, LogStore, Lookup,
-    LookupIndex, Memory, Page, Progress, Query, Quotas, Report, Reports, SignatureKind, SignedHead, Standing,
-    StoreError, TileAddress,
+    GuardKey, GuardRow, Head, HeadSignature, History, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey,
+    LogStore, Lookup, LookupIndex, Memory, Moving, Page, Progress, Query, Quotas, Report, Reports, SeenKey,
+    SeenRow, SignatureKind, SignedHead, Source, Standing, State, StoreError, TileAddress,
 };
 use tokio::sync::watch;
 
@@ -257,5 +257,49 @@ impl Quotas for Gated {
 
     async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
         self.memory.trim_quotas(before).await
+    }
+}
+
+#[async_trait]
+impl Moving for Gated {
+    async fn state(&self) -> Result<State, StoreError> {
+        self.memory.state().await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        self.memory.freeze(holder, at).await
+    }
+
+    async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+        self.memory.seen_rows(after, limit).await
+    }
+
+    async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
+        self.memory.guard_rows(after, limit).await
+    }
+
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        self.memory.waiting(after, limit).await
+    }
+
+    async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
+        self.memory.begin_filling(origin, source).await
+    }
+
+    async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
+        self.memory.fill(source, history).await
+    }
+
+    async fn fill_claims(
+        &self,
+        source: &Source,
+        seen: &[SeenRow],
+        guards: &[GuardRow],
+    ) -> Result<(), StoreError> {
+        self.memory.fill_claims(source, seen, guards).await
+    }
+
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+        self.memory.end_filling(source, epoch, policy).await
     }
 }

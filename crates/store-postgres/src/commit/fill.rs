@@ -1,0 +1,211 @@
+//! Filling an empty database with history: batches that were committed once, elsewhere.
+
+use sqlx::{PgPool, PgTransaction};
+use store::moving::{half_filled, not_empty, not_filling, other_claim};
+use store::{Batch, CommitError, GuardRow, Head, History, SeenRow, Source, StoreError};
+use uuid::Uuid;
+
+use merkle::LeafIndex;
+
+use super::{Failed, rows};
+use crate::entry::guard_column;
+use crate::error::store_error;
+use crate::head::{self, HeadRow, edge_bytes};
+use crate::number::{column, number};
+
+pub(crate) async fn begin(
+    pool: &PgPool,
+    log: i16,
+    origin: &str,
+    source: &Source,
+) -> Result<Head, StoreError> {
+    match head::open(pool, log, origin).await {
+        Ok(_) | Err(StoreError::Refused(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let row = head::read_row(pool, log).await?;
+    let known = sqlx::query_scalar!("SELECT origin FROM log WHERE log_id = $1", log)
+        .fetch_one(pool)
+        .await
+        .map_err(store_error)?;
+    match &row.filling {
+        Some(filling) if *filling == source.0 && known == origin => return row.into_head(),
+        Some(_) => return Err(half_filled()),
+        None => {}
+    }
+    let began = sqlx::query!(
+        "UPDATE log SET filling = $3
+          WHERE log_id = $1 AND origin = $2 AND epoch = 0 AND batch = 0 AND filling IS NULL AND frozen_at IS NULL
+            AND NOT EXISTS (SELECT FROM log_key WHERE log_id = $1)",
+        log,
+        origin,
+        &source.0[..]
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    let head = row.into_head()?;
+    if began.rows_affected() == 1 { Ok(head) } else { Err(not_empty(&known, head.size())) }
+}
+
+pub(crate) async fn history(
+    pool: &PgPool,
+    log: i16,
+    source: &Source,
+    history: &History,
+) -> Result<(), StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let filled = append(&mut transaction, log, source, history).await;
+    filled.map_err(|failed| match CommitError::from(failed) {
+        CommitError::NotCommitted(error) => error,
+        other => StoreError::Damaged(other.to_string()),
+    })?;
+    transaction.commit().await.map_err(store_error)
+}
+
+async fn append(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    source: &Source,
+    history: &History,
+) -> Result<(), Failed> {
+    let Batch { from, to, .. } = &history.batch;
+    let head = filling(transaction, log, source).await?;
+    if (head.batch, &head.edge) != (from.batch, &from.edge) {
+        let why = "the database is not where this history begins".to_owned();
+        return Err(StoreError::Refused(why).into());
+    }
+    rows::insert(transaction, log, &history.batch).await?;
+    rows::insert_heads(transaction, log, &history.heads).await?;
+    let root = to.root();
+    sqlx::query!(
+        "UPDATE log SET epoch = $2, size = $3, root = $4, edge = $5, batch = $6, at = $7, policy = $8
+          WHERE log_id = $1",
+        log,
+        column(to.epoch),
+        column(to.size().get()),
+        root.as_bytes(),
+        edge_bytes(&to.edge),
+        column(to.batch),
+        column(to.at),
+        column(to.policy.get()),
+    )
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
+/// The head of a log that is filled from this source, locked.
+async fn filling(transaction: &mut PgTransaction<'_>, log: i16, source: &Source) -> Result<Head, StoreError> {
+    let row = sqlx::query_as!(
+        HeadRow,
+        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
+           FROM log WHERE log_id = $1 AND filling = $2 FOR UPDATE",
+        log,
+        &source.0[..]
+    )
+    .fetch_optional(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    row.ok_or_else(not_filling)?.into_head()
+}
+
+pub(crate) async fn claims(
+    pool: &PgPool,
+    log: i16,
+    source: &Source,
+    seen: &[SeenRow],
+    guards: &[GuardRow],
+) -> Result<(), StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    filling(&mut transaction, log, source).await?;
+    add_seen(&mut transaction, log, seen).await?;
+    add_guards(&mut transaction, log, guards).await?;
+    transaction.commit().await.map_err(store_error)
+}
+
+async fn add_seen(transaction: &mut PgTransaction<'_>, log: i16, seen: &[SeenRow]) -> Result<(), StoreError> {
+    let keys: Vec<Uuid> = seen.iter().map(|(key, _)| Uuid::from_bytes(*key)).collect();
+    let entries: Vec<i64> = seen.iter().map(|(_, entry)| column(entry.get())).collect();
+    sqlx::query!(
+        "INSERT INTO seen (log_id, key, idx) SELECT $1, * FROM UNNEST($2::uuid[], $3::bigint[])
+             ON CONFLICT (log_id, key) DO NOTHING",
+        log,
+        &keys,
+        &entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    let other = sqlx::query_scalar!(
+        r#"SELECT asked.idx AS "idx!" FROM UNNEST($2::uuid[], $3::bigint[]) AS asked (key, idx)
+             JOIN seen ON seen.log_id = $1 AND seen.key = asked.key WHERE seen.idx <> asked.idx LIMIT 1"#,
+        log,
+        &keys,
+        &entries
+    )
+    .fetch_optional(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    contradicted(other)
+}
+
+async fn add_guards(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    guards: &[GuardRow],
+) -> Result<(), StoreError> {
+    let keys: Vec<Vec<u8>> = guards.iter().map(|(key, _)| guard_column(key)).collect();
+    let entries: Vec<i64> = guards.iter().map(|(_, entry)| column(entry.get())).collect();
+    sqlx::query!(
+        "INSERT INTO guard (log_id, key, idx) SELECT $1, * FROM UNNEST($2::bytea[], $3::bigint[])
+             ON CONFLICT (log_id, key) DO NOTHING",
+        log,
+        &keys,
+        &entries
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    let other = sqlx::query_scalar!(
+        r#"SELECT asked.idx AS "idx!" FROM UNNEST($2::bytea[], $3::bigint[]) AS asked (key, idx)
+             JOIN guard ON guard.log_id = $1 AND guard.key = asked.key WHERE guard.idx <> asked.idx LIMIT 1"#,
+        log,
+        &keys,
+        &entries
+    )
+    .fetch_optional(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    contradicted(other)
+}
+
+fn contradicted(other: Option<i64>) -> Result<(), StoreError> {
+    match other {
+        None => Ok(()),
+        Some(entry) => Err(other_claim(LeafIndex::new(number(entry)?))),
+    }
+}
+
+pub(crate) async fn end(
+    pool: &PgPool,
+    log: i16,
+    source: &Source,
+    epoch: u64,
+    policy: LeafIndex,
+) -> Result<Head, StoreError> {
+    let ended = sqlx::query_as!(
+        HeadRow,
+        "UPDATE log SET filling = NULL, epoch = $3, policy = $4
+          WHERE log_id = $1 AND filling = $2 AND epoch <= $3 AND policy <= $4 AND $4 < size
+         RETURNING epoch, size, root, edge, batch, at, policy, frozen_at, filling",
+        log,
+        &source.0[..],
+        column(epoch),
+        column(policy.get())
+    )
+    .fetch_optional(pool)
+    .await
+    .map_err(store_error)?;
+    ended.ok_or_else(not_filling)?.into_head()
+}

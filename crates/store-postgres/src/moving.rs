@@ -1,0 +1,138 @@
+//! What a log is doing, its end, and the rows that lead to its entries. Filling is in `commit::fill`.
+
+use async_trait::async_trait;
+use merkle::{EntryDigest, LeafIndex};
+use sqlx::PgPool;
+use store::{
+    GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State, StoreError,
+};
+use uuid::Uuid;
+
+use crate::commit::fill;
+use crate::entry::guard_column;
+use crate::error::store_error;
+use crate::number::{column, hash, number, rows};
+use crate::{Postgres, head};
+
+#[async_trait]
+impl Moving for Postgres {
+    async fn state(&self) -> Result<State, StoreError> {
+        self.in_time(state(&self.pool, self.log)).await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        head::freeze(&self.server, self.log, holder, at).await
+    }
+
+    async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+        self.in_time(seen(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
+        self.in_time(guards(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        self.in_time(waiting(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
+        self.in_time(fill::begin(&self.pool, self.log, origin, source)).await
+    }
+
+    async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
+        history.check()?;
+        self.partitions.make_room(&self.server, history.batch.to.size()).await;
+        self.in_time(fill::history(&self.pool, self.log, source, history)).await
+    }
+
+    async fn fill_claims(
+        &self,
+        source: &Source,
+        seen: &[SeenRow],
+        guards: &[GuardRow],
+    ) -> Result<(), StoreError> {
+        self.in_time(fill::claims(&self.pool, self.log, source, seen, guards)).await
+    }
+
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+        self.in_time(fill::end(&self.pool, self.log, source, epoch, policy)).await
+    }
+}
+
+async fn state(pool: &PgPool, log: i16) -> Result<State, StoreError> {
+    let row = head::read_row(pool, log).await?;
+    Ok(match (row.filling, row.frozen_at) {
+        (Some(source), _) => State::Filling { source: Source(hash(&source)?) },
+        (None, Some(at)) => State::Frozen { at: number(at)? },
+        (None, None) => State::Open,
+    })
+}
+
+async fn seen(
+    pool: &PgPool,
+    log: i16,
+    after: Option<SeenKey>,
+    limit: usize,
+) -> Result<Vec<SeenRow>, StoreError> {
+    let found = sqlx::query!(
+        "SELECT key, idx FROM seen WHERE log_id = $1 AND ($2::uuid IS NULL OR key > $2) ORDER BY key LIMIT $3",
+        log,
+        after.map(Uuid::from_bytes),
+        rows(limit)
+    );
+    let found = found.fetch_all(pool).await.map_err(store_error)?;
+    found.into_iter().map(|row| Ok((row.key.into_bytes(), LeafIndex::new(number(row.idx)?)))).collect()
+}
+
+async fn guards(
+    pool: &PgPool,
+    log: i16,
+    after: Option<&GuardKey>,
+    limit: usize,
+) -> Result<Vec<GuardRow>, StoreError> {
+    let found = sqlx::query!(
+        "SELECT key, idx FROM guard WHERE log_id = $1 AND key > $2 ORDER BY key LIMIT $3",
+        log,
+        after.map(guard_column).unwrap_or_default(),
+        rows(limit)
+    );
+    let found = found.fetch_all(pool).await.map_err(store_error)?;
+    found
+        .into_iter()
+        .map(|row| match row.key.split_first() {
+            Some((0, key)) => Ok((GuardKey(key.to_vec()), LeafIndex::new(number(row.idx)?))),
+            _ => Err(StoreError::Refused(format!(
+                "a guard of entry {} is stored as its hash only, and cannot be taken elsewhere",
+                row.idx
+            ))),
+        })
+        .collect()
+}
+
+async fn waiting(
+    pool: &PgPool,
+    log: i16,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+    let found = sqlx::query!(
+        r#"SELECT arrival AS "arrival!", digest, submission FROM inbox
+          WHERE log_id = $1 AND arrival > $2
+            AND NOT EXISTS (SELECT FROM inbox_outcome AS o
+                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                               AND o.attempt = inbox.attempt)
+          ORDER BY arrival LIMIT $3"#,
+        log,
+        after.map_or(-1, column),
+        rows(limit)
+    );
+    let found = found.fetch_all(pool).await.map_err(store_error)?;
+    found
+        .into_iter()
+        .map(|row| {
+            let digest = EntryDigest::from_bytes(hash(&row.digest)?);
+            Ok((number(row.arrival)?, InboxItem { digest, submission: row.submission.into() }))
+        })
+        .collect()
+}

@@ -1,0 +1,264 @@
+//! What a log is doing, its end, the rows that lead to its entries, and filling a database with history.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use merkle::{Hash, LeafIndex};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{Row, SqliteConnection, SqliteExecutor};
+use store::moving::{half_filled, not_empty, not_filling, other_claim};
+use store::{
+    Batch, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey,
+    SeenRow, Source, State, StoreError,
+};
+
+use crate::reader::{blob, number};
+use crate::sql::{self, signed, store_error, unsigned};
+use crate::writer::{self, IMMEDIATE};
+use crate::{Sqlite, reader};
+
+#[async_trait]
+impl Moving for Sqlite {
+    async fn state(&self) -> Result<State, StoreError> {
+        state(&self.read).await
+    }
+
+    async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
+        freeze(self, holder, at).await
+    }
+
+    async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+        seen(&self.read, after, limit).await
+    }
+
+    async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
+        guards(&self.read, after, limit).await
+    }
+
+    async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+        waiting(&self.read, after, limit).await
+    }
+
+    async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
+        begin(self, origin, source).await
+    }
+
+    async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
+        history.check()?;
+        fill(self, source, history).await
+    }
+
+    async fn fill_claims(
+        &self,
+        source: &Source,
+        seen: &[SeenRow],
+        guards: &[GuardRow],
+    ) -> Result<(), StoreError> {
+        fill_claims(self, source, seen, guards).await
+    }
+
+    async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+        end(self, source, epoch, policy).await
+    }
+}
+
+pub(crate) async fn state(executor: impl SqliteExecutor<'_>) -> Result<State, StoreError> {
+    let row = sqlx::query("SELECT frozen_at, filling FROM log").fetch_optional(executor).await;
+    let row = row.map_err(store_error)?;
+    let row = row.ok_or_else(|| StoreError::Refused("the log was not opened".into()))?;
+    let filling = row.try_get::<Option<&[u8]>, _>(1).map_err(store_error)?;
+    if let Some(source) = filling {
+        return Ok(State::Filling { source: Source(sql::hash(source)?) });
+    }
+    let frozen: Option<i64> = row.try_get(0).map_err(store_error)?;
+    frozen.map_or(Ok(State::Open), |at| Ok(State::Frozen { at: unsigned(at)? }))
+}
+
+/// Refuses whoever would let the log grow, or take it over.
+pub(crate) async fn must_grow(executor: impl SqliteExecutor<'_>) -> Result<(), StoreError> {
+    match state(executor).await? {
+        State::Open => Ok(()),
+        State::Frozen { .. } => Err(StoreError::Frozen),
+        State::Filling { .. } => Err(half_filled()),
+    }
+}
+
+async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreError> {
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    match must_grow(&mut *transaction).await {
+        Err(StoreError::Frozen) => return reader::head(&mut *transaction).await,
+        grows => grows?,
+    }
+    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?");
+    update.bind(holder).bind(signed(at)).execute(&mut *transaction).await.map_err(store_error)?;
+    let head = reader::head(&mut *transaction).await?;
+    writer::finish(store, transaction).await?;
+    Ok(head)
+}
+
+async fn seen(pool: &SqlitePool, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
+    let query = sqlx::query("SELECT key, idx FROM seen WHERE key > ? ORDER BY key LIMIT ?");
+    let after = after.map(Vec::from).unwrap_or_default();
+    let rows = query.bind(after).bind(signed(limit as u64)).fetch_all(pool).await.map_err(store_error)?;
+    let row = |row: &SqliteRow| {
+        let key = blob(row, 0)?.try_into();
+        let key = key.map_err(|_| StoreError::Damaged("a look-up key has not 16 bytes".into()))?;
+        Ok((key, LeafIndex::new(number(row, 1)?)))
+    };
+    rows.iter().map(row).collect()
+}
+
+async fn guards(
+    pool: &SqlitePool,
+    after: Option<&GuardKey>,
+    limit: usize,
+) -> Result<Vec<GuardRow>, StoreError> {
+    let query = sqlx::query("SELECT key, idx FROM guard WHERE ?1 IS NULL OR key > ?1 ORDER BY key LIMIT ?2");
+    let query = query.bind(after.map(|key| key.0.clone())).bind(signed(limit as u64));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let row = |row: &SqliteRow| Ok((GuardKey(blob(row, 0)?.to_vec()), LeafIndex::new(number(row, 1)?)));
+    rows.iter().map(row).collect()
+}
+
+async fn waiting(
+    pool: &SqlitePool,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<(u64, InboxItem)>, StoreError> {
+    let query = sqlx::query(
+        "SELECT attempt, digest, submission FROM inbox i WHERE attempt > ?
+           AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
+         ORDER BY attempt LIMIT ?",
+    );
+    let query = query.bind(after.map_or(-1, signed)).bind(signed(limit as u64));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let item = |row: &SqliteRow| {
+        let submission = Bytes::copy_from_slice(blob(row, 2)?);
+        Ok((number(row, 0)?, InboxItem { digest: sql::digest(blob(row, 1)?)?, submission }))
+    };
+    rows.iter().map(item).collect()
+}
+
+async fn begin(store: &Sqlite, origin: &str, source: &Source) -> Result<Head, StoreError> {
+    writer::make(store, origin).await?;
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let known: String = sqlx::query_scalar("SELECT origin FROM log")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    let head = reader::head(&mut *transaction).await?;
+    match state(&mut *transaction).await? {
+        State::Filling { source: from } if from == *source && known == origin => return Ok(head),
+        State::Filling { .. } => return Err(half_filled()),
+        State::Open | State::Frozen { .. } => {}
+    }
+    let begin = sqlx::query(
+        "UPDATE log SET filling = ? WHERE origin = ? AND epoch = 0 AND batch = 0 AND frozen_at IS NULL
+           AND NOT EXISTS (SELECT 1 FROM log_key)",
+    );
+    let begin = begin.bind(&source.0[..]).bind(origin).execute(&mut *transaction).await;
+    if begin.map_err(store_error)?.rows_affected() != 1 {
+        return Err(not_empty(&known, head.size()));
+    }
+    writer::finish(store, transaction).await?;
+    Ok(head)
+}
+
+async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), StoreError> {
+    let Batch { from, to, .. } = &history.batch;
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let head = filling(&mut transaction, source).await?;
+    if (head.batch, &head.edge) != (from.batch, &from.edge) {
+        return Err(StoreError::Refused("the database is not where this history begins".into()));
+    }
+    insert_heads(&mut transaction, &history.heads).await?;
+    writer::insert(&mut transaction, &history.batch).await.map_err(|error| match error {
+        CommitError::NotCommitted(error) => error,
+        other => StoreError::Damaged(other.to_string()),
+    })?;
+    let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
+    let root = to.root();
+    let update =
+        sqlx::query("UPDATE log SET epoch = ?, size = ?, root = ?, edge = ?, batch = ?, at = ?, policy = ?");
+    let update = update.bind(signed(to.epoch)).bind(signed(to.size().get())).bind(&root.as_bytes()[..]);
+    let update = update.bind(edge).bind(signed(to.batch)).bind(signed(to.at)).bind(signed(to.policy.get()));
+    update.execute(&mut *transaction).await.map_err(store_error)?;
+    writer::finish(store, transaction).await?;
+    writer::checkpoint(store).await;
+    Ok(())
+}
+
+/// The head of a log that is filled from this source.
+async fn filling(connection: &mut SqliteConnection, source: &Source) -> Result<Head, StoreError> {
+    match state(&mut *connection).await? {
+        State::Filling { source: from } if from == *source => reader::head(connection).await,
+        _ => Err(not_filling()),
+    }
+}
+
+async fn insert_heads(connection: &mut SqliteConnection, heads: &[CommittedHead]) -> Result<(), StoreError> {
+    let into = "INSERT INTO batch (batch, size, root, epoch, at) ";
+    let inserted = sql::insert(connection, into, heads, |row, head| {
+        row.push_bind(signed(head.batch)).push_bind(signed(head.size.get()));
+        row.push_bind(head.root.as_bytes().to_vec()).push_bind(signed(head.epoch)).push_bind(signed(head.at));
+    });
+    inserted.await.map_err(store_error)
+}
+
+async fn fill_claims(
+    store: &Sqlite,
+    source: &Source,
+    seen: &[SeenRow],
+    guards: &[GuardRow],
+) -> Result<(), StoreError> {
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    filling(&mut transaction, source).await?;
+    let seen_rows = [
+        "INSERT INTO seen (key, idx) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        "SELECT idx FROM seen WHERE key = ?",
+    ];
+    for (key, entry) in seen {
+        add(&mut transaction, seen_rows, key, *entry).await?;
+    }
+    let guard_rows = [
+        "INSERT INTO guard (key, idx) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        "SELECT idx FROM guard WHERE key = ?",
+    ];
+    for (key, entry) in guards {
+        add(&mut transaction, guard_rows, &key.0, *entry).await?;
+    }
+    writer::finish(store, transaction).await?;
+    writer::checkpoint(store).await;
+    Ok(())
+}
+
+/// Inserts a row, or finds that the one in its way says the same.
+async fn add(
+    connection: &mut SqliteConnection,
+    [insert, select]: [&'static str; 2],
+    key: &[u8],
+    entry: LeafIndex,
+) -> Result<(), StoreError> {
+    let index = signed(entry.get());
+    let added = sqlx::query(insert).bind(key).bind(index).execute(&mut *connection).await;
+    if added.map_err(store_error)?.rows_affected() == 1 {
+        return Ok(());
+    }
+    let there: i64 = sqlx::query_scalar(select).bind(key).fetch_one(connection).await.map_err(store_error)?;
+    if there == index { Ok(()) } else { Err(other_claim(entry)) }
+}
+
+async fn end(store: &Sqlite, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
+    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let update = sqlx::query(
+        "UPDATE log SET filling = NULL, epoch = ?1, policy = ?2
+          WHERE filling = ?3 AND epoch <= ?1 AND policy <= ?2 AND ?2 < size",
+    );
+    let update = update.bind(signed(epoch)).bind(signed(policy.get())).bind(&source.0[..]);
+    let ended = update.execute(&mut *transaction).await.map_err(store_error)?;
+    if ended.rows_affected() != 1 {
+        return Err(not_filling());
+    }
+    let head = reader::head(&mut *transaction).await?;
+    writer::finish(store, transaction).await?;
+    Ok(head)
+}

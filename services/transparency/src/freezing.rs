@@ -1,0 +1,128 @@
+//! Freezing the log, on the admin listener: the process that has the database ends the log for all.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use sequencer::{Halt, Role};
+use serde_json::json;
+use store::{LogStore, SignatureKind, StoreError};
+
+use crate::limits::FREEZE_TIME;
+use crate::log::Log;
+use crate::media;
+use crate::watch::now;
+
+/// Statements in the inbox that are counted at once.
+const WAITING_PAGE: usize = 256;
+
+/// The route that ends the log.
+pub fn routes(log: Arc<Log>) -> Router {
+    Router::new().route("/freeze", post(freeze)).with_state(log)
+}
+
+/// What a frozen log has come to.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frozen {
+    /// Its name.
+    pub origin: String,
+    /// Its last size.
+    pub size: u64,
+    /// Its last root.
+    pub root: String,
+    /// Its last epoch.
+    pub epoch: u64,
+    /// Its last batch.
+    pub batch: u64,
+    /// The size of the newest signed head: the last one, unless its signature is still owed.
+    pub signed: u64,
+    /// Accepted statements that will get no place here.
+    pub waiting: u64,
+}
+
+impl Frozen {
+    /// Freezes the log in this store.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub async fn freeze(store: &dyn LogStore, origin: &str, holder: &str) -> Result<Self, StoreError> {
+        store.freeze(holder, now()).await?;
+        Self::of(store, origin).await
+    }
+
+    /// What a frozen log has come to, read now.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn of(store: &dyn LogStore, origin: &str) -> Result<Self, StoreError> {
+        let head = store.head().await?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            size: head.size().get(),
+            root: head.root().to_string(),
+            epoch: head.epoch,
+            batch: head.batch,
+            signed: signed(store).await?,
+            waiting: waiting(store).await?,
+        })
+    }
+}
+
+/// The newest size with a receipt's and a checkpoint's signature.
+async fn signed(store: &dyn LogStore) -> Result<u64, StoreError> {
+    let mut signed = u64::MAX;
+    for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
+        let newest = store.newest_signed(kind).await?;
+        signed = signed.min(newest.map_or(0, |newest| newest.head.size.get()));
+    }
+    Ok(signed)
+}
+
+async fn waiting(store: &dyn LogStore) -> Result<u64, StoreError> {
+    let (mut count, mut after) = (0, None);
+    loop {
+        let page = store.waiting(after, WAITING_PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(count) };
+        after = Some(*last);
+        count += page.len() as u64;
+    }
+}
+
+async fn freeze(State(log): State<Arc<Log>>) -> Response {
+    let frozen = log.store.freeze("admin", now()).await;
+    match frozen {
+        Ok(_) => tracing::warn!("the operator froze the log"),
+        Err(error) => return told(&error),
+    }
+    // The batch in flight is committed, and its head gets its signatures first.
+    let mut status = log.sequencer.status();
+    let ended = status.wait_for(|status| matches!(status.role, Role::Halted(Halt::Frozen)));
+    let _ = tokio::time::timeout(FREEZE_TIME, ended).await;
+    match all_signed(&log).await {
+        Ok(frozen) => Json(frozen).into_response(),
+        Err(error) => told(&error),
+    }
+}
+
+/// The last signature is kept a little after the head is shown.
+async fn all_signed(log: &Log) -> Result<Frozen, StoreError> {
+    let deadline = tokio::time::Instant::now() + FREEZE_TIME;
+    loop {
+        let frozen = Frozen::of(&*log.store, &log.identity.origin).await?;
+        if frozen.signed == frozen.size || tokio::time::Instant::now() > deadline {
+            return Ok(frozen);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+fn told(error: &StoreError) -> Response {
+    tracing::error!(%error, "the log was not frozen");
+    let body = json!({ "type": "about:blank", "title": "Not Frozen", "detail": error.to_string(), "code": "freeze" });
+    (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+}
