@@ -46,6 +46,8 @@ pub enum GuardKind {
     /// A decision of a gateway's stream: gateway, stream, own digest. Not a claim that two could make, but what its
     /// outcome asks for.
     AuditDecision = 11,
+    /// A position of a VRF chain, per issuer and subject; the first has a guard of its own.
+    VrfPosition = 12,
 }
 
 /// One claim that no other entry of the log may make. Wherever it stands in a statement, it is the same claim.
@@ -73,7 +75,7 @@ impl Hash for Guard {
 
 impl GuardKind {
     /// Every kind.
-    pub const ALL: [GuardKind; 11] = [
+    pub const ALL: [GuardKind; 12] = [
         GuardKind::VrfReceiptId,
         GuardKind::PolicyRevision,
         GuardKind::VrfGenesis,
@@ -85,6 +87,7 @@ impl GuardKind {
         GuardKind::ErasureSequence,
         GuardKind::Outcome,
         GuardKind::AuditDecision,
+        GuardKind::VrfPosition,
     ];
 
     /// The kind of claim that a guard's key keeps unique.
@@ -99,6 +102,7 @@ impl GuardKind {
             GuardKind::PolicyRevision => RuleName::fixed("policy-revision"),
             GuardKind::VrfGenesis => RuleName::fixed(VrfRule::ChainSecondGenesis.name()),
             GuardKind::VrfSuccessor => RuleName::fixed(VrfRule::ChainFork.name()),
+            GuardKind::VrfPosition => RuleName::fixed(VrfRule::ChainPositionTaken.name()),
             GuardKind::VrfPlace => RuleName::fixed(VrfRule::ChainMismatch.name()),
             GuardKind::AerId => RuleName::fixed(AerRule::IdUnique.name()),
             GuardKind::AuditSequence => RuleName::fixed(AuditRule::SequenceUnique.name()),
@@ -112,7 +116,7 @@ impl GuardKind {
     /// Whether a second claim is a proof against the issuer: both statements are signed, and at most one of them can belong
     /// to its chain.
     pub fn is_of_a_chain(self) -> bool {
-        matches!(self, GuardKind::VrfGenesis | GuardKind::VrfSuccessor)
+        matches!(self, GuardKind::VrfGenesis | GuardKind::VrfSuccessor | GuardKind::VrfPosition)
     }
 }
 
@@ -158,7 +162,9 @@ impl Guard {
             // Where it stands whether the receipt is redacted or not.
             GuardKind::VrfReceiptId => Place::protected("-70003"),
             GuardKind::PolicyRevision => Place::payload("/revision"),
-            GuardKind::VrfGenesis | GuardKind::VrfPlace => Place::protected("-70005"),
+            GuardKind::VrfGenesis | GuardKind::VrfPlace | GuardKind::VrfPosition => {
+                Place::protected("-70005")
+            }
             GuardKind::VrfSuccessor => Place::protected("-70004"),
             GuardKind::AerId => Place::payload("/aer_id"),
             GuardKind::AuditSequence => Place::payload("/seq"),

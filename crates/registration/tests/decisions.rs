@@ -252,11 +252,14 @@ fn kinds(permit: &Permit) -> Vec<GuardKind> {
 
 #[test]
 fn a_chained_receipt_claims_its_place_before_its_id() {
-    use GuardKind::{VrfGenesis, VrfPlace, VrfReceiptId, VrfSuccessor};
+    use GuardKind::{VrfGenesis, VrfPlace, VrfPosition, VrfReceiptId, VrfSuccessor};
     let first = testkit::receipt(0).sign(&verifier()).unwrap();
     let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
     assert_eq!(kinds(&decide(&first, &policy()).unwrap()), [VrfGenesis, VrfPlace, VrfReceiptId]);
-    assert_eq!(kinds(&decide(&second, &policy()).unwrap()), [VrfSuccessor, VrfPlace, VrfReceiptId]);
+    assert_eq!(
+        kinds(&decide(&second, &policy()).unwrap()),
+        [VrfSuccessor, VrfPosition, VrfPlace, VrfReceiptId]
+    );
     assert_eq!(kinds(&decide(&testkit::vrf(2), &policy()).unwrap()), [VrfReceiptId]);
     let off = with_vrf("chain = \"off\"");
     for statement in [&first, &second] {

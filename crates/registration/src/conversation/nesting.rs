@@ -1,7 +1,8 @@
 //! How deep a record nests.
 //!
 //! 64 arrays and maps may be open at once. `children` may nest 32 levels, which is an array and a map each, and the
-//! two bounds cannot both be used up if these are counted: so they are not.
+//! two bounds cannot both be used up if these are counted: so they are not. What is called `children` elsewhere, in the input
+//! of a tool or a message in its native form, is nothing but a member.
 
 use super::node::{Key, Node, Path, Step};
 use super::rule::ConversationRule as Rule;
@@ -11,7 +12,36 @@ use crate::violation::Violation;
 
 /// Checks the nesting of a whole record.
 pub(super) fn check(root: &Node<'_>) -> Result<(), Violation> {
-    Nesting { path: Path::default() }.value(root, 0)
+    Nesting { path: Path::default() }.value(root, 0, Within::Record)
+}
+
+/// What a value is, as far as `children` can be below it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Record,
+    Session,
+    Entries,
+    Entry,
+    /// Anything else.
+    Content,
+}
+
+impl Within {
+    fn member(self, name: Option<&str>) -> Within {
+        match (self, name) {
+            (Within::Record, Some("session")) => Within::Session,
+            (Within::Session, Some("entries")) => Within::Entries,
+            (Within::Entry, Some(CHILDREN)) => Within::Entries,
+            _ => Within::Content,
+        }
+    }
+
+    fn item(self) -> Within {
+        match self {
+            Within::Entries => Within::Entry,
+            _ => Within::Content,
+        }
+    }
 }
 
 struct Nesting<'n> {
@@ -20,30 +50,38 @@ struct Nesting<'n> {
 
 impl<'n> Nesting<'n> {
     /// `open` counts what is open around the value.
-    fn value(&mut self, node: &'n Node<'n>, open: usize) -> Result<(), Violation> {
+    fn value(&mut self, node: &'n Node<'n>, open: usize, within: Within) -> Result<(), Violation> {
         match node {
-            Node::Array(items) => self.items(items, self.deeper(open)?),
-            Node::Map(members) => self.members(members, self.deeper(open)?),
-            Node::Tag(_, content) => self.value(content, self.deeper(open)?),
+            Node::Array(items) => self.items(items, self.deeper(open)?, within),
+            Node::Map(members) => self.members(members, self.deeper(open)?, within),
+            Node::Tag(_, content) => self.value(content, self.deeper(open)?, Within::Content),
             _ => Ok(()),
         }
     }
 
-    fn items(&mut self, items: &'n [Node<'n>], open: usize) -> Result<(), Violation> {
+    fn items(&mut self, items: &'n [Node<'n>], open: usize, within: Within) -> Result<(), Violation> {
         items.iter().enumerate().try_for_each(|(i, item)| {
             self.path.enter(Step::Item(i));
-            self.value(item, open)?;
+            self.value(item, open, within.item())?;
             self.path.leave();
             Ok(())
         })
     }
 
-    fn members(&mut self, members: &'n [(Key<'n>, Node<'n>)], open: usize) -> Result<(), Violation> {
+    fn members(
+        &mut self,
+        members: &'n [(Key<'n>, Node<'n>)],
+        open: usize,
+        within: Within,
+    ) -> Result<(), Violation> {
         members.iter().try_for_each(|(key, value)| {
+            let inner = within.member(key.as_text());
             self.path.enter(Step::to(key));
             match value {
-                Node::Array(entries) if key.as_text() == Some(CHILDREN) => self.children(entries, open)?,
-                other => self.value(other, open)?,
+                Node::Array(entries) if within == Within::Entry && inner == Within::Entries => {
+                    self.children(entries, open)?
+                }
+                other => self.value(other, open, inner)?,
             }
             self.path.leave();
             Ok(())
@@ -54,8 +92,8 @@ impl<'n> Nesting<'n> {
         entries.iter().enumerate().try_for_each(|(i, entry)| {
             self.path.enter(Step::Item(i));
             match entry {
-                Node::Map(members) => self.members(members, open)?,
-                other => self.value(other, open)?,
+                Node::Map(members) => self.members(members, open, Within::Entry)?,
+                other => self.value(other, open, Within::Content)?,
             }
             self.path.leave();
             Ok(())

@@ -1,6 +1,6 @@
 //! A conversation record, read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use scitt::header::Header;
 use sha2::{Digest, Sha256};
@@ -143,24 +143,25 @@ impl ConversationRecord {
             findable: 0,
             unsound: None,
         };
-        entries::each(node, |_, entry| record.count(entry));
+        let mut calls = HashSet::new();
+        entries::each(node, |_, entry| record.count(entry, &mut calls));
         record
     }
 
-    fn count(&mut self, entry: &Node<'_>) {
+    /// `calls` are the call-ids so far: a call and its result are found under one.
+    fn count<'n>(&mut self, entry: &'n Node<'n>, calls: &mut HashSet<&'n str>) {
         let Some(name) = entry.text("type").and_then(entries::type_name) else { return };
         *self.entries.entry(name).or_default() += 1;
-        match name {
-            "tool-call" => {
-                self.findable += 1 + usize::from(entry.get("call-id").is_some());
-                let tool = entry.text("name").unwrap_or_default();
-                match self.tools.get_mut(tool) {
-                    Some(calls) => *calls += 1,
-                    None => drop(self.tools.insert(tool.to_owned(), 1)),
-                }
+        if matches!(name, "tool-call" | "tool-result") {
+            let new = entry.text("call-id").is_some_and(|call| calls.insert(call));
+            self.findable += 1 + usize::from(new);
+        }
+        if name == "tool-call" {
+            let tool = entry.text("name").unwrap_or_default();
+            match self.tools.get_mut(tool) {
+                Some(calls) => *calls += 1,
+                None => drop(self.tools.insert(tool.to_owned(), 1)),
             }
-            "tool-result" => self.findable += 1,
-            _ => {}
         }
     }
 }

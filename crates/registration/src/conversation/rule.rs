@@ -61,7 +61,7 @@ crate::rule::rules! {
         TraceTimestamp = "conversation-trace-timestamp", reading "C-4", section "3.11.2";
         /// No two entries have one `id`.
         EntryIdUnique = "conversation-entry-id-unique", reading "1.6-9", section "3.1";
-        /// An attributed path is relative, without `..`, NUL and backslash.
+        /// An attributed path is relative and not empty, without `..`, NUL and backslash.
         AttributionPath = "conversation-attribution-path", reading "1.6-9", section "3.10";
         /// Lines count from 1, and a range does not end before it starts.
         LineRange = "conversation-line-range", reading "1.6-9", section "3.10";

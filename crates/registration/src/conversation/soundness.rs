@@ -55,15 +55,18 @@ fn each<'n>(
 fn check_path(file: &Node<'_>, path: &Path<'_>) -> Result<(), Violation> {
     let name = file.text("path").unwrap_or_default();
     let why = match name {
-        absolute if absolute.starts_with('/') => "is not relative",
-        drive if drive.as_bytes().get(1) == Some(&b':') && drive.as_bytes()[0].is_ascii_alphabetic() => {
-            "is not relative"
-        }
+        "" => "names no file",
+        absolute if absolute.starts_with('/') || starts_at_a_drive(absolute) => "is not relative",
         up if up.split('/').any(|part| part == "..") => "leaves the repository",
         odd if odd.contains(['\0', '\\']) => "has a NUL or a backslash",
         _ => return Ok(()),
     };
     Err(Rule::AttributionPath.in_payload(path.pointer_to("path"), format!("{} {why}", quote(name))))
+}
+
+/// `C:/` or `C:\`; elsewhere a colon is a letter like any other.
+fn starts_at_a_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
 
 fn check_range(range: &Node<'_>, path: &mut Path<'_>) -> Result<(), Violation> {

@@ -1,8 +1,9 @@
 //! The chain rule: what the log must hold for a receipt to stand in its chain (readings 10 and 11).
 //!
 //! A chain is that of one issuer's receipts about one agent, `(iss, sub)`. Its first receipt claims to be the first; every
-//! later one claims to be the successor of the one it names. The log admits one claimant each, so that a chain cannot
-//! fork; who makes a second claim has signed the proof of it. And every receipt leaves its place as a guard, which nobody else
+//! later one claims to be the successor of the one it names, and to be the one at its position. The log admits one claimant
+//! each, so that a chain cannot fork, not even where the log lacks the receipts before; who makes a second claim has signed
+//! the proof of it. And every receipt leaves its place as a guard, which nobody else
 //! could claim, for its successor to ask after.
 //!
 //! Not here: how the labels are read (`headers`), what becomes of a refused fork (the service keeps it as a report).
@@ -20,7 +21,8 @@ use crate::violation::Violation;
 /// What a policy asks of chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChainMode {
-    /// Nothing: the labels are read, and no chain is kept whole.
+    /// Nothing: the labels are read, and no chain is kept whole. What comes now claims nothing against what comes under a
+    /// later policy that keeps chains.
     Off,
     /// No forks. A predecessor that the log does not hold may still come; the entry says that it was not verified.
     #[default]
@@ -100,6 +102,7 @@ impl Member<'_> {
                 if mode != ChainMode::Off {
                     verified = Some(self.follows(mode, position, previous, log, permit)?);
                     permit.guards.push(self.guard(GuardKind::VrfSuccessor, &[previous.as_bytes()]));
+                    permit.guards.push(self.guard(GuardKind::VrfPosition, &[&position.to_be_bytes()]));
                 }
                 position
             }

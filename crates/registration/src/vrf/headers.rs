@@ -9,6 +9,7 @@ use super::receipt::{Receipt, is_hash, is_uuid_v4};
 use super::rule::VrfRule;
 use super::{is_did_or_urn, kid_of, unlike};
 use crate::facts::Facts;
+use crate::limits::MAX_CHAIN_POSITION;
 use crate::violation::{Violation, quote};
 
 /// The private labels (section 5.2), with the paths by which errors call them.
@@ -196,7 +197,10 @@ fn entry_id(hash: &str) -> Option<EntryDigest> {
 fn chain_position(header: &Header) -> Result<Option<u64>, Violation> {
     match header.get(&Label::Int(CHAIN_POSITION.0)) {
         None => Ok(None),
-        Some(Value::Unsigned(position)) => Ok(Some(position)),
+        Some(Value::Unsigned(position)) if position <= MAX_CHAIN_POSITION => Ok(Some(position)),
+        Some(Value::Unsigned(_)) => {
+            Err(VrfRule::ChainPosition.in_header(CHAIN_POSITION.1, "a position is at most 2^53 - 1"))
+        }
         Some(_) => {
             Err(VrfRule::ChainPosition.in_header(CHAIN_POSITION.1, "an unsigned integer is needed here"))
         }

@@ -13,9 +13,9 @@
 //! | 6 | alg -8; -19 by policy; Ed25519 only, verified strictly |
 //! | 7 | prev_receipt_hash is `sha256:` and the predecessor's entry ID |
 //! | 8 | null, or no label, at position 0, and nowhere else |
-//! | 9 | positions count by one from 0 |
+//! | 9 | positions count by one from 0 to 2^53 - 1, as other readers' integers do |
 //! | 10 | a chain is that of one issuer about one agent, (`iss`, `sub`); both chain labels absent: a receipt outside any |
-//! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor or first receipt is refused, and its bytes are the proof |
+//! | 11 | policy `chain`: "off", "linked" or "strict"; a second successor, first receipt or receipt at a position is refused, and its bytes are the proof |
 //! | 12 | receipt_id is a lower-case UUID v4, equal to -70003, used once per issuer |
 //! | 13 | structural: tier 0 to 3; not structural: tier absent or negative, by policy only |
 //! | 14 | total ≥ passed + failed + errors; details within the counters |

@@ -97,6 +97,8 @@ rules! {
     ChainMismatch = "vrf-chain-mismatch", reading "10", section "5.2";
     /// A receipt has one successor. The log keeps this one: the permit carries the guard.
     ChainFork = "vrf-chain-fork", reading "11", section "5.2";
+    /// A position of a chain has one receipt. The log keeps this one: the permit carries the guard.
+    ChainPositionTaken = "vrf-chain-position-taken", reading "11", section "5.2";
     /// A chain has one first receipt. The log keeps this one: the permit carries the guard.
     ChainSecondGenesis = "vrf-chain-second-genesis", reading "11", section "5.2";
     /// Where the policy says "strict", the predecessor is in the log.

@@ -21,7 +21,7 @@ fn unchained(draft: Draft) -> Draft {
 }
 
 pub fn chain() -> Vec<Case> {
-    use VrfRule::{ChainFork, ChainMismatch, ChainSecondGenesis};
+    use VrfRule::{ChainFork, ChainMismatch, ChainPositionTaken, ChainSecondGenesis};
     let [first, second, third] = three();
     let off = json!({ "chain": "off" });
     let other_issuer = || numbered(3).signer(ed25519([7; 32]));
@@ -127,6 +127,28 @@ pub fn chain() -> Vec<Case> {
             .after(&first, 1),
         )
         .in_log([first.clone(), second]),
+        keeps(
+            ChainPositionTaken,
+            "another-position",
+            "two receipts after receipts that the log does not hold",
+            numbered(4).after(&numbered(5).sign(), 3),
+        )
+        .in_log([first.clone(), third.clone()]),
+        keeps(
+            ChainPositionTaken,
+            "not-asked",
+            "one position twice, where the policy keeps no chains",
+            numbered(4).after(&numbered(5).sign(), 2),
+        )
+        .under(off.clone())
+        .in_log([first.clone(), third.clone()]),
+        breaks(
+            ChainPositionTaken,
+            "after-another-unknown",
+            "two receipts at one position, after different ones that the log does not hold",
+            numbered(4).after(&numbered(5).sign(), 2),
+        )
+        .in_log([first.clone(), third.clone()]),
         keeps(
             ChainSecondGenesis,
             "another-agent",

@@ -113,6 +113,13 @@ pub fn chain() -> Vec<Case> {
             "positions count from 0",
             plain().raw_label(-70005, Cbor::Negative(0)),
         ),
+        keeps(
+            ChainPosition,
+            "largest",
+            "2^53 - 1, which every reader holds",
+            linked(first).at((1 << 53) - 1),
+        ),
+        breaks(ChainPosition, "too-large", "2^53, which some readers round", linked(first).at(1 << 53)),
         breaks(ChainPosition, "text", "a number, not its digits", plain().label(-70005, "0")),
         keeps(
             ChainLabels,
