@@ -14,9 +14,12 @@
 
 pub mod alarm;
 pub mod config;
+mod durable;
 pub mod evidence;
 pub mod limits;
 pub mod round;
+pub mod verdict;
+pub mod webhook;
 
 pub use alarm::{About, Alarm, AlarmKind, Exit};
 pub use config::{BadConfig, Config, Depth, Target, Vantage, Watch};

@@ -12,7 +12,47 @@ pub const EVERY: Duration = Duration::from_secs(60);
 pub const EVERY_AT_LEAST: Duration = Duration::from_secs(1);
 /// A checkpoint that no witness cosigned for this long is stale, unless said otherwise.
 pub const STALE_AFTER: Duration = Duration::from_secs(15 * 60);
+/// A tree that is shown elsewhere and not here for this long is an alarm, unless said otherwise: a log publishes what
+/// witnesses have seen once enough of them have.
+pub const LAG: Duration = Duration::from_secs(2 * 60);
 /// A log that does not answer for this long is an alarm, unless said otherwise.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(10 * 60);
 /// How far two honest clocks are apart, unless said otherwise.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+/// The longest file of state that is read.
+pub const MAX_STATE_BYTES: u64 = 64 << 20;
+/// How many things that do not work are remembered, of one log.
+pub const MAX_TROUBLES: usize = 1024;
+/// How often a checkpoint that is smaller than it was is asked for again.
+pub const LOOKS: u32 = 3;
+/// How long is waited in between.
+pub const LOOK: Duration = Duration::from_secs(1);
+/// The most entries whose hashes are proven together: the monitor can stop and go on after so many.
+pub const ENTRIES_STEP: u64 = 1 << 18;
+/// How many entry bundles are asked for at once.
+pub const BUNDLES_AT_ONCE: usize = 8;
+/// How often an audit of decisions is written down on its way.
+pub const AUDIT_KEPT_EVERY: Duration = Duration::from_secs(5);
+
+/// The largest body of a webhook: an alarm, and its evidence if that is small.
+pub const WEBHOOK_BYTES: usize = 256 << 10;
+/// The most webhooks that wait: a day of an alarm a minute for three receivers.
+pub const WEBHOOK_QUEUE: usize = 4096;
+/// The most receivers.
+pub const MAX_WEBHOOKS: usize = 16;
+/// How long a webhook is tried.
+pub const WEBHOOK_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How long one attempt may take.
+pub const WEBHOOK_EXCHANGE: Duration = Duration::from_secs(20);
+/// How long its connection may take.
+pub const WEBHOOK_CONNECT: Duration = Duration::from_secs(10);
+/// Seconds to wait after the first failure, the second, and so on; the last counts for all that follow.
+pub const WEBHOOK_WAITS: [u64; 9] = [1, 5, 30, 120, 600, 1800, 3600, 7200, 10_800];
+/// A receiver that asks for more is asked again after this all the same.
+pub const WEBHOOK_RETRY_LONGEST: Duration = Duration::from_secs(3600);
+/// How long the sender sleeps when nothing waits.
+pub const WEBHOOK_IDLE: Duration = Duration::from_secs(60);
+/// Bytes of a secret that a receiver shares: what the standard allows.
+pub const WEBHOOK_SECRET_BYTES: usize = 64;
+/// The fewest.
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;

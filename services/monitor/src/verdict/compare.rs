@@ -1,0 +1,159 @@
+//! Two checkpoints, side by side.
+
+use merkle::verify::{consistency, implied_roots};
+use merkle::{Hash, RootHash, TreeSize};
+use tlog::checkpoint::Checkpoint;
+use tlog::key::VerifierKey;
+use tlog::note::Note;
+
+use super::{Finding, Head, Verdict};
+
+/// What is at hand to join two checkpoints of different sizes.
+#[derive(Clone, Copy, Debug)]
+pub enum Join<'a> {
+    /// Nothing.
+    Nothing,
+    /// A consistency proof (RFC 9162, 2.1.4).
+    Proof(&'a [Hash]),
+    /// The node where the two trees part, and its siblings upwards: also shows that there is no proof.
+    Node {
+        /// The largest perfect subtree at the older tree's right edge.
+        start: Hash,
+        /// Its siblings.
+        siblings: &'a [Hash],
+    },
+}
+
+/// Compares two notes, in whatever order they come. Without keys nothing follows, however they compare.
+pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Finding {
+    let mut finding = Finding::begin();
+    let read = notes.map(|note| read(note, keys));
+    let [first, second] = match read {
+        [Ok(first), Ok(second)] => [first, second],
+        failed => {
+            for (name, note) in ["first", "second"].into_iter().zip(failed) {
+                if let Err(why) = note {
+                    finding.failed(name, why);
+                }
+            }
+            return finding.ends(Verdict::Wrong, "not two signed checkpoints");
+        }
+    };
+    let (older, newer) = if first.size() <= second.size() { (first, second) } else { (second, first) };
+    finding.heads = [&older, &newer].map(head).into();
+    match keys.first() {
+        Some(key) => finding.ok("signatures", format!("both by {}", key.name())),
+        None => finding.not_checked("signatures", "no key: give the log's with --key"),
+    }
+    if older.origin() != newer.origin() {
+        finding.failed("log", "two logs");
+        return finding.ends(Verdict::Unknown, "checkpoints of two logs cannot be compared");
+    }
+    let finding = related(finding, &older, &newer, join);
+    match (keys.is_empty(), finding.verdict) {
+        (true, Verdict::Same | Verdict::Consistent | Verdict::Contradiction) => {
+            let words = format!("{}, but nobody checked who signed them", finding.words);
+            finding.ends(Verdict::Unknown, words)
+        }
+        _ => finding,
+    }
+}
+
+pub(super) fn head(checkpoint: &Checkpoint) -> Head {
+    Head {
+        origin: checkpoint.origin().to_string(),
+        size: checkpoint.size().get(),
+        root: checkpoint.root().to_string(),
+        seen: None,
+    }
+}
+
+fn read(note: &[u8], keys: &[VerifierKey]) -> Result<Checkpoint, String> {
+    let note = Note::parse(note).map_err(|why| why.to_string())?;
+    if !keys.is_empty() {
+        note.verify(keys).map_err(|why| why.to_string())?;
+    }
+    Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())
+}
+
+fn related(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, join: Join<'_>) -> Finding {
+    let sizes = (older.size(), newer.size());
+    if sizes.0 == sizes.1 {
+        return match older.root() == newer.root() {
+            true => {
+                finding.ok("trees", format!("both of size {}, one root", sizes.0));
+                finding.ends(Verdict::Same, "the same tree")
+            }
+            false => {
+                finding.failed("trees", format!("both of size {}, two roots", sizes.0));
+                finding.ends(Verdict::Contradiction, "the log signed two trees of one size")
+            }
+        };
+    }
+    if sizes.0 == TreeSize::EMPTY {
+        finding.ok("trees", "the older one is empty: it is the beginning of every tree");
+        return finding.ends(Verdict::Consistent, "nothing was there yet");
+    }
+    match join {
+        Join::Nothing => {
+            finding.not_checked("consistency", format!("{} to {}: no proof is at hand", sizes.0, sizes.1));
+            finding.ends(Verdict::Unknown, "checkpoints of two sizes need a proof to be compared")
+        }
+        Join::Proof(path) => by_proof(finding, older, newer, path),
+        Join::Node { start, siblings } => by_node(finding, older, newer, start, siblings),
+    }
+}
+
+fn by_proof(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, path: &[Hash]) -> Finding {
+    let sizes = (older.size(), newer.size());
+    match consistency(sizes.0, sizes.1, older.root(), newer.root(), path) {
+        Ok(()) => {
+            finding.ok("consistency", format!("{} to {} by {} hashes", sizes.0, sizes.1, path.len()));
+            finding.ends(Verdict::Consistent, "the older tree is the beginning of the newer one")
+        }
+        // The proof of a power of two leaves its start out: the older root, which the newer tree must have.
+        Err(_) if sizes.0.get().is_power_of_two() => {
+            finding.failed("consistency", "the proof does not lead from the one root to the other");
+            finding.ends(Verdict::Wrong, "this proof joins them not; another one might")
+        }
+        Err(why) => match path.split_first() {
+            Some((start, siblings)) => by_node(finding, older, newer, *start, siblings),
+            None => {
+                finding.failed("consistency", why.to_string());
+                finding.ends(Verdict::Wrong, "this proof joins them not; another one might")
+            }
+        },
+    }
+}
+
+fn by_node(
+    mut finding: Finding,
+    older: &Checkpoint,
+    newer: &Checkpoint,
+    start: Hash,
+    siblings: &[Hash],
+) -> Finding {
+    let implied = implied_roots(older.size(), newer.size(), start, siblings);
+    let is = |implied: RootHash, signed: RootHash| implied == signed;
+    match implied {
+        Ok((first, second)) if is(second, newer.root()) && is(first, older.root()) => {
+            finding.ok("consistency", format!("{} to {}", older.size(), newer.size()));
+            finding.ends(Verdict::Consistent, "the older tree is the beginning of the newer one")
+        }
+        Ok((first, second)) if is(second, newer.root()) => {
+            finding.failed(
+                "consistency",
+                format!("the first {} leaves of the newer tree have the root {first}", older.size()),
+            );
+            finding.ends(Verdict::Contradiction, "the log signed two trees that no proof can join")
+        }
+        Ok(_) => {
+            finding.failed("consistency", "the hashes do not lead to the newer root");
+            finding.ends(Verdict::Wrong, "these hashes show nothing; others might")
+        }
+        Err(why) => {
+            finding.failed("consistency", why.to_string());
+            finding.ends(Verdict::Wrong, "these hashes show nothing; others might")
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A file of evidence: does it show what it says?
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use merkle::{CompactRange, EntryDigest, Hash, LeafHash, NotAHash};
+use scitt::SignedStatement;
+use scitt::header::Claims;
+use tlog::checkpoint::Checkpoint;
+use tlog::cosignature::time_of;
+use tlog::key::VerifierKey;
+use tlog::note::{NotVerified, Note};
+
+use super::compare::{Join, compare, head};
+use super::{Finding, Verdict};
+use crate::alarm::{Alarm, AlarmKind};
+use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
+
+/// Of SHA-256.
+const HASH_BYTES: usize = 32;
+
+/// Checks an alarm's evidence with the keys that are known, or with the one that it brings along: then that key is as
+/// trustworthy as the file, and the finding says so.
+pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
+    let Some(evidence) = &alarm.evidence else {
+        return Finding::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
+    };
+    let keys = match keys(evidence, known) {
+        Ok(keys) => keys,
+        Err(why) => {
+            let mut finding = Finding::begin();
+            finding.failed("log key", why);
+            return finding.ends(Verdict::Wrong, "the evidence has no key that can be used");
+        }
+    };
+    let mut finding = match evidence {
+        Evidence::Contradiction { older, newer, path, .. } => {
+            contradiction(older, newer, path.as_ref(), &keys)
+        }
+        Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, &keys),
+        Evidence::Checkpoint { seen, .. } => checkpoint(alarm.kind, seen, &keys),
+        Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, &keys),
+        Evidence::Entries { checkpoint, entries } => of_entries(checkpoint.as_ref(), entries, known),
+    };
+    if known.is_empty() && !keys.is_empty() {
+        let own = format!("{} stands in the evidence itself: compare it with the one you know", keys[0]);
+        finding.not_checked("log key", own);
+    }
+    finding
+}
+
+fn keys(evidence: &Evidence, known: &[VerifierKey]) -> Result<Vec<VerifierKey>, String> {
+    let vkey = match evidence {
+        Evidence::Contradiction { vkey, .. }
+        | Evidence::Rollback { vkey, .. }
+        | Evidence::Checkpoint { vkey, .. }
+        | Evidence::Served { vkey, .. } => vkey,
+        Evidence::Entries { .. } => return Ok(known.to_vec()),
+    };
+    match known {
+        [] => vkey.parse().map(|key| vec![key]).map_err(|why| format!("{why}")),
+        known => Ok(known.to_vec()),
+    }
+}
+
+/// A contradiction needs nobody's word: neither where the notes were seen nor when matters.
+fn contradiction(older: &Sighting, newer: &Sighting, path: Option<&Path>, keys: &[VerifierKey]) -> Finding {
+    let notes = [older.note.as_bytes(), newer.note.as_bytes()];
+    let node = match path.map(hashes).transpose() {
+        Ok(node) => node,
+        Err(why) => {
+            let mut finding = Finding::begin();
+            finding.failed("consistency", why.to_string());
+            return finding.ends(Verdict::Wrong, "the evidence cannot be read");
+        }
+    };
+    let join =
+        node.as_ref().map_or(Join::Nothing, |(start, siblings)| Join::Node { start: *start, siblings });
+    let finding = with_places(compare(notes, keys, join), [older, newer]);
+    match finding.verdict {
+        Verdict::Same | Verdict::Consistent => {
+            let words = format!("the evidence does not show it: {}", finding.words);
+            finding.ends(Verdict::Wrong, words)
+        }
+        _ => finding,
+    }
+}
+
+fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Finding {
+    let notes = [smaller.note.as_bytes(), larger.note.as_bytes()];
+    let mut finding = with_places(compare(notes, keys, Join::Nothing), [smaller, larger]);
+    let sizes: Vec<u64> = finding.heads.iter().map(|head| head.size).collect();
+    let grew = matches!(sizes[..], [small, large] if small < large);
+    match finding.verdict {
+        Verdict::Unknown if grew && finding.heads[0].origin == finding.heads[1].origin => {
+            finding.not_checked("order", "that the smaller one was shown later is the monitor's word");
+            finding.ends(
+                Verdict::OnWord,
+                "the log signed both; after the larger one it must not show the smaller",
+            )
+        }
+        Verdict::Same => {
+            finding.ends(Verdict::Wrong, "the evidence does not show it: both are the same tree")
+        }
+        _ => finding,
+    }
+}
+
+/// One note, and what is said to be wrong with it.
+fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding {
+    let mut finding = Finding::begin();
+    let note = match Note::parse(seen.note.as_bytes()) {
+        Ok(note) => note,
+        Err(why) => {
+            finding.ok("note", format!("it is none: {why}"));
+            return finding.ends(Verdict::OnWord, "that the log served it is the monitor's word");
+        }
+    };
+    if let Ok(checkpoint) = Checkpoint::parse_text(note.text()) {
+        finding.heads.push(head(&checkpoint));
+        finding = with_places(finding, [seen]);
+    }
+    let as_said = match (note.verify(keys), kind) {
+        (Err(NotVerified::NoKnownKey), AlarmKind::UnknownKey) => true,
+        (Err(NotVerified::BadSignature { .. }), AlarmKind::BadSignature) => true,
+        (Err(_), _) | (Ok(_), AlarmKind::UnknownKey | AlarmKind::BadSignature) => false,
+        (Ok(_), AlarmKind::OtherLog) => {
+            finding.heads.first().is_none_or(|head| keys.iter().all(|key| key.name().as_str() != head.origin))
+        }
+        (Ok(_), _) => true,
+    };
+    let signed = match note.verify(keys) {
+        Ok(_) => "signed by the log's key".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    match as_said {
+        true => finding.ok("signature", signed),
+        false => finding.failed("signature", signed),
+    }
+    for line in note.signatures() {
+        if let Some(time) = time_of(line) {
+            finding.not_checked("cosignature", format!("{} at {}", line.name(), when(time)));
+        }
+    }
+    match as_said {
+        true => finding
+            .ends(Verdict::OnWord, "the note is as said; that the log showed it then is the monitor's word"),
+        false => finding.ends(Verdict::Wrong, "the note does not show what the evidence says"),
+    }
+}
+
+/// Bytes that do not belong to the tree: where they alone make the tree, that can be computed.
+fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) -> Finding {
+    let mut finding = Finding::begin();
+    let opened = Note::parse(checkpoint.note.as_bytes()).map_err(|why| why.to_string()).and_then(|note| {
+        note.verify(keys).map_err(|why| why.to_string())?;
+        Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())
+    });
+    let (signed, bytes) = match (opened, BASE64.decode(bytes.as_bytes())) {
+        (Ok(signed), Ok(bytes)) => (signed, bytes),
+        (Err(why), _) => {
+            finding.failed("signature", why);
+            return finding.ends(Verdict::Wrong, "the checkpoint is not the log's");
+        }
+        (_, Err(_)) => {
+            finding.failed("bytes", "not base64");
+            return finding.ends(Verdict::Wrong, "the evidence cannot be read");
+        }
+    };
+    finding.heads.push(head(&signed));
+    let mut finding = with_places(finding, [checkpoint]);
+    finding.ok("signature", "signed by the log's key");
+    match whole_tree(path, &bytes, signed.size().get()) {
+        Some(root) if root == signed.root() => {
+            finding.failed("bytes", "they make the tree that was signed");
+            return finding.ends(Verdict::Wrong, "the evidence does not show it");
+        }
+        Some(root) => finding.ok("bytes", format!("they make the root {root}, which was not signed")),
+        None => finding.not_checked("bytes", "more of the tree is needed to see that they are not of it"),
+    }
+    finding.not_checked("served", format!("that the log served them as {path} is the monitor's word"));
+    finding.ends(Verdict::OnWord, "what the log is said to have served is not what it signed")
+}
+
+/// The root that a tile makes by itself: that of the lowest level which holds every leaf.
+fn whole_tree(path: &str, bytes: &[u8], size: u64) -> Option<merkle::RootHash> {
+    let leaves = u64::try_from(bytes.len() / HASH_BYTES).ok()?;
+    let first = path == "tile/0/000" || path.starts_with("tile/0/000.p/");
+    if !first || !bytes.len().is_multiple_of(HASH_BYTES) || leaves < size {
+        return None;
+    }
+    let mut range = CompactRange::empty();
+    let wanted = usize::try_from(size).ok()?;
+    for leaf in bytes.chunks_exact(HASH_BYTES).take(wanted) {
+        range.append(LeafHash::from_bytes(leaf.try_into().ok()?));
+    }
+    Some(range.root())
+}
+
+/// Statements speak for themselves: their issuers signed them. Whose keys those are, others must know.
+fn of_entries(checkpoint: Option<&Sighting>, entries: &[EntrySeen], known: &[VerifierKey]) -> Finding {
+    let mut finding = Finding::begin();
+    if let Some(seen) = checkpoint {
+        let note = Note::parse(seen.note.as_bytes());
+        match note.map_err(|why| why.to_string()).and_then(|note| {
+            if !known.is_empty() {
+                note.verify(known).map_err(|why| why.to_string())?;
+            }
+            Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())
+        }) {
+            Ok(checkpoint) => {
+                finding.heads.push(head(&checkpoint));
+                finding = with_places(finding, [seen]);
+                match known.is_empty() {
+                    true => finding.not_checked("signature", "no key: give the log's with --key"),
+                    false => finding.ok("signature", "signed by the log's key"),
+                }
+            }
+            Err(why) => {
+                finding.failed("signature", why);
+                return finding.ends(Verdict::Wrong, "the checkpoint is not the log's");
+            }
+        }
+    }
+    for entry in entries {
+        match statement(entry) {
+            Ok(words) => finding.ok("entry", words),
+            Err(why) => {
+                finding.failed("entry", format!("leaf {}: {why}", entry.index));
+                return finding.ends(Verdict::Wrong, "the statements are not those entries");
+            }
+        }
+    }
+    finding.not_checked("issuers", "whose keys signed is for `tabellion verify` and a trust file");
+    finding.ends(Verdict::OnWord, "the statements are those entries; where they stand is the monitor's word")
+}
+
+fn statement(entry: &EntrySeen) -> Result<String, String> {
+    let Some(text) = &entry.statement else {
+        return Ok(format!("leaf {}: {}, without its statement", entry.index, entry.entry_id));
+    };
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| "not base64url".to_owned())?;
+    let digest = EntryDigest::of(&bytes).to_string();
+    if digest != entry.entry_id {
+        return Err(format!("the statement's digest is {digest}, not {}", entry.entry_id));
+    }
+    let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
+    let claims = statement.header().claims();
+    let (issuer, subject) = (claims.and_then(Claims::iss), claims.and_then(Claims::sub));
+    Ok(format!("leaf {}: by {}, about {}", entry.index, issuer.unwrap_or("?"), subject.unwrap_or("?")))
+}
+
+fn hashes(path: &Path) -> Result<(Hash, Vec<Hash>), NotAHash> {
+    Ok((path.start.parse()?, path.siblings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?))
+}
+
+/// Says where the heads were seen. They may stand in another order than the notes: a root tells whose is whose.
+fn with_places<const N: usize>(mut finding: Finding, seen: [&Sighting; N]) -> Finding {
+    for sighting in seen {
+        let head = Note::parse(sighting.note.as_bytes())
+            .ok()
+            .and_then(|note| Checkpoint::parse_text(note.text()).ok())
+            .map(|checkpoint| head(&checkpoint));
+        let place = finding.heads.iter_mut().filter(|known| known.seen.is_none()).find(|known| {
+            head.as_ref().is_some_and(|head| head.size == known.size && head.root == known.root)
+        });
+        if let Some(place) = place {
+            place.seen = Some(format!("{}  ({})", when(sighting.at), sighting.from));
+        }
+    }
+    finding
+}
+
+fn when(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
+}

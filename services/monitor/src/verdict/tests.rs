@@ -1,0 +1,272 @@
+//! Logs that misbehave, and accusers that lie.
+
+use std::convert::Infallible;
+
+use ed25519_dalek::SigningKey;
+use merkle::{CompactRange, Hash, LeafHash, RootHash, TreeSize, hash_children, hash_leaf, proof};
+use tlog::checkpoint::Checkpoint;
+use tlog::key::VerifierKey;
+use tlog::note::{LocalKey, NoteSigner};
+
+use super::*;
+use crate::alarm::{About, Alarm, AlarmKind};
+use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
+
+const ORIGIN: &str = "log.example";
+
+/// A log of this many leaves, of which one may be another than everybody else's.
+#[derive(Clone)]
+struct Log {
+    leaves: Vec<LeafHash>,
+}
+
+impl Log {
+    fn of(size: u8) -> Self {
+        Self { leaves: (0..size).map(|leaf| hash_leaf(&[leaf])).collect() }
+    }
+
+    fn forked_at(mut self, leaf: usize) -> Self {
+        self.leaves[leaf] = hash_leaf(b"another");
+        self
+    }
+
+    fn root(&self, size: usize) -> RootHash {
+        let mut range = CompactRange::empty();
+        self.leaves[..size].iter().for_each(|leaf| range.append(*leaf));
+        range.root()
+    }
+
+    fn note(&self, size: usize) -> String {
+        self.note_by(size, &key(1))
+    }
+
+    fn note_by(&self, size: usize, key: &LocalKey) -> String {
+        let origin = ORIGIN.parse().unwrap();
+        let checkpoint = Checkpoint::new(origin, TreeSize::new(size as u64), self.root(size)).unwrap();
+        checkpoint.sign(key).unwrap().to_string()
+    }
+
+    fn node(&self, level: u8, index: u64) -> Hash {
+        match level {
+            0 => self.leaves[usize::try_from(index).unwrap()].into(),
+            _ => hash_children(self.node(level - 1, 2 * index), self.node(level - 1, 2 * index + 1)),
+        }
+    }
+
+    fn proof(&self, older: usize, newer: usize) -> Vec<Hash> {
+        let plan = proof::consistency(TreeSize::new(older as u64), TreeSize::new(newer as u64)).unwrap();
+        let Ok(path) = plan.fold(|node| Ok::<_, Infallible>(self.node(node.level, node.index)));
+        path
+    }
+
+    /// As the monitor writes it: the first node is always there.
+    fn path(&self, older: usize, newer: usize) -> Path {
+        let mut hashes = self.proof(older, newer);
+        if older.is_power_of_two() {
+            hashes.insert(0, self.root(older).into());
+        }
+        let mut hashes = hashes.iter().map(ToString::to_string);
+        Path { start: hashes.next().unwrap(), siblings: hashes.collect() }
+    }
+}
+
+fn key(seed: u8) -> LocalKey {
+    LocalKey::new(ORIGIN.parse().unwrap(), SigningKey::from_bytes(&[seed; 32])).unwrap()
+}
+
+fn vkey() -> VerifierKey {
+    key(1).key().clone()
+}
+
+fn diff(notes: [&str; 2], join: Join<'_>) -> Verdict {
+    compare(notes.map(str::as_bytes), &[vkey()], join).verdict
+}
+
+fn seen(note: &str) -> Sighting {
+    Sighting { note: note.to_owned(), from: "https://log.example/checkpoint".into(), at: 1_790_000_000 }
+}
+
+fn alarm(kind: AlarmKind, evidence: Evidence) -> Alarm {
+    Alarm::new(kind, "ours", About::Log, "words", 1_790_000_000).shown_by(evidence)
+}
+
+fn contradiction(older: &str, newer: &str, path: Option<Path>) -> Alarm {
+    let evidence =
+        Evidence::Contradiction { vkey: vkey().to_string(), older: seen(older), newer: seen(newer), path };
+    alarm(AlarmKind::Fork, evidence)
+}
+
+#[test]
+fn one_tree_is_the_same_as_itself() {
+    let log = Log::of(9);
+    assert_eq!(diff([&log.note(9), &log.note(9)], Join::Nothing), Verdict::Same);
+}
+
+#[test]
+fn two_roots_of_one_size_are_a_contradiction() {
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
+    assert_eq!(diff([&log.note(9), &other.note(9)], Join::Nothing), Verdict::Contradiction);
+}
+
+#[test]
+fn two_sizes_say_nothing_without_a_proof_and_are_consistent_with_one_in_any_order() {
+    let log = Log::of(40);
+    for (older, newer) in [(1, 2), (3, 7), (4, 40), (13, 40), (32, 33)] {
+        let notes = [log.note(older), log.note(newer)];
+        let [first, second] = [notes[0].as_str(), notes[1].as_str()];
+        assert_eq!(diff([first, second], Join::Nothing), Verdict::Unknown);
+        let path = log.proof(older, newer);
+        assert_eq!(diff([first, second], Join::Proof(&path)), Verdict::Consistent, "{older} to {newer}");
+        assert_eq!(diff([second, first], Join::Proof(&path)), Verdict::Consistent, "{older} to {newer}");
+    }
+    assert_eq!(diff([&log.note(0), &log.note(40)], Join::Nothing), Verdict::Consistent);
+}
+
+#[test]
+fn a_proof_that_does_not_fit_shows_nothing_by_itself() {
+    let log = Log::of(40);
+    let notes = [&*log.note(13), &*log.note(40)];
+    for path in [Vec::new(), log.proof(12, 40), vec![Hash::from_bytes([7; 32]); log.proof(13, 40).len()]] {
+        assert_eq!(diff(notes, Join::Proof(&path)), Verdict::Wrong, "{path:?}");
+    }
+}
+
+#[test]
+fn a_fork_before_the_older_size_is_shown_by_the_newer_trees_own_hashes_for_every_size() {
+    let newer = 40;
+    let (log, other) = (Log::of(40), Log::of(40));
+    for older in 1..newer {
+        let other = other.clone().forked_at(older - 1);
+        let alarm = contradiction(&log.note(older), &other.note(newer), Some(other.path(older, newer)));
+        let finding = judge(&alarm, &[vkey()]);
+        assert_eq!(finding.verdict, Verdict::Contradiction, "{older}: {finding:?}");
+        assert_eq!(finding.heads.len(), 2);
+        assert!(finding.heads.iter().all(|head| head.seen.is_some()), "{finding:?}");
+    }
+}
+
+#[test]
+fn an_honest_log_cannot_be_accused_of_a_fork() {
+    let log = Log::of(40);
+    for older in 1..40 {
+        let (first, second) = (log.note(older), log.note(40));
+        let honest = judge(&contradiction(&first, &second, Some(log.path(older, 40))), &[vkey()]);
+        assert_eq!(honest.verdict, Verdict::Wrong, "{honest:?}");
+        // Hashes of a tree that the log never signed lead to another newer root.
+        let invented = Log::of(40).forked_at(older - 1).path(older, 40);
+        let invented = judge(&contradiction(&first, &second, Some(invented)), &[vkey()]);
+        assert_eq!(invented.verdict, Verdict::Wrong, "{invented:?}");
+        assert_eq!(judge(&contradiction(&first, &second, None), &[vkey()]).verdict, Verdict::Unknown);
+    }
+    assert_eq!(judge(&contradiction(&log.note(9), &log.note(9), None), &[vkey()]).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn a_note_that_another_key_signed_accuses_nobody() {
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
+    let forged = other.note_by(9, &key(2));
+    assert_eq!(diff([&log.note(9), &forged], Join::Nothing), Verdict::Wrong);
+    // With the accuser's own key in the file, and nobody asks for the log's: the finding says whose it is.
+    let evidence = Evidence::Contradiction {
+        vkey: key(2).key().to_string(),
+        older: seen(&log.note_by(9, &key(2))),
+        newer: seen(&forged),
+        path: None,
+    };
+    let alarm = alarm(AlarmKind::Fork, evidence);
+    let finding = judge(&alarm, &[]);
+    assert_eq!(finding.verdict, Verdict::Contradiction);
+    let said = finding.steps.iter().find(|step| step.name == "log key").unwrap();
+    assert_eq!(said.outcome, Outcome::NotChecked);
+    assert_eq!(judge(&alarm, &[vkey()]).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn without_a_key_nothing_follows_however_they_compare() {
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
+    let (first, second, third) = (log.note(9), other.note(9), log.note(5));
+    for (notes, join) in [
+        ([&first, &first], Join::Nothing),
+        ([&first, &second], Join::Nothing),
+        ([&first, &third], Join::Proof(&log.proof(5, 9))),
+    ] {
+        let finding = compare(notes.map(|note| note.as_bytes()), &[], join);
+        assert_eq!(finding.verdict, Verdict::Unknown, "{finding:?}");
+        assert!(finding.words.contains("nobody checked"), "{finding:?}");
+    }
+}
+
+#[test]
+fn checkpoints_of_two_logs_are_not_compared() {
+    let note = Log::of(3).note(3);
+    let other = note.replace(ORIGIN, "log.elsewhere");
+    let finding = compare([note.as_bytes(), other.as_bytes()], &[], Join::Nothing);
+    assert_eq!(finding.verdict, Verdict::Unknown);
+    assert!(finding.words.contains("two logs"));
+    assert_eq!(compare([note.as_bytes(), b"nothing"], &[], Join::Nothing).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn a_rollback_is_said_to_rest_on_the_monitors_word() {
+    let log = Log::of(9);
+    let rollback = |larger: &str, smaller: &str| {
+        let (larger, smaller) = (seen(larger), seen(smaller));
+        alarm(AlarmKind::Rollback, Evidence::Rollback { vkey: vkey().to_string(), larger, smaller })
+    };
+    let finding = judge(&rollback(&log.note(9), &log.note(5)), &[vkey()]);
+    assert_eq!(finding.verdict, Verdict::OnWord, "{finding:?}");
+    assert!(finding.steps.iter().any(|step| step.name == "order" && step.outcome == Outcome::NotChecked));
+    assert_eq!(judge(&rollback(&log.note(9), &log.note(9)), &[vkey()]).verdict, Verdict::Wrong);
+    let forged = log.note_by(5, &key(2));
+    assert_eq!(judge(&rollback(&log.note(9), &forged), &[vkey()]).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn what_is_said_of_one_note_must_be_so() {
+    let log = Log::of(9);
+    let about = |kind, note: &str| {
+        let evidence = Evidence::Checkpoint { vkey: vkey().to_string(), seen: seen(note) };
+        judge(&alarm(kind, evidence), &[vkey()]).verdict
+    };
+    let (good, foreign) = (log.note(9), log.note_by(9, &key(2)));
+    let broken = good.replace("\n9\n", "\n8\n");
+    assert_eq!(about(AlarmKind::Stale, &good), Verdict::OnWord);
+    assert_eq!(about(AlarmKind::Stale, &foreign), Verdict::Wrong);
+    assert_eq!(about(AlarmKind::UnknownKey, &foreign), Verdict::OnWord);
+    assert_eq!(about(AlarmKind::UnknownKey, &good), Verdict::Wrong);
+    assert_eq!(about(AlarmKind::BadSignature, &broken), Verdict::OnWord);
+    assert_eq!(about(AlarmKind::BadSignature, &good), Verdict::Wrong);
+    assert_eq!(about(AlarmKind::OtherLog, &good), Verdict::Wrong);
+}
+
+#[test]
+fn bytes_that_make_another_tree_are_told_from_those_that_make_the_signed_one() {
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(3));
+    let served = |tile: &Log| {
+        let bytes: Vec<u8> = tile.leaves.iter().flat_map(|leaf| *leaf.as_bytes()).collect();
+        let evidence = Evidence::Served {
+            vkey: vkey().to_string(),
+            checkpoint: seen(&log.note(9)),
+            path: "tile/0/000.p/9".into(),
+            bytes: data_encoding::BASE64.encode(&bytes),
+        };
+        judge(&alarm(AlarmKind::Inconsistent, evidence), &[vkey()])
+    };
+    let finding = served(&other);
+    assert_eq!(finding.verdict, Verdict::OnWord);
+    assert!(finding.steps.iter().any(|step| step.words.contains("not signed")), "{finding:?}");
+    assert_eq!(served(&log).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn a_statement_that_is_not_the_entry_it_is_called_is_no_evidence() {
+    let entry = |statement: Option<&str>| {
+        let entry =
+            EntrySeen { index: 3, entry_id: "00".repeat(32), statement: statement.map(str::to_owned) };
+        let evidence = Evidence::Entries { checkpoint: None, entries: vec![entry] };
+        judge(&alarm(AlarmKind::ChainFork, evidence), &[]).verdict
+    };
+    assert_eq!(entry(Some("AAAA")), Verdict::Wrong);
+    assert_eq!(entry(Some("!")), Verdict::Wrong);
+    assert_eq!(entry(None), Verdict::OnWord);
+}

@@ -1,0 +1,212 @@
+//! Alarms, told to whoever asked to be told: Standard Webhooks 1.0, signed, at least once.
+//!
+//! A message is durable before the alarm counts as raised, and is tried for [`WEBHOOK_LIFE`] with growing, jittered waits.
+//! Targets are the operator's alone: nothing that a log says becomes a URL, redirects are not followed, and addresses
+//! that are not public are refused when the connection is made unless the target's setting allows them.
+//!
+//! Not here: what an alarm is ([`crate::alarm`]), and answers from receivers, of which only the status is looked at.
+
+mod address;
+mod queue;
+mod send;
+mod signing;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde::Serialize;
+use tokio::sync::Notify;
+
+pub use queue::{NotQueued, Pending, Queue};
+pub use send::{SetupError, Target};
+pub use signing::{Message, NotAKey, SharedSecret, WebhookKey, WebhookPublicKey};
+
+use crate::limits::{WEBHOOK_IDLE, WEBHOOK_RETRY_LONGEST, WEBHOOK_WAITS};
+use send::{Attempt, Sender};
+
+/// All receivers, what waits for them, and the key that signs it.
+pub struct Webhooks {
+    queue: Queue,
+    key: WebhookKey,
+    senders: Vec<Sender>,
+    kept: Notify,
+}
+
+/// What one pass over the queue came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Receivers said that they have it.
+    pub delivered: u64,
+    /// They did not, and will be asked again.
+    pub failed: u64,
+    /// They did not for so long that it is over.
+    pub given_up: u64,
+}
+
+/// The body of a message, as the standard recommends it.
+#[derive(Serialize)]
+struct Body<'a, T> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    timestamp: String,
+    data: &'a T,
+}
+
+impl Webhooks {
+    /// The queue in `state`, sent to `targets`.
+    ///
+    /// # Errors
+    /// If a target cannot be sent to: no HTTP URL, or an address that is not public.
+    pub fn new(state: &Path, key: WebhookKey, targets: Vec<Target>) -> Result<Self, SetupError> {
+        let senders = targets.into_iter().map(Sender::new).collect::<Result<_, _>>()?;
+        Ok(Self { queue: Queue::in_directory(state), key, senders, kept: Notify::new() })
+    }
+
+    /// The key that receivers verify with.
+    pub fn public_key(&self) -> WebhookPublicKey {
+        self.key.public()
+    }
+
+    /// Keeps a message for every receiver. The same `id` at the same second is the same message.
+    ///
+    /// # Errors
+    /// If one of them cannot be kept; the others are.
+    pub fn tell(&self, id: &str, kind: &str, at: u64, data: &impl Serialize) -> Result<(), NotQueued> {
+        let timestamp = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        let timestamp = timestamp.unwrap_or_default().to_string();
+        let body = serde_json::to_string(&Body { kind, timestamp, data }).map_err(std::io::Error::from)?;
+        let keep = |sender: &Sender| {
+            let (id, target, body) = (id.to_owned(), sender.url().to_owned(), body.clone());
+            self.queue.keep(&Pending {
+                id,
+                target,
+                made_at: at,
+                attempts: 0,
+                next_at: 0,
+                problem: None,
+                body,
+            })
+        };
+        let kept: Vec<_> = self.senders.iter().map(keep).collect();
+        self.kept.notify_one();
+        kept.into_iter().collect()
+    }
+
+    /// How many messages wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.count().unwrap_or(0)
+    }
+
+    /// Sends until the future is dropped, and says what came of each pass over the queue.
+    pub async fn run(&self, now: impl Fn() -> u64, told: impl Fn(Pass)) {
+        loop {
+            let pass = self.pass(now()).await;
+            if pass != Pass::default() {
+                told(pass);
+            }
+            let wait =
+                self.next_at().map_or(WEBHOOK_IDLE, |at| Duration::from_secs(at.saturating_sub(now())));
+            let wait = wait.clamp(Duration::from_millis(200), WEBHOOK_IDLE);
+            let _ = tokio::time::timeout(wait, self.kept.notified()).await;
+        }
+    }
+
+    /// Tries every message that is due, receivers side by side.
+    pub async fn pass(&self, now: u64) -> Pass {
+        let waiting = self.queue.all().unwrap_or_else(|error| {
+            tracing::error!(%error, "the webhook queue cannot be read");
+            Vec::new()
+        });
+        let mut by_target: BTreeMap<&str, Vec<&Pending>> = BTreeMap::new();
+        for message in waiting.iter().filter(|message| message.next_at <= now) {
+            by_target.entry(message.target.as_str()).or_default().push(message);
+        }
+        let passes = by_target.into_iter().map(|(target, due)| self.pass_to(target, due, now));
+        join_all(passes).await.into_iter().fold(Pass::default(), Pass::and)
+    }
+
+    /// One receiver's messages in their order, until it is plain that it is down.
+    async fn pass_to(&self, target: &str, due: Vec<&Pending>, now: u64) -> Pass {
+        let mut pass = Pass::default();
+        let Some(sender) = self.senders.iter().find(|sender| sender.url() == target) else {
+            // The operator took the receiver out of the configuration: what waited for it has nowhere to go.
+            return due
+                .into_iter()
+                .fold(pass, |pass, message| pass.and(self.give_up(message, "no such webhook")));
+        };
+        for message in due {
+            match sender.attempt(&self.key, message, now).await {
+                Attempt::Delivered => pass = pass.and(self.delivered(message)),
+                Attempt::Refused { why } => pass = pass.and(self.again(message, &why, None, now)),
+                Attempt::Down { why, after } => return pass.and(self.again(message, &why, after, now)),
+            }
+        }
+        pass
+    }
+
+    fn delivered(&self, message: &Pending) -> Pass {
+        if let Err(error) = self.queue.forget(message) {
+            tracing::warn!(%error, id = message.id, "a delivered webhook stays in the queue and will be sent again");
+        }
+        Pass { delivered: 1, ..Pass::default() }
+    }
+
+    fn again(&self, message: &Pending, why: &str, after: Option<Duration>, now: u64) -> Pass {
+        if message.is_spent(now) {
+            return self.give_up(message, why);
+        }
+        let wait = wait_after(message.attempts).max(after.unwrap_or_default().min(WEBHOOK_RETRY_LONGEST));
+        let later = Pending {
+            attempts: message.attempts.saturating_add(1),
+            next_at: now.saturating_add(wait.as_secs().max(1)),
+            problem: Some(why.to_owned()),
+            ..message.clone()
+        };
+        tracing::warn!(
+            id = message.id,
+            target = message.target,
+            attempts = later.attempts,
+            why,
+            "webhook not delivered"
+        );
+        if let Err(error) = self.queue.keep(&later) {
+            tracing::warn!(%error, id = message.id, "the attempt was not noted");
+        }
+        Pass { failed: 1, ..Pass::default() }
+    }
+
+    fn give_up(&self, message: &Pending, why: &str) -> Pass {
+        tracing::error!(id = message.id, target = message.target, why, "webhook given up");
+        if let Err(error) = self.queue.forget(message) {
+            tracing::warn!(%error, id = message.id, "a webhook that was given up stays in the queue");
+        }
+        Pass { given_up: 1, ..Pass::default() }
+    }
+
+    fn next_at(&self) -> Option<u64> {
+        self.queue.all().ok()?.iter().map(|message| message.next_at).min()
+    }
+}
+
+impl Pass {
+    fn and(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            failed: self.failed + other.failed,
+            given_up: self.given_up + other.given_up,
+        }
+    }
+}
+
+/// The wait after so many attempts, three quarters to five quarters of what the table says: those that failed together
+/// do not come back together.
+fn wait_after(attempts: u32) -> Duration {
+    let at = usize::try_from(attempts).unwrap_or(usize::MAX).min(WEBHOOK_WAITS.len() - 1);
+    let random = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
+    Duration::from_secs(WEBHOOK_WAITS[at]).mul_f64(0.75 + random / 2.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Messages that were promised and did not arrive yet: a file each, so that a crash forgets none.
+//!
+//! A message is on disk before whoever wrote it goes on, and is taken away after its receiver has said that it has it. A
+//! crash between these two sends it again: at least once. Files sort by the time of their messages.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::durable;
+use crate::limits::{WEBHOOK_BYTES, WEBHOOK_LIFE, WEBHOOK_QUEUE};
+
+/// A message on its way to one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The message, the same for all receivers and all attempts.
+    pub id: String,
+    /// The receiver's URL.
+    pub target: String,
+    /// Unix seconds when it was promised.
+    pub made_at: u64,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Unix seconds before which it is not tried again.
+    pub next_at: u64,
+    /// What went wrong the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What is sent, as it is signed.
+    pub body: String,
+}
+
+impl Pending {
+    /// Whether its time is over: the next failure is the last.
+    pub fn is_spent(&self, now: u64) -> bool {
+        now >= self.made_at.saturating_add(WEBHOOK_LIFE.as_secs())
+    }
+
+    fn file_name(&self) -> String {
+        let target = Sha256::digest(self.target.as_bytes());
+        let id = Sha256::digest(self.id.as_bytes());
+        let hex = |bytes: &[u8]| data_encoding::HEXLOWER.encode(&bytes[..8]);
+        format!("{:012}-{}-{}.json", self.made_at, hex(&id), hex(&target))
+    }
+}
+
+/// The folder of these files.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    folder: PathBuf,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum NotQueued {
+    /// Nobody fetches them, or far too many come.
+    #[error("{WEBHOOK_QUEUE} webhooks wait already")]
+    Full,
+    /// It is larger than any of ours.
+    #[error("a webhook of more than {WEBHOOK_BYTES} bytes")]
+    TooLong,
+    /// The disk failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Queue {
+    /// The queue in a state directory.
+    pub fn in_directory(state: &Path) -> Self {
+        Self { folder: state.join("webhooks") }
+    }
+
+    /// Keeps a message. Once `Ok`, it survives power loss.
+    pub fn keep(&self, message: &Pending) -> Result<(), NotQueued> {
+        if message.body.len() > WEBHOOK_BYTES {
+            return Err(NotQueued::TooLong);
+        }
+        durable::make_folder(&self.folder)?;
+        let path = self.folder.join(message.file_name());
+        if !path.exists() && self.names()?.len() >= WEBHOOK_QUEUE {
+            return Err(NotQueued::Full);
+        }
+        Ok(durable::replace(&path, &serde_json::to_vec(message).map_err(io::Error::from)?)?)
+    }
+
+    /// What waits, oldest first. A file that is none of ours is left alone.
+    pub fn all(&self) -> io::Result<Vec<Pending>> {
+        let read = |name: String| {
+            let bytes = durable::read_bounded(&self.folder.join(&name), 2 * WEBHOOK_BYTES as u64 + 4096);
+            let message = bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            if message.is_none() {
+                tracing::warn!(file = name, "not a webhook message: left alone");
+            }
+            message
+        };
+        Ok(self.names()?.into_iter().filter_map(read).collect())
+    }
+
+    /// How many wait.
+    pub fn count(&self) -> io::Result<usize> {
+        Ok(self.names()?.len())
+    }
+
+    /// Takes a message away, for it has arrived or was given up.
+    pub fn forget(&self, message: &Pending) -> io::Result<()> {
+        durable::remove(&self.folder.join(message.file_name()))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        durable::names(&self.folder, ".json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(made_at: u64, id: &str, target: &str) -> Pending {
+        let (id, target, body) = (id.to_owned(), target.to_owned(), "{}".to_owned());
+        Pending { id, target, made_at, attempts: 0, next_at: 0, problem: None, body }
+    }
+
+    #[test]
+    fn what_was_kept_is_there_after_a_restart_oldest_first() {
+        let state = tempfile::tempdir().unwrap();
+        let queue = Queue::in_directory(state.path());
+        assert!(queue.all().unwrap().is_empty());
+        let (old, new, other) = (message(9, "a", "x"), message(10, "b", "x"), message(10, "b", "y"));
+        for kept in [&new, &other, &old, &old] {
+            queue.keep(kept).unwrap();
+        }
+        let queue = Queue::in_directory(state.path());
+        assert_eq!(queue.count().unwrap(), 3);
+        assert_eq!(queue.all().unwrap()[0], old);
+        queue.forget(&old).unwrap();
+        queue.forget(&old).unwrap();
+        assert_eq!(queue.count().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_file_that_is_no_message_stands_in_nobodys_way() {
+        let state = tempfile::tempdir().unwrap();
+        let queue = Queue::in_directory(state.path());
+        queue.keep(&message(1, "a", "x")).unwrap();
+        std::fs::write(state.path().join("webhooks/000000000000-x.json"), "half a mess").unwrap();
+        assert_eq!(queue.all().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_message_without_end_is_not_taken() {
+        let state = tempfile::tempdir().unwrap();
+        let body = "x".repeat(WEBHOOK_BYTES + 1);
+        let refused = Queue::in_directory(state.path()).keep(&Pending { body, ..message(1, "a", "x") });
+        assert!(matches!(refused, Err(NotQueued::TooLong)));
+    }
+}

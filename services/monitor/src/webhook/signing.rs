@@ -1,0 +1,232 @@
+//! Signatures of webhooks, as Standard Webhooks 1.0 has them: over `id.timestamp.body`.
+//!
+//! `v1a,` is Ed25519 with a key that signs nothing else (`whsk_` and `whpk_`), so that a receiver who is broken into
+//! cannot forge our messages; `v1,` is HMAC-SHA-256 with a secret that receiver and monitor share (`whsec_`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::BASE64;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ring::hmac;
+use zeroize::Zeroizing;
+
+use crate::limits::{WEBHOOK_SECRET_BYTES, WEBHOOK_SECRET_BYTES_MIN};
+
+/// What a secret Ed25519 key starts with.
+const SECRET_KEY: &str = "whsk_";
+/// What a public one starts with.
+const PUBLIC_KEY: &str = "whpk_";
+/// What a shared secret starts with.
+const SHARED: &str = "whsec_";
+/// An Ed25519 seed.
+const SEED_BYTES: usize = 32;
+
+/// The text is not a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAKey {
+    /// Not the prefix and base64.
+    #[error("give {0}… in base64")]
+    Form(&'static str),
+    /// The two halves of a secret key are of different keys.
+    #[error("the public half is not that of the secret half")]
+    Halves,
+    /// Too short to be secret, or longer than anybody makes them.
+    #[error("a shared secret has {WEBHOOK_SECRET_BYTES_MIN} to {WEBHOOK_SECRET_BYTES} bytes")]
+    Length,
+}
+
+/// The monitor's own Ed25519 key for webhooks.
+pub struct WebhookKey(SigningKey);
+
+/// Its public half: what a receiver is given once, by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookPublicKey(VerifyingKey);
+
+/// A secret that one receiver shares with us.
+pub struct SharedSecret(hmac::Key);
+
+/// What is signed.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The same on every attempt: receivers tell repetitions by it.
+    pub id: &'a str,
+    /// Unix seconds of this attempt.
+    pub timestamp: u64,
+    /// The bytes of the body.
+    pub body: &'a [u8],
+}
+
+impl Message<'_> {
+    fn signed_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{}.{}.", self.id, self.timestamp).into_bytes();
+        bytes.extend_from_slice(self.body);
+        bytes
+    }
+}
+
+impl WebhookKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// If the system has no randomness to give.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut seed = Zeroizing::new([0; SEED_BYTES]);
+        getrandom::fill(seed.as_mut_slice())?;
+        Ok(Self(SigningKey::from_bytes(&seed)))
+    }
+
+    /// The text to keep: seed and public key, as the standard's libraries write it.
+    pub fn to_secret_text(&self) -> Zeroizing<String> {
+        let whole = Zeroizing::new(self.0.to_keypair_bytes());
+        Zeroizing::new(format!("{SECRET_KEY}{}", BASE64.encode(whole.as_slice())))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> WebhookPublicKey {
+        WebhookPublicKey(self.0.verifying_key())
+    }
+
+    /// `v1a,…`
+    pub fn sign(&self, message: Message<'_>) -> String {
+        format!("v1a,{}", BASE64.encode(&self.0.sign(&message.signed_bytes()).to_bytes()))
+    }
+}
+
+/// A seed alone, or with the public key behind it.
+impl FromStr for WebhookKey {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let form = NotAKey::Form(SECRET_KEY);
+        let bytes = Zeroizing::new(decode(SECRET_KEY, text).ok_or(form)?);
+        let (seed, public) = bytes.split_first_chunk::<SEED_BYTES>().ok_or(form)?;
+        let key = SigningKey::from_bytes(seed);
+        match public.len() {
+            0 => Ok(Self(key)),
+            SEED_BYTES if key.verifying_key().as_bytes() == public => Ok(Self(key)),
+            SEED_BYTES => Err(NotAKey::Halves),
+            _ => Err(form),
+        }
+    }
+}
+
+impl fmt::Debug for WebhookKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WebhookKey({})", self.public())
+    }
+}
+
+impl WebhookPublicKey {
+    /// Whether one of the signatures in the header is this key's over the message.
+    pub fn verifies(&self, message: Message<'_>, header: &str) -> bool {
+        let ours = header.split(' ').filter_map(|one| one.strip_prefix("v1a,"));
+        let mut signatures = ours.filter_map(|text| BASE64.decode(text.as_bytes()).ok());
+        let bytes = message.signed_bytes();
+        signatures.any(|signature| {
+            Signature::from_slice(&signature)
+                .is_ok_and(|signature| self.0.verify_strict(&bytes, &signature).is_ok())
+        })
+    }
+}
+
+impl fmt::Display for WebhookPublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PUBLIC_KEY}{}", BASE64.encode(self.0.as_bytes()))
+    }
+}
+
+impl FromStr for WebhookPublicKey {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let bytes = decode(PUBLIC_KEY, text).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let key = bytes.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok());
+        key.filter(|key| !key.is_weak()).map(Self).ok_or(NotAKey::Form(PUBLIC_KEY))
+    }
+}
+
+impl SharedSecret {
+    /// `v1,…`
+    pub fn sign(&self, message: Message<'_>) -> String {
+        format!("v1,{}", BASE64.encode(hmac::sign(&self.0, &message.signed_bytes()).as_ref()))
+    }
+}
+
+impl FromStr for SharedSecret {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let secret = Zeroizing::new(decode(SHARED, text).ok_or(NotAKey::Form(SHARED))?);
+        match secret.len() {
+            WEBHOOK_SECRET_BYTES_MIN..=WEBHOOK_SECRET_BYTES => {
+                Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
+            }
+            _ => Err(NotAKey::Length),
+        }
+    }
+}
+
+impl fmt::Debug for SharedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedSecret(…)")
+    }
+}
+
+fn decode(prefix: &str, text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text.trim().strip_prefix(prefix)?.as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGE: Message<'static> = Message {
+        id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        timestamp: 1_614_265_330,
+        body: br#"{"test": 2432232314}"#,
+    };
+
+    #[test]
+    fn the_example_of_the_standard_has_the_signature_that_the_standard_says() {
+        let secret: SharedSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
+        assert_eq!(secret.sign(MESSAGE), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn what_was_signed_verifies_and_nothing_else_does() {
+        let key = WebhookKey::generate().unwrap();
+        let public: WebhookPublicKey = key.public().to_string().parse().unwrap();
+        let header = format!("v1,AAAA {}", key.sign(MESSAGE));
+        assert!(public.verifies(MESSAGE, &header));
+        assert!(!public.verifies(Message { timestamp: 1, ..MESSAGE }, &header));
+        assert!(!public.verifies(Message { id: "msg_2", ..MESSAGE }, &header));
+        assert!(!public.verifies(Message { body: b"{}", ..MESSAGE }, &header));
+        assert!(!WebhookKey::generate().unwrap().public().verifies(MESSAGE, &header));
+        assert!(!public.verifies(MESSAGE, "v1a,AAAA v2,x"));
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_written() {
+        let key = WebhookKey::generate().unwrap();
+        let again: WebhookKey = key.to_secret_text().parse().unwrap();
+        assert_eq!(again.public(), key.public());
+        let seed = format!("whsk_{}", BASE64.encode(key.0.as_bytes()));
+        assert_eq!(seed.parse::<WebhookKey>().unwrap().public(), key.public());
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let mixed = [WebhookKey::generate().unwrap(), WebhookKey::generate().unwrap()];
+        let mixed = [*mixed[0].0.as_bytes(), *mixed[1].0.verifying_key().as_bytes()].concat();
+        let mixed = format!("whsk_{}", BASE64.encode(&mixed));
+        assert_eq!(mixed.parse::<WebhookKey>().unwrap_err(), NotAKey::Halves);
+        for text in ["", "whsk_", "whsk_AAAA", "whpk_AAAA", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
+            assert_eq!(text.parse::<WebhookKey>().unwrap_err(), NotAKey::Form("whsk_"), "{text}");
+            assert!(text.parse::<WebhookPublicKey>().is_err(), "{text}");
+        }
+        assert_eq!("whsec_AAAA".parse::<SharedSecret>().unwrap_err(), NotAKey::Length);
+        let weak = format!("whpk_{}", BASE64.encode(&[0; 32]));
+        assert!(weak.parse::<WebhookPublicKey>().is_err());
+    }
+}
