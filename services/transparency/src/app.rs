@@ -12,8 +12,9 @@ use crate::index::Index;
 use crate::log::Log;
 use crate::routes::{
     agents, batch, configuration, entries, equivocations, erasures, evaluate, evidence, issuers, keys, links,
-    listing, pages, payloads, policy, proof, search, statements, streams, tlog,
+    listing, pages, payloads, policy, proof, search, statements, streams, tail, tlog,
 };
+use crate::tail::Tail;
 
 /// The log, and the house around it. Clones are handles.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct App {
     pub house: Arc<House>,
     /// What the log can be searched by.
     pub index: Arc<Index>,
+    /// Those who follow it.
+    pub tail: Arc<Tail>,
 }
 
 impl AsRef<House> for App {
@@ -58,6 +61,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(keys::all_keys))
         .routes(routes!(keys::one_key))
         .routes(routes!(search::list))
+        .routes(routes!(tail::stream))
         .routes(routes!(listing::entry))
         .routes(routes!(links::links))
         .routes(routes!(issuers::issuer))

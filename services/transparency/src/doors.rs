@@ -155,6 +155,11 @@ impl Turnstile {
         self.meter.charge(self.bucket).map(|_| ())
     }
 
+    /// Whose request it is.
+    pub fn bucket(&self) -> Bucket {
+        self.bucket
+    }
+
     /// Counts one less: it failed through no fault of the client.
     pub fn give_back(&self) {
         self.meter.give_back(self.bucket);

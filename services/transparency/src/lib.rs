@@ -6,7 +6,7 @@
 //! sets off), `service.rs` (how it starts and stops); `answers.rs` is the one place that knows
 //! which failure has which status and title, `limits.rs` the one that knows the bounds.
 //!
-//! Not here: flags, files and environment (the binary makes a [`Config`]), streams, witnesses.
+//! Not here: flags, files and environment (the binary makes a [`Config`]).
 
 mod admin;
 mod admission;
@@ -19,6 +19,8 @@ mod doors;
 mod dry_run;
 mod equivocation;
 mod erasure;
+mod freezing;
+pub mod fsck;
 mod holds;
 mod house;
 #[cfg(test)]
@@ -44,16 +46,19 @@ mod routes;
 mod service;
 mod signer;
 pub mod storage;
+mod tail;
 mod tiles;
 mod tls;
 mod watch;
+mod witnessing;
 
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
-pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token};
-pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP};
+pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses};
+pub use freezing::Frozen;
+pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP, TailLimits};
 pub use log::Identity;
-pub use meaning::{LogMeaning, excuse_erasures};
+pub use meaning::LogMeaning;
 pub use opening::StartError;
 pub use policy::PolicyError;
 pub use sequencer::Halt;

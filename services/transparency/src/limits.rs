@@ -22,6 +22,8 @@ pub const DISCARD_TIME: Duration = Duration::from_secs(2);
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// How long requests in flight may run on after a stop was asked for.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
+/// How long a freeze waits for the last head to be signed, and again for its signature to be kept.
+pub const FREEZE_TIME: Duration = Duration::from_secs(10);
 /// How long a whole stop may take.
 pub const STOP_TIME: Duration = Duration::from_millis(9_500);
 /// Characters of a multipart boundary (RFC 2046, section 5.1.1).
@@ -133,8 +135,99 @@ pub const STREAM_RECORDS: usize = 5_000;
 pub const STREAM_PAGE: usize = 256;
 /// Numbers missing from a stream that are asked for, whether they were erased.
 pub const STREAM_GAPS: u64 = 1_000;
+/// Policies that a check of the storage has at hand.
+pub const POLICIES_AT_HAND: usize = 16;
+/// Entries that the service checks at one time.
+pub const FSCK_PAGE: usize = 16;
+/// How often it writes down how far the check is.
+pub const FSCK_KEPT_EVERY: Duration = Duration::from_secs(5);
+/// How often a process looks whether it leads, and so checks.
+pub const FSCK_LOOK: Duration = Duration::from_secs(1);
+/// How long it waits when the database did not answer.
+pub const FSCK_RETRY: Duration = Duration::from_secs(10);
+/// Findings of the check that stand; more are only counted.
+pub const FSCK_FINDINGS: usize = 100;
+/// Findings that `/readyz` names.
+pub const FSCK_NAMED: usize = 8;
+/// The largest file that is read as the state of a check.
+pub const FSCK_STATE_BYTES: u64 = 4 << 20;
+/// How often a head that stays the newest is shown to the witnesses again, unless set otherwise.
+pub const WITNESS_EVERY: Duration = Duration::from_secs(60);
+/// Witnesses are shown a new head no more often than this.
+pub const WITNESS_PACE: Duration = Duration::from_secs(5);
+/// A witness that asks to be left alone for longer is asked after this.
+pub const WITNESS_LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How often it is looked whether the signature of a new head is kept.
+pub const WITNESS_SIGNATURE_LOOK: Duration = Duration::from_millis(100);
+/// How often a process looks for cosignatures that another one kept.
+pub const WITNESS_LOOK: Duration = Duration::from_secs(1);
+/// How long it waits when the database did not let it.
+pub const WITNESS_RETRY: Duration = Duration::from_secs(5);
+/// Cosignatures read at one time.
+pub const WITNESS_PAGE: usize = 256;
+/// Cosignatures read at a start, newest first, to find the head that was served before.
+pub const WITNESS_SCAN: usize = 1 << 20;
+/// A witness that has not cosigned for so many intervals does not count as fresh.
+pub const WITNESS_FRESH_ROUNDS: u64 = 3;
+/// A witness's clock may be this far from ours before that is said.
+pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+/// Memory for the tiles that proofs for witnesses are made of.
+pub const WITNESS_TILES_BYTES: u64 = 4 << 20;
+/// Checkpoints on one page.
+pub const CHECKPOINTS_PAGE: usize = 100;
+/// The same, unless asked otherwise.
+pub const CHECKPOINTS_DEFAULT: usize = 25;
 /// Holds on one page.
 pub const HOLDS_PAGE: usize = 1000;
+/// Streams of entries open at one time; beyond it: 503.
+pub const TAIL_PLACES: usize = 256;
+/// Those of one client; beyond it: 429.
+pub const TAIL_PLACES_PER_CLIENT: usize = 32;
+/// A stream on which nothing was told for this long says that it lives.
+pub const TAIL_HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a reader may leave what he is told untaken.
+pub const TAIL_PATIENCE: Duration = Duration::from_secs(30);
+/// How long he may leave untaken that he is cut off; then his connection is.
+pub const TAIL_GRACE: Duration = Duration::from_secs(5);
+/// Entries read for a stream at one time.
+pub const TAIL_PAGE: usize = 256;
+/// Those that a search finds.
+pub const TAIL_FOUND: usize = 64;
+/// Pages that are read at one time for streams that are not at the end of the log.
+pub const TAIL_READS: usize = 4;
+/// How long a page at the end of the log is told to others: entries are erased meanwhile.
+pub const TAIL_SHARED_FOR: Duration = Duration::from_secs(1);
+/// A chunk of events is sent once it has this many bytes.
+pub const TAIL_CHUNK: usize = 32 << 10;
+/// Chunks that wait for a reader.
+pub const TAIL_CHUNKS: usize = 4;
+
+/// The bounds of streams of entries. None of them is a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailLimits {
+    /// Streams open at one time.
+    pub places: usize,
+    /// Those of one client.
+    pub places_per_client: usize,
+    /// After so much silence there is a sign of life.
+    pub heartbeat: Duration,
+    /// How long a reader may take nothing.
+    pub patience: Duration,
+    /// How long after the last word his connection is closed.
+    pub grace: Duration,
+}
+
+impl Default for TailLimits {
+    fn default() -> Self {
+        Self {
+            places: TAIL_PLACES,
+            places_per_client: TAIL_PLACES_PER_CLIENT,
+            heartbeat: TAIL_HEARTBEAT,
+            patience: TAIL_PATIENCE,
+            grace: TAIL_GRACE,
+        }
+    }
+}
 
 /// The bounds an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,8 +271,14 @@ pub struct Limits {
     pub page: usize,
     /// How often entries past their retention are looked for (at start).
     pub retention_every: Duration,
+    /// Rows of the log that are checked in a second (at start); 0 checks none.
+    pub fsck_rate: u32,
+    /// The pause between one check of the whole log and the next (at start).
+    pub fsck_every: Duration,
     /// Memory for tiles (at start).
     pub tile_cache_bytes: u64,
+    /// Streams of entries (at start; not settings).
+    pub tail: TailLimits,
 }
 
 impl Default for Limits {
@@ -204,7 +303,10 @@ impl Default for Limits {
             issuer: None,
             page: 1000,
             retention_every: Duration::from_secs(3600),
+            fsck_rate: 500,
+            fsck_every: Duration::from_secs(3600),
             tile_cache_bytes: 64 << 20,
+            tail: TailLimits::default(),
         }
     }
 }

@@ -26,6 +26,7 @@ use tower::ServiceExt;
 
 use crate::doors::Peer;
 use crate::limits::{DRAIN_TIME, HANDSHAKE_TIME, HTTP2_STREAMS, HYPER_HEAD_BYTES, HYPER_HEADERS};
+use crate::tail::Cut;
 use crate::tls::Tls;
 
 /// How long to wait after a failed `accept` (descriptors exhausted, say) before trying again.
@@ -104,8 +105,10 @@ impl Listener {
                 arrived = arrival => arrived,
             };
             let Some((place, stream, peer)) = arrived else { continue };
+            let cut = Cut::default();
             let connection = Connection {
                 peer,
+                cut: cut.clone(),
                 router: router.clone(),
                 tls: self.tls.clone(),
                 header_time: self.header_time,
@@ -116,6 +119,7 @@ impl Listener {
                 let _place = place;
                 tokio::select! {
                     () = kill.cancelled() => {}
+                    () = cut.0.cancelled() => {}
                     () = connection.run(stream) => {}
                 }
             });
@@ -138,6 +142,7 @@ impl Serving {
 
 struct Connection {
     peer: SocketAddr,
+    cut: Cut,
     router: Router,
     tls: Option<Arc<Tls>>,
     header_time: Duration,
@@ -167,7 +172,10 @@ impl Connection {
             .header_read_timeout(self.header_time)
             .max_headers(HYPER_HEADERS)
             .max_buf_size(HYPER_HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service(self.router.clone(), Peer(self.peer)));
+            .serve_connection(
+                TokioIo::new(stream),
+                service(self.router.clone(), Peer(self.peer), self.cut.clone()),
+            );
         self.drive(connection, http1::Connection::graceful_shutdown).await;
     }
 
@@ -178,7 +186,10 @@ impl Connection {
             .max_concurrent_streams(HTTP2_STREAMS)
             .keep_alive_interval(PING.0)
             .keep_alive_timeout(PING.1)
-            .serve_connection(TokioIo::new(stream), service(self.router.clone(), Peer(self.peer)));
+            .serve_connection(
+                TokioIo::new(stream),
+                service(self.router.clone(), Peer(self.peer), self.cut.clone()),
+            );
         self.drive(connection, http2::Connection::graceful_shutdown).await;
     }
 
@@ -201,10 +212,11 @@ impl Connection {
     }
 }
 
-/// The routes as hyper calls them, with the peer's address in each request.
+/// The routes as hyper calls them, with the peer's address in each request, and the means to be rid of him.
 fn service(
     router: Router,
     peer: Peer,
+    cut: Cut,
 ) -> impl Service<
     Request<Incoming>,
     Response = Response,
@@ -213,6 +225,7 @@ fn service(
 > {
     service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(cut.clone());
         router.clone().oneshot(request)
     })
 }

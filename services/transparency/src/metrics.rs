@@ -10,6 +10,8 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use crate::witnessing::WitnessMetrics;
+
 /// Seconds: from a memory answer to a request that timed out.
 const SECONDS: &[f64] =
     &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
@@ -93,6 +95,17 @@ pub struct Metrics {
     pub fence_epoch: IntGauge,
     /// Leaves that are committed and not in the lookup index yet.
     pub index_lag: IntGauge,
+    /// Streams of entries that are open.
+    pub entry_streams: IntGauge,
+    entry_streams_ended: IntCounterVec,
+    /// When a check of the whole storage last ended without a finding.
+    pub fsck_last_success: IntGauge,
+    /// Findings of it.
+    pub fsck_mismatches: IntCounter,
+    /// Leaves that the check under way has passed.
+    pub fsck_progress: IntGauge,
+    /// Witnesses.
+    pub witness: WitnessMetrics,
     /// Free bytes where the state directory lies.
     pub free_bytes: IntGauge,
 }
@@ -179,6 +192,29 @@ impl Metrics {
                 "tabellion_index_lag_leaves",
                 "Committed leaves that searches do not find yet",
             )?,
+            entry_streams: gauge(&registry, "tabellion_entry_streams", "Streams of entries that are open")?,
+            entry_streams_ended: counters(
+                &registry,
+                "tabellion_entry_streams_ended_total",
+                "Streams of entries that ended, by reason",
+                &["reason"],
+            )?,
+            fsck_last_success: gauge(
+                &registry,
+                "tabellion_fsck_last_success_timestamp_seconds",
+                "When a check of the whole storage last found nothing",
+            )?,
+            fsck_mismatches: counter(
+                &registry,
+                "tabellion_fsck_mismatch_total",
+                "Findings of the check of the storage",
+            )?,
+            fsck_progress: gauge(
+                &registry,
+                "tabellion_fsck_progress_leaves",
+                "Leaves that the check under way has passed",
+            )?,
+            witness: WitnessMetrics::new(&registry)?,
             free_bytes: gauge(
                 &registry,
                 "tabellion_storage_free_bytes",
@@ -233,6 +269,11 @@ impl Metrics {
     /// One proof built from stored tiles.
     pub fn proof(&self, kind: &'static str, took: Duration) {
         self.proof_duration.with_label_values(&[kind]).observe(took.as_secs_f64());
+    }
+
+    /// One stream of entries that ended.
+    pub fn entry_stream_ended(&self, reason: &'static str) {
+        self.entry_streams_ended.with_label_values(&[reason]).inc();
     }
 
     /// All of it in Prometheus's text format.

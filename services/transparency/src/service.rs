@@ -17,6 +17,7 @@ use crate::admin;
 use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
 use crate::config::{Config, Mistake};
+use crate::freezing;
 use crate::holds;
 use crate::house::House;
 use crate::index::{self, Index};
@@ -27,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::opening::{StartError, bind, name_the_port, open_log, refuse_mistakes};
 use crate::policy::{self, PolicyError};
 use crate::storage;
+use crate::tail::Tail;
 use crate::tls::{Tls, TlsError};
 use crate::watch::{Ready, start as start_watching};
 
@@ -40,6 +42,7 @@ pub struct Service {
     addresses: Addresses,
     log: Arc<Log>,
     house: Arc<House>,
+    tail: Arc<Tail>,
     tls: Option<Arc<Tls>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -98,7 +101,8 @@ impl Service {
             return Err(error.into());
         }
         let index = Index::new(log.clone());
-        let app = App { log: log.clone(), house: house.clone(), index: index.clone() };
+        let tail = Tail::new(config.limits.tail, metrics.clone());
+        let app = App { log: log.clone(), house: house.clone(), index: index.clone(), tail: tail.clone() };
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         start_watching(&log, &config, &tasks, &stop);
         follow(&index, &tasks, &stop);
@@ -108,6 +112,7 @@ impl Service {
             Some(listener) => {
                 let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
                     .merge(holds::routes(log.clone()))
+                    .merge(freezing::routes(log.clone()))
                     .merge(index::routes(index));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)
             }
@@ -116,7 +121,7 @@ impl Service {
         let addresses =
             Addresses { public: public.address, admin: admin.as_ref().map(|admin| admin.address) };
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
-        Ok(Self { public, admin, addresses, log, house, tls, tasks, stop, hangup })
+        Ok(Self { public, admin, addresses, log, house, tail, tls, tasks, stop, hangup })
     }
 
     /// Where it listens.
@@ -186,6 +191,8 @@ impl Service {
     /// Takes no more requests, answers those in flight, and stops sequencing. Done within ten seconds.
     pub async fn stop(self) {
         tracing::info!("stopping");
+        // A stream of entries would be in flight for ever.
+        self.tail.close();
         let stopping = async {
             let admin = async {
                 if let Some(admin) = self.admin {
@@ -193,6 +200,7 @@ impl Service {
                 }
             };
             tokio::join!(self.public.drain(), admin);
+            self.tail.closed().await;
             self.stop.cancel();
             self.tasks.close();
             self.log.sequencer.stop().await;

@@ -211,7 +211,7 @@ async fn proofs_that_cannot_be_are_refused_with_the_reason() {
         (format!("inclusion?entry_id={}", "0".repeat(64)), 404),
         ("inclusion?index=0&colour=red".to_owned(), 400),
         ("consistency".to_owned(), 400),
-        ("consistency?first=0".to_owned(), 400),
+        ("consistency?first=0&second=5".to_owned(), 400),
         ("consistency?first=5".to_owned(), 400),
         ("consistency?first=3&second=2".to_owned(), 400),
         ("consistency?first=1&second=5".to_owned(), 400),
@@ -219,4 +219,46 @@ async fn proofs_that_cannot_be_are_refused_with_the_reason() {
         let answer = site.get(&format!("/v1/proof/{query}")).await;
         assert_eq!(answer.status, status, "{query}");
     }
+}
+
+#[tokio::test]
+async fn a_monitor_goes_on_from_the_tree_it_knows_with_one_request() {
+    let (site, digests) = log_of(7).await;
+    let origin = testkit::ORIGIN.parse().unwrap();
+    for first in 1..=7 {
+        let answer = site.get(&format!("/v1/proof/consistency?first={first}")).await;
+        assert_eq!(answer.status, 200, "{first}");
+        assert!(
+            answer.header("cache-control").unwrap().contains("max-age=1"),
+            "the newest tree is not for long"
+        );
+        let view = answer.json();
+        let note = view["checkpoint"].as_str().unwrap();
+        let checkpoint = Checkpoint::open(note.as_bytes(), &origin, &[key(&site)]).unwrap();
+        assert_eq!(view["second"], checkpoint.size().get(), "of exactly this size");
+        let older = root_of(&digests[..first as usize]);
+        let newer = checkpoint.root();
+        verify::consistency(TreeSize::new(first), checkpoint.size(), older, newer, &path(&view)).unwrap();
+        assert_eq!(newer, root_of(&digests));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_to_prove_between_a_tree_and_itself_or_the_empty_one() {
+    let (site, digests) = log_of(4).await;
+    for (query, second) in [("first=0", 4), ("first=0&second=2", 2), ("first=4", 4), ("first=3&second=3", 3)]
+    {
+        let answer = site.get(&format!("/v1/proof/consistency?{query}")).await;
+        let view = answer.json();
+        assert_eq!((&view["second"], &view["path"]), (&json!(second), &json!([])), "{query}");
+        assert_eq!(view["checkpoint"].is_string(), !query.contains("second"), "{query}");
+        let receipt = [("accept", "application/scitt-receipt+cose")];
+        let answer = site.send(Method::GET, &format!("/v1/proof/consistency?{query}"), &receipt, "").await;
+        assert_eq!((answer.status, answer.problem().get_code()), (400, Some("proof-none")), "{query}");
+    }
+    let view = site.get("/v1/proof/consistency?first=0").await.json();
+    let note = view["checkpoint"].as_str().unwrap();
+    let checkpoint =
+        Checkpoint::open(note.as_bytes(), &testkit::ORIGIN.parse().unwrap(), &[key(&site)]).unwrap();
+    assert_eq!(checkpoint.root(), root_of(&digests));
 }

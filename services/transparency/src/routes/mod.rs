@@ -20,6 +20,7 @@ pub mod proof;
 pub mod search;
 pub mod statements;
 pub mod streams;
+pub mod tail;
 pub mod tlog;
 
 use std::str::FromStr;

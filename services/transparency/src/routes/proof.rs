@@ -46,9 +46,9 @@ pub struct InclusionQuery {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyQuery {
-    /// The smaller size.
+    /// The smaller size; 0 for a reader that has seen nothing yet.
     first: u64,
-    /// The larger size; the newest signed one unless given.
+    /// The larger size; the newest signed one unless given, and then JSON carries its checkpoint too.
     second: Option<u64>,
 }
 
@@ -76,8 +76,13 @@ pub struct ConsistencyView {
     first: u64,
     /// The larger size.
     second: u64,
-    /// Hashes of the proof, hex (RFC 9162, section 2.1.4); none when the sizes are equal.
+    /// Hashes of the proof, hex (RFC 9162, section 2.1.4). None when the sizes are equal, or the first is 0: every tree
+    /// begins with the empty one.
     path: Vec<String>,
+    /// The checkpoint of the larger tree (a C2SP signed note), where no larger size was asked for: with it a monitor needs
+    /// one request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<String>,
 }
 
 /// The inclusion path of an entry.
@@ -123,6 +128,9 @@ pub async fn inclusion(
 }
 
 /// That the tree of one size is the beginning of a larger one.
+///
+/// As JSON and without `second`, the answer holds all that a monitor needs to go on from the tree it has verified: the
+/// newest size, the path to it, and the checkpoint of exactly that size.
 #[utoipa::path(
     get,
     path = "/v1/proof/consistency",
@@ -131,7 +139,8 @@ pub async fn inclusion(
     responses(
         (status = 200, description = "The proof; as a COSE receipt where that type is asked for",
          content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"))),
-        (status = 400, description = "No such proof: sizes are 0 < first ≤ second, and no larger than what is signed"),
+        (status = 400, description = "No such proof: first is larger than second, or second than what is signed; or there is \
+                                      no receipt of it: a receipt has a path, and so 0 < first < second"),
         (status = 404, description = "No signature for this size")
     )
 )]
@@ -141,18 +150,27 @@ pub async fn consistency(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(query) = query.map_err(|why| bad_query(&why))?;
-    let first = TreeSize::new(query.first);
-    let second = size(&app, query.second).await?;
-    let path = app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)?;
+    let (newest, checkpoint) = tlog::published(&app).await?;
+    let (first, second) = (TreeSize::new(query.first), among(newest, query.second)?);
+    let path = match first {
+        // Nothing to prove: every tree begins with the empty one.
+        TreeSize::EMPTY => Vec::new(),
+        first => app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)?,
+    };
     if Form::of(&headers) == Form::Receipt {
         if path.is_empty() {
-            let detail = "A consistency receipt needs two sizes: a tree is the beginning of itself";
+            let detail = "A consistency receipt has a path: the first size is neither 0 nor the second";
             return Err(Problem::malformed("proof-none", detail));
         }
         return Ok(receipt(signed_root(&app, second).await?.consistency_receipt(first, &path)));
     }
-    let view = ConsistencyView { first: first.get(), second: second.get(), path: hex(&path) };
-    Ok(([(CACHE_CONTROL, CACHED)], Json(view)).into_response())
+    let checkpoint = match query.second {
+        None => Some(String::from_utf8(checkpoint.into()).map_err(|_| Problem::internal())?),
+        Some(_) => None,
+    };
+    let cached = if checkpoint.is_some() { tlog::NEWEST } else { CACHED };
+    let view = ConsistencyView { first: first.get(), second: second.get(), path: hex(&path), checkpoint };
+    Ok(([(CACHE_CONTROL, cached)], Json(view)).into_response())
 }
 
 /// The media type of a tlog-proof bundle.
@@ -196,6 +214,10 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
 /// The size asked for, if a tree of at least that size is signed.
 async fn size(app: &App, asked: Option<u64>) -> Result<TreeSize, Problem> {
     let (newest, _) = tlog::published(app).await?;
+    among(newest, asked)
+}
+
+fn among(newest: TreeSize, asked: Option<u64>) -> Result<TreeSize, Problem> {
     match asked.map(TreeSize::new) {
         None => Ok(newest),
         Some(size) if size <= newest => Ok(size),

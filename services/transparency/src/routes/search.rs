@@ -38,6 +38,16 @@ pub struct Search {
     from_time: Option<String>,
     /// Committed before this time.
     to_time: Option<String>,
+    /// What must be true of them.
+    #[serde(flatten)]
+    #[param(ignore)]
+    values: Values,
+}
+
+/// What entries are found by: everything that is named must be true of one.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Values {
     /// The `receipt_id` of a VRF receipt.
     receipt_id: Option<String>,
     /// The `aer_id` of an execution receipt.
@@ -68,7 +78,7 @@ pub struct Search {
     tier: Option<String>,
 }
 
-impl Search {
+impl Values {
     /// What must be found in an entry, by the parameter's name.
     fn values(&self) -> impl Iterator<Item = (&'static str, LookupKind, &str)> {
         let all = [
@@ -90,7 +100,8 @@ impl Search {
         all.into_iter().filter_map(|(name, kind, value)| Some((name, kind, value.as_deref()?)))
     }
 
-    fn terms(&self) -> Result<Vec<Term>, Problem> {
+    /// The same as the index is asked.
+    pub fn terms(&self) -> Result<Vec<Term>, Problem> {
         self.values()
             .map(|(name, kind, value)| match kind {
                 LookupKind::PayloadDigest | LookupKind::Digest => Ok(term(kind, &digest(name, value)?)),
@@ -98,7 +109,9 @@ impl Search {
             })
             .collect()
     }
+}
 
+impl Search {
     /// The leaves among which to look.
     async fn within(&self, store: &dyn LogStore) -> Result<Range<u64>, Problem> {
         let start = match self.after {
@@ -131,7 +144,7 @@ impl Search {
         let mut query = format!("after={last}&limit={limit}");
         let times = [("from_time", self.from_time.as_deref()), ("to_time", self.to_time.as_deref())];
         let times = times.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        for (name, value) in self.values().map(|(name, _, value)| (name, value)).chain(times) {
+        for (name, value) in self.values.values().map(|(name, _, value)| (name, value)).chain(times) {
             query.push_str(&format!("&{name}={}", percent_encoded(value)));
         }
         query
@@ -154,7 +167,7 @@ pub struct Entries {
     get,
     path = "/v1/entries",
     tag = "Log",
-    params(Search),
+    params(Search, Values),
     responses(
         (status = 200, body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
         (status = 400, description = "A parameter is unknown, or its value is none")
@@ -166,7 +179,7 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let Query(search) = search.map_err(|refused| wrong_page(refused.body_text()))?;
     let limit = search.limit(app.house.limits.load().page)?;
-    let terms = search.terms()?;
+    let terms = search.values.terms()?;
     let within = search.within(&*app.log.store).await?;
     let (page, last) = match terms.is_empty() {
         true => every(&app, within, limit).await?,

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 use crate::receipts::NoReceipt;
 
 /// A checkpoint is replaced by the next one.
-const NEWEST: &str = "public, max-age=1";
+pub const NEWEST: &str = "public, max-age=1";
 /// A tile under its full name never changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// C2SP tlog-tiles, entry bundles: the length of each entry, big-endian, before it.

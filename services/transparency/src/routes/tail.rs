@@ -1,0 +1,139 @@
+//! Entries as they come: server-sent events, resumable.
+//!
+//! A stream begins behind the newest entry, or where the reader says: `Last-Event-ID` (which browsers send by themselves
+//! when they come back), `after` or `from`. A position that the log has not reached yet, other than the very next leaf, is
+//! refused and not waited for: it is one of another log, or of this one before it lost entries, and silence would hide that.
+
+// utoipa names the query type by its path.
+#![allow(unused_qualifications)]
+
+use axum::Extension;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::search::Values;
+use crate::app::App;
+use crate::doors::Turnstile;
+use crate::problem::{Problem, shortened_to};
+use crate::tail::{self, Cut, NONE, NoPlace, Wanted};
+
+/// What a reader's browser says when it comes back.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// A cache would keep a stream for ever, and one that compresses would hold it back.
+const UNCACHED: &str = "no-store, no-transform";
+/// Proxies that know it pass each event on at once.
+const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+
+/// Where a stream begins, and what it tells. `Last-Event-ID` goes before both.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Position {
+    /// Begin behind this leaf; `none`: with the first. Without any of the three only entries to come are told.
+    after: Option<String>,
+    /// Begin with this leaf.
+    from: Option<u64>,
+    /// What must be true of the entries.
+    #[serde(flatten)]
+    #[param(ignore)]
+    values: Values,
+}
+
+/// Every entry from a position on, and those to come, one event each and in order; with values, only those that say all of
+/// them. `id` is the leaf index, the event is `entry`, and the data what `/v1/entries` lists. Only entries under a signed
+/// head are told. A stream ends with an event `end` that names why (`too-slow`, `stopping`, `unavailable`): come back with
+/// `Last-Event-ID`, and nothing is lost.
+#[utoipa::path(
+    get,
+    path = "/v1/entries/stream",
+    tag = "Log",
+    params(
+        Position,
+        Values,
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen: a leaf index, or `none`")
+    ),
+    responses(
+        (status = 200, description = "Server-sent events; a comment every 15 seconds when there is nothing to tell",
+         body = String, content_type = "text/event-stream"),
+        (status = 400, description = "A parameter is unknown, or no position in this log"),
+        (status = 429, description = "This client has too many streams open; Retry-After says when to ask again"),
+        (status = 503, description = "Too many streams are open; Retry-After says when to ask again")
+    )
+)]
+pub async fn stream(
+    State(app): State<App>,
+    Extension(turnstile): Extension<Turnstile>,
+    cut: Option<Extension<Cut>>,
+    position: Result<Query<Position>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(position) = position.map_err(|refused| wrong(shortened_to(&refused.body_text(), 200)))?;
+    let wanted = Wanted { terms: position.values.terms()? };
+    let next = next(&app, asked(&position, &headers)?).await?;
+    let cut = cut.map(|Extension(cut)| cut).unwrap_or_default();
+    let events =
+        tail::open(&app, turnstile.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, UNCACHED), UNBUFFERED];
+    Ok((headers, events).into_response())
+}
+
+/// The leaf that is told first, if the reader says which.
+fn asked(position: &Position, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let mut seen = headers.get_all(LAST_EVENT_ID).iter();
+    match (seen.next(), seen.next()) {
+        (Some(_), Some(_)) => return Err(wrong("Last-Event-ID stands there twice".into())),
+        (Some(seen), None) if !seen.is_empty() => {
+            let seen = seen.to_str().map_err(|_| wrong("Last-Event-ID is no leaf index".into()))?;
+            return behind("Last-Event-ID", seen).map(Some);
+        }
+        _ => {}
+    }
+    match (&position.after, position.from) {
+        (Some(_), Some(_)) => Err(wrong("Give `after` or `from`, one of the two".into())),
+        (Some(after), None) => behind("after", after).map(Some),
+        (None, from) => Ok(from),
+    }
+}
+
+fn behind(name: &str, seen: &str) -> Result<u64, Problem> {
+    if seen == NONE {
+        return Ok(0);
+    }
+    let is_number = !seen.is_empty() && seen.bytes().all(|byte| byte.is_ascii_digit());
+    let seen: Option<u64> = if is_number { seen.parse().ok() } else { None };
+    let next = seen.and_then(|seen| seen.checked_add(1));
+    next.ok_or_else(|| wrong(format!("{name} is a leaf index, or {NONE:?}")))
+}
+
+/// Where to begin: where the reader says, if the log is that long.
+async fn next(app: &App, asked: Option<u64>) -> Result<u64, Problem> {
+    let Some(next) = asked else { return Ok(tail::signed_size(app).await?) };
+    let committed = app.log.store.head().await?.size().get().max(app.log.committed_size().get());
+    if next > committed {
+        let detail = format!("The log has {committed} entries, and cannot go on at leaf {next}");
+        return Err(Problem::malformed("stream-ahead", detail));
+    }
+    Ok(next)
+}
+
+fn no_place(app: &App, why: NoPlace) -> Problem {
+    let wait = u64::from(app.house.limits.load().retry_after.max(1));
+    match why {
+        NoPlace::Full => Problem::busy("streams-full", "Too many streams of entries are open", wait),
+        NoPlace::TooMany { most } => {
+            let detail = format!("One client has at most {most} streams of entries open");
+            let problem =
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "streams-too-many", "Too Many Requests", detail);
+            problem.retry_after(wait)
+        }
+    }
+}
+
+fn wrong(detail: String) -> Problem {
+    Problem::malformed("stream-position", detail)
+}

@@ -1,0 +1,88 @@
+//! How many read at one time: all together, and each client by itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::doors::Bucket;
+
+/// Places for readers.
+pub struct Places(Arc<Mutex<Taken>>);
+
+struct Taken {
+    most: usize,
+    most_of_one: usize,
+    all: usize,
+    of: HashMap<Bucket, usize>,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// All are taken.
+    Full,
+    /// This client has as many as one may have.
+    TooMany {
+        /// That many.
+        most: usize,
+    },
+}
+
+/// A reader's place; free again when dropped.
+pub struct Place {
+    places: Arc<Mutex<Taken>>,
+    client: Bucket,
+}
+
+impl Places {
+    /// So many for all, and so many of them for one client.
+    pub fn new(most: usize, most_of_one: usize) -> Self {
+        Self(Arc::new(Mutex::new(Taken { most, most_of_one, all: 0, of: HashMap::new() })))
+    }
+
+    /// Takes a place for a client.
+    pub fn take(&self, client: Bucket) -> Result<Place, NoPlace> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.of.get(&client).is_some_and(|own| *own >= taken.most_of_one) {
+            return Err(NoPlace::TooMany { most: taken.most_of_one });
+        }
+        if taken.all >= taken.most {
+            return Err(NoPlace::Full);
+        }
+        taken.all += 1;
+        *taken.of.entry(client).or_default() += 1;
+        Ok(Place { places: self.0.clone(), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all = taken.all.saturating_sub(1);
+        if let Some(own) = taken.of.get_mut(&self.client) {
+            *own -= 1;
+            if *own == 0 {
+                taken.of.remove(&self.client);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(number: u8) -> Bucket {
+        Bucket::V4([192, 0, 2, number].into())
+    }
+
+    #[test]
+    fn a_place_that_is_left_can_be_taken_again() {
+        let places = Places::new(2, 1);
+        let one = places.take(client(1)).ok().unwrap();
+        assert_eq!(places.take(client(1)).err(), Some(NoPlace::TooMany { most: 1 }));
+        let _two = places.take(client(2)).ok().unwrap();
+        assert_eq!(places.take(client(3)).err(), Some(NoPlace::Full));
+        drop(one);
+        assert!(places.take(client(1)).is_ok());
+    }
+}
