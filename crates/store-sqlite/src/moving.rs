@@ -175,6 +175,7 @@ async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), 
         CommitError::NotCommitted(error) => error,
         other => StoreError::Damaged(other.to_string()),
     })?;
+    insert_signatures(&mut transaction, history).await.map_err(store_error)?;
     let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
     let root = to.root();
     let update =
@@ -202,6 +203,21 @@ async fn insert_heads(connection: &mut SqliteConnection, heads: &[CommittedHead]
         row.push_bind(head.root.as_bytes().to_vec()).push_bind(signed(head.epoch)).push_bind(signed(head.at));
     });
     inserted.await.map_err(store_error)
+}
+
+async fn insert_signatures(connection: &mut SqliteConnection, history: &History) -> Result<(), sqlx::Error> {
+    let into = "INSERT INTO head_signature (size, kind, kid, bytes) ";
+    sql::insert(connection, into, &history.signatures, |row, signature| {
+        row.push_bind(signed(signature.size.get())).push_bind(signature.kind as u8);
+        row.push_bind(signature.kid.clone()).push_bind(signature.bytes.to_vec());
+    })
+    .await?;
+    let into = "INSERT INTO cosignature (size, witness, at, line) ";
+    sql::insert(connection, into, &history.cosignatures, |row, cosignature| {
+        row.push_bind(signed(cosignature.size.get())).push_bind(cosignature.witness.clone());
+        row.push_bind(signed(cosignature.at)).push_bind(cosignature.line.to_vec());
+    })
+    .await
 }
 
 async fn fill_claims(

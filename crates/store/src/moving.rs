@@ -13,7 +13,9 @@
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 
-use crate::{Batch, CommittedHead, GuardKey, Head, InboxItem, StoreError, is_tile};
+use crate::{
+    Batch, CommittedHead, Cosignature, GuardKey, Head, HeadSignature, InboxItem, StoreError, is_tile,
+};
 
 /// Reading what else leads to an entry, freezing, and filling.
 #[async_trait]
@@ -101,6 +103,10 @@ pub struct History {
     pub batch: Batch,
     /// Their heads, one for each.
     pub heads: Vec<CommittedHead>,
+    /// What was signed of those heads.
+    pub signatures: Vec<HeadSignature>,
+    /// What witnesses said about them.
+    pub cosignatures: Vec<Cosignature>,
 }
 
 impl History {
@@ -117,6 +123,8 @@ impl History {
         });
         let ends = before == (to.batch, to.size(), to.at, to.epoch)
             && self.heads.last().is_some_and(|last| last.root == to.root());
+        let mut sizes =
+            self.signatures.iter().map(|it| it.size).chain(self.cosignatures.iter().map(|it| it.size));
         let complaint = if !goes_on {
             Some("a head of the history does not follow the one before it")
         } else if !ends {
@@ -125,6 +133,8 @@ impl History {
             Some("the history has not the entries that its heads cover")
         } else if to.policy < from.policy || !to.size().holds(to.policy) {
             Some("the policy of the history is not in it")
+        } else if !sizes.all(|size| self.heads.binary_search_by_key(&size, |head| head.size).is_ok()) {
+            Some("a signature is over a head that is not in the history")
         } else if tiles.iter().any(|tile| !is_tile(&tile.data)) {
             Some("a tile is not 1 to 256 hashes")
         } else {

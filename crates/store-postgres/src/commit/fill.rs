@@ -2,7 +2,9 @@
 
 use sqlx::{PgPool, PgTransaction};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
-use store::{Batch, CommitError, GuardRow, Head, History, SeenRow, Source, StoreError};
+use store::{
+    Batch, CommitError, Cosignature, GuardRow, Head, HeadSignature, History, SeenRow, Source, StoreError,
+};
 use uuid::Uuid;
 
 use merkle::LeafIndex;
@@ -77,6 +79,8 @@ async fn append(
     }
     rows::insert(transaction, log, &history.batch).await?;
     rows::insert_heads(transaction, log, &history.heads).await?;
+    insert_signatures(transaction, log, &history.signatures).await?;
+    insert_cosignatures(transaction, log, &history.cosignatures).await?;
     let root = to.root();
     sqlx::query!(
         "UPDATE log SET epoch = $2, size = $3, root = $4, edge = $5, batch = $6, at = $7, policy = $8
@@ -89,6 +93,52 @@ async fn append(
         column(to.batch),
         column(to.at),
         column(to.policy.get()),
+    )
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
+async fn insert_signatures(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    signatures: &[HeadSignature],
+) -> Result<(), Failed> {
+    let sizes: Vec<i64> = signatures.iter().map(|it| column(it.size.get())).collect();
+    let kinds: Vec<i16> = signatures.iter().map(|it| i16::from(it.kind as u8)).collect();
+    let kids: Vec<&[u8]> = signatures.iter().map(|it| it.kid.as_slice()).collect();
+    let bytes: Vec<&[u8]> = signatures.iter().map(|it| it.bytes.as_ref()).collect();
+    sqlx::query!(
+        "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
+         SELECT $1, * FROM UNNEST($2::bigint[], $3::smallint[], $4::bytea[], $5::bytea[])",
+        log,
+        &sizes,
+        &kinds,
+        &kids as &[&[u8]],
+        &bytes as &[&[u8]]
+    )
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
+async fn insert_cosignatures(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    cosignatures: &[Cosignature],
+) -> Result<(), Failed> {
+    let sizes: Vec<i64> = cosignatures.iter().map(|it| column(it.size.get())).collect();
+    let witnesses: Vec<&[u8]> = cosignatures.iter().map(|it| it.witness.as_slice()).collect();
+    let times: Vec<i64> = cosignatures.iter().map(|it| column(it.at)).collect();
+    let lines: Vec<&[u8]> = cosignatures.iter().map(|it| it.line.as_ref()).collect();
+    sqlx::query!(
+        "INSERT INTO cosignature (log_id, size, witness, at, line)
+         SELECT $1, * FROM UNNEST($2::bigint[], $3::bytea[], $4::bigint[], $5::bytea[])",
+        log,
+        &sizes,
+        &witnesses as &[&[u8]],
+        &times,
+        &lines as &[&[u8]]
     )
     .execute(&mut **transaction)
     .await?;

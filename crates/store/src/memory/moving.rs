@@ -7,7 +7,8 @@ use super::Memory;
 use super::tables::{Tables, not_open};
 use crate::moving::{half_filled, not_empty, not_filling, other_claim};
 use crate::{
-    GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State, StoreError,
+    GuardKey, GuardRow, Head, HeadSignature, History, InboxItem, Moving, SeenKey, SeenRow, Source, State,
+    StoreError,
 };
 
 #[async_trait]
@@ -90,6 +91,13 @@ impl Moving for Memory {
         }
         tables.append(&history.batch);
         tables.batches.extend(&history.heads);
+        for HeadSignature { size, kind, kid, bytes } in &history.signatures {
+            tables.signatures.insert((*size, *kind, kid.clone()), bytes.clone());
+        }
+        for cosignature in &history.cosignatures {
+            let key = (cosignature.size, cosignature.witness.clone());
+            tables.cosignatures.insert(key, cosignature.clone());
+        }
         Ok(())
     }
 
