@@ -217,6 +217,14 @@ impl Client {
     /// # Errors
     /// If there is no such entry, or it is still being registered.
     pub async fn receipt(&self, entry: &EntryDigest) -> Result<Bytes, ClientError> {
+        self.receipt_named(&entry.to_string()).await
+    }
+
+    /// A fresh receipt for an entry of a service that has its own names for entries.
+    ///
+    /// # Errors
+    /// If there is no such entry, or it is still being registered.
+    pub async fn receipt_named(&self, entry: &str) -> Result<Bytes, ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let (_, receipt) = self.poll(self.url(&format!("entries/{entry}"))?, None, &mut backoff).await?;
         Ok(receipt)
