@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tlog::key::{KeyName, VerifierKey};
 use tlog::note::NoteSigner;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 use crate::files;
 use crate::key::{KeyError, KeyPlace};
@@ -141,20 +142,20 @@ impl Witness {
         self.desk.ledger.logs().len()
     }
 
-    /// Serves until `shutdown` resolves; reads the list of logs again whenever `reread` gives something.
+    /// Serves until `shutdown` resolves; reads the list of logs again whenever `reread` is notified.
     ///
     /// # Errors
     /// When it cannot know any more what it has kept.
     pub async fn run_until(
         self,
-        mut reread: impl AsyncFnMut(),
+        reread: Arc<Notify>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), InDoubt> {
         let mut shutdown = std::pin::pin!(shutdown);
         let ended = loop {
             tokio::select! {
                 () = &mut shutdown => break Ok(()),
-                () = reread() => self.read_list_again(),
+                () = reread.notified() => self.read_list_again(),
                 () = self.desk.ledger.doubt() => break Err(InDoubt),
             }
         };
