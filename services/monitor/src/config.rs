@@ -3,6 +3,7 @@
 mod duration;
 mod file;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,23 @@ pub struct Config {
     pub every: Duration,
     /// What is watched.
     pub logs: Vec<Target>,
+    /// Where metrics are served, if anywhere; keep it private.
+    pub listen: Option<SocketAddr>,
+    /// Who is told of alarms.
+    pub webhooks: Vec<Hook>,
+    /// The Ed25519 key that signs what they are told; one in the state directory, made at the first start, if not given.
+    pub webhook_key: Option<PathBuf>,
+}
+
+/// A receiver of alarms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// Where.
+    pub url: String,
+    /// Whether it may be in a private network, and without TLS.
+    pub allow_private: bool,
+    /// A secret that is shared with it: messages are signed with HMAC too.
+    pub secret_file: Option<PathBuf>,
 }
 
 /// One log.
@@ -40,12 +58,17 @@ pub struct Target {
     pub witnesses: Vec<VerifierKey>,
     /// A checkpoint whose newest cosignature is older is stale.
     pub stale_after: Duration,
+    /// A tree that is shown elsewhere and not here for longer is an alarm.
+    pub lag: Duration,
     /// Silence of the network that lasts longer is an alarm.
     pub unreachable_after: Duration,
     /// How far clocks may be apart.
     pub clock_tolerance: Duration,
     /// How much is checked.
     pub depth: Depth,
+    /// Whether one request is to do, where the log can answer so: its `checkpoint` is not read then, only the one that comes
+    /// with the proof.
+    pub lean: bool,
     /// A checkpoint to begin with: a note in a file, signed by the log.
     pub start: Option<PathBuf>,
     /// Other places that show the log's checkpoints.
@@ -136,9 +159,11 @@ impl Target {
             ca_file: None,
             witnesses: Vec::new(),
             stale_after: limits::STALE_AFTER,
+            lag: limits::LAG,
             unreachable_after: limits::UNREACHABLE_AFTER,
             clock_tolerance: limits::CLOCK_TOLERANCE,
             depth: Depth::default(),
+            lean: false,
             start: None,
             vantages: Vec::new(),
             watches: Vec::new(),

@@ -4,6 +4,11 @@
 //! state_dir = "/var/lib/tabellion/monitor"
 //! every = "60s"
 //!
+//! listen = "127.0.0.1:7393"              # metrics
+//!
+//! [[webhook]]
+//! url = "https://hooks.example/tabellion"
+//!
 //! [[log]]
 //! name = "ours"
 //! url = "https://log.example/"
@@ -22,6 +27,7 @@
 //! ```
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,8 +35,11 @@ use serde::Deserialize;
 use tlog::key::VerifierKey;
 use url::Url;
 
-use super::{BadConfig, Config, Depth, Target, Vantage, Watch, Who, duration};
-use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS};
+use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
+use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS};
+
+/// What else lies in the state directory.
+const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "webhook.key", "webhooks"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +48,19 @@ struct File {
     every: Option<String>,
     #[serde(default, rename = "log")]
     logs: Vec<Log>,
+    listen: Option<SocketAddr>,
+    #[serde(default, rename = "webhook")]
+    webhooks: Vec<Receiver>,
+    webhook_key: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Receiver {
+    url: String,
+    #[serde(default)]
+    allow_private: bool,
+    secret_file: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -52,9 +74,12 @@ struct Log {
     #[serde(default)]
     witnesses: Vec<String>,
     stale_after: Option<String>,
+    lag: Option<String>,
     unreachable_after: Option<String>,
     clock_tolerance: Option<String>,
     depth: Option<String>,
+    #[serde(default)]
+    lean: bool,
     start: Option<PathBuf>,
     #[serde(default, rename = "vantage")]
     vantages: Vec<Place>,
@@ -96,7 +121,22 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
     if let Some(twice) = logs.iter().find(|log| !names.insert(&log.name)) {
         return Err(bad("log.name", format!("two logs are called {}", twice.name)));
     }
-    Ok(Config { state_dir: folder.join(file.state_dir), every, logs })
+    if file.webhooks.len() > MAX_WEBHOOKS {
+        return Err(bad("webhook", format!("no more than {MAX_WEBHOOKS}")));
+    }
+    let hook = |receiver: Receiver| Hook {
+        url: receiver.url,
+        allow_private: receiver.allow_private,
+        secret_file: receiver.secret_file.map(|path| folder.join(path)),
+    };
+    Ok(Config {
+        state_dir: folder.join(file.state_dir),
+        every,
+        logs,
+        listen: file.listen,
+        webhooks: file.webhooks.into_iter().map(hook).collect(),
+        webhook_key: file.webhook_key.map(|path| folder.join(path)),
+    })
 }
 
 impl Log {
@@ -122,6 +162,8 @@ impl Log {
         target.witnesses =
             self.witnesses.iter().map(|text| key(text, &named("witnesses"))).collect::<Result<_, _>>()?;
         target.stale_after = length(self.stale_after.as_deref(), &named("stale_after"), target.stale_after)?;
+        target.lag = length(self.lag.as_deref(), &named("lag"), target.lag)?;
+        target.lean = self.lean;
         target.unreachable_after =
             length(self.unreachable_after.as_deref(), &named("unreachable_after"), target.unreachable_after)?;
         target.clock_tolerance =
@@ -175,7 +217,8 @@ impl List {
 
 fn is_folder_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=64).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
+    let free = !RESERVED.contains(&name);
+    free && (1..=64).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
 }
 
 fn key(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
