@@ -4,24 +4,31 @@
 //! pin does not go back with it. It is raised after a commit and before the signature, so it is
 //! never behind a signature that left; and it is never lowered.
 //!
-//! The file is replaced as a whole (written aside, fsynced, renamed, directory fsynced), under a
-//! lock on a file beside it. The lock is held for the comparison and the write only, not for the
-//! life of the process: on shared storage the next leader must be able to raise the pin while a
-//! paused one still exists. A raise that finds a larger pin fails, and its caller signs nothing.
+//! The file has two slots, each in disk blocks of its own, and a raise writes the one that does not hold the newest pin:
+//! one flush of data, for a batch waits for it. A slot that a crash left half-written fails its check, and the pin before it
+//! stands: the raise had not returned, so nothing was signed. A file of one pin, as it was once written, is read and then replaced.
+//!
+//! A raise holds a lock on a file beside it for the comparison and the write only, not for the life of the process: on shared
+//! storage the next leader must be able to raise the pin while a paused one still exists. A raise that finds a larger pin
+//! fails, and its caller signs nothing.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use merkle::{EntryDigest, RootHash, TreeSize};
 use store::{LogStore, StoreError};
 
-/// The first line of the file.
-const HEADER: &str = "tabellion pin v1";
-/// The largest file that is read as a pin.
-const MAX_BYTES: u64 = 4096;
+/// The first line of a slot.
+const HEADER: &str = "tabellion pin v2";
+/// The first line of a file of one pin.
+const ALONE: &str = "tabellion pin v1";
+/// Bytes of a slot: no disk tears one by writing the other.
+const SLOT_BYTES: usize = 4096;
+/// The file is no longer than its two slots.
+const FILE_BYTES: usize = 2 * SLOT_BYTES;
 /// How long the lock is waited for: its holder needs milliseconds, unless it is paused.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -92,26 +99,35 @@ impl PinFile {
 
     /// The pin as it stands; `None` if there is no file.
     pub fn read(&self) -> Result<Option<Pin>, PinError> {
-        match fs::metadata(&self.path) {
-            Ok(found) if found.len() > MAX_BYTES => return Err(self.unreadable("too long")),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io_error(&self.path, error)),
-        }
-        let text = fs::read(&self.path).map_err(|error| io_error(&self.path, error))?;
-        let text = String::from_utf8(text).map_err(|_| self.unreadable("not text"))?;
-        parse(&text).map(Some).map_err(|why| self.unreadable(why))
+        Ok(self.newest()?.map(|slot| slot.pin))
     }
 
     /// Raises the pin. Once `Ok`, it survives power loss, and the head may be signed.
     pub fn raise(&self, pin: &Pin) -> Result<(), PinError> {
         fs::create_dir_all(&self.directory).map_err(|error| io_error(&self.directory, error))?;
         let _lock = self.lock()?;
-        match self.read()? {
-            Some(old) if old == *pin => Ok(()),
-            Some(old) => may_follow(old, pin).and_then(|()| self.replace(pin)),
-            None => self.replace(pin),
+        match self.newest()? {
+            Some(old) if old.pin == *pin => Ok(()),
+            Some(old) => {
+                may_follow(old.pin, pin)?;
+                match old.place {
+                    Some(place) => self.write(1 - place, old.turn + 1, pin),
+                    None => self.create(pin),
+                }
+            }
+            None => self.create(pin),
         }
+    }
+
+    fn newest(&self) -> Result<Option<Slot>, PinError> {
+        match fs::metadata(&self.path) {
+            Ok(found) if found.len() > FILE_BYTES as u64 => return Err(self.unreadable("too long")),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io_error(&self.path, error)),
+        }
+        let bytes = fs::read(&self.path).map_err(|error| io_error(&self.path, error))?;
+        newest_of(&bytes).map(Some).map_err(|why| self.unreadable(why))
     }
 
     /// Locks the file beside the pin; unlocked when dropped, and by the system when the process ends.
@@ -132,9 +148,23 @@ impl PinFile {
         }
     }
 
-    fn replace(&self, pin: &Pin) -> Result<(), PinError> {
+    /// Writes a slot over, in place.
+    fn write(&self, place: usize, turn: u64, pin: &Pin) -> Result<(), PinError> {
+        let slot = slot(turn, pin).map_err(|why| self.unreadable(why))?;
+        let file = OpenOptions::new().write(true).open(&self.path);
+        let written = file.and_then(|file| {
+            file.write_all_at(&slot, (place * SLOT_BYTES) as u64)?;
+            file.sync_data()
+        });
+        written.map_err(|error| io_error(&self.path, error))
+    }
+
+    /// A new file with both slots, so that later writes change no size and nothing has to be flushed but their data.
+    fn create(&self, pin: &Pin) -> Result<(), PinError> {
+        let slot = slot(0, pin).map_err(|why| self.unreadable(why))?;
         let aside = self.directory.join("pin.new");
-        write_durably(&aside, pin).map_err(|error| io_error(&aside, error))?;
+        write_durably(&aside, &[slot, vec![b' '; SLOT_BYTES]].concat())
+            .map_err(|error| io_error(&aside, error))?;
         fs::rename(&aside, &self.path).map_err(|error| io_error(&self.path, error))?;
         let directory = File::open(&self.directory).and_then(|directory| directory.sync_all());
         directory.map_err(|error| io_error(&self.directory, error))
@@ -157,9 +187,9 @@ fn may_follow(old: Pin, new: &Pin) -> Result<(), PinError> {
     }
 }
 
-fn write_durably(path: &Path, pin: &Pin) -> io::Result<()> {
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(pin.to_string().as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()
 }
 
@@ -167,23 +197,55 @@ fn io_error(path: &Path, error: io::Error) -> PinError {
     PinError::Io { path: path.to_owned(), error }
 }
 
-/// The file's content: lines for people, the last one over the others against damage.
-impl fmt::Display for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { origin, size, root, epoch } = self;
-        let body = format!("{HEADER}\nlog {origin}\nsize {size}\nroot {root}\nepoch {epoch}\n");
-        writeln!(f, "{body}check {}", EntryDigest::of(body.as_bytes()))
-    }
+/// A pin as it stands in the file.
+struct Slot {
+    pin: Pin,
+    /// Which slot; `None` in a file of one pin.
+    place: Option<usize>,
+    /// Counts raises: the newest slot has the most.
+    turn: u64,
 }
 
-fn parse(text: &str) -> Result<Pin, &'static str> {
+/// The lines of a pin, the last one over the others against damage, and spaces to the end.
+fn slot(turn: u64, pin: &Pin) -> Result<Vec<u8>, &'static str> {
+    let Pin { origin, size, root, epoch } = pin;
+    let body = format!("{HEADER}\nlog {origin}\nsize {size}\nroot {root}\nepoch {epoch}\nturn {turn}\n");
+    let mut text = format!("{body}check {}\n", EntryDigest::of(body.as_bytes())).into_bytes();
+    if text.len() >= SLOT_BYTES {
+        return Err("the log's name is too long for it");
+    }
+    text.resize(SLOT_BYTES - 1, b' ');
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The newest sound pin of a file.
+fn newest_of(bytes: &[u8]) -> Result<Slot, &'static str> {
+    if bytes.len() < FILE_BYTES {
+        return parse(bytes, None);
+    }
+    let slots = bytes.chunks(SLOT_BYTES).enumerate().map(|(place, bytes)| parse(bytes, Some(place)));
+    let newer = |one: Result<Slot, _>, two| match (one, two) {
+        (Ok(one), Ok(two)) => Ok(if one.turn >= two.turn { one } else { two }),
+        (Ok(sound), Err(_)) | (Err(_), Ok(sound)) => Ok(sound),
+        (Err(why), Err(_)) => Err(why),
+    };
+    slots.reduce(newer).unwrap_or(Err("empty"))
+}
+
+fn parse(bytes: &[u8], place: Option<usize>) -> Result<Slot, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "not text")?;
+    let text = match place {
+        Some(_) => text.strip_suffix('\n').ok_or("cut short")?.trim_end_matches(' '),
+        None => text,
+    };
     let (body, check) = text.rsplit_once("check ").ok_or("no check line")?;
-    if check.strip_suffix('\n').and_then(|check| check.parse().ok()) != Some(EntryDigest::of(body.as_bytes()))
-    {
+    let check = check.strip_suffix('\n').and_then(|check| check.parse().ok());
+    if check != Some(EntryDigest::of(body.as_bytes())) {
         return Err("its check line does not match");
     }
     let mut lines = body.lines();
-    if lines.next() != Some(HEADER) {
+    if lines.next() != Some(if place.is_some() { HEADER } else { ALONE }) {
         return Err("another version");
     }
     let mut field = |name| lines.next().and_then(|line| line.strip_prefix(name)).ok_or("a line is missing");
@@ -191,7 +253,11 @@ fn parse(text: &str) -> Result<Pin, &'static str> {
     let size = field("size ")?.parse().map_err(|_| "no size")?;
     let root = field("root ")?.parse().map_err(|_| "no root")?;
     let epoch = field("epoch ")?.parse().map_err(|_| "no epoch")?;
-    Ok(Pin { origin, size: TreeSize::new(size), root, epoch })
+    let turn = match place {
+        Some(_) => field("turn ")?.parse().map_err(|_| "no turn")?,
+        None => 0,
+    };
+    Ok(Slot { pin: Pin { origin, size: TreeSize::new(size), root, epoch }, place, turn })
 }
 
 /// Why a head was not adopted.
@@ -235,4 +301,87 @@ pub async fn adopt(
     file.raise(&pin)?;
     tracing::warn!(%size, %root, origin, "adopted a head as the newest signed one");
     Ok(pin)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pin(size: u64) -> Pin {
+        let root = RootHash::from_bytes([size as u8; 32]);
+        Pin { origin: "log.example".into(), size: TreeSize::new(size), root, epoch: 3 }
+    }
+
+    fn file() -> (tempfile::TempDir, PinFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::in_directory(folder.path());
+        (folder, file)
+    }
+
+    #[test]
+    fn the_pin_is_what_was_raised_last_and_never_goes_back() {
+        let (_folder, file) = file();
+        assert_eq!(file.read().unwrap(), None);
+        for size in [1, 2, 7, 8, 9] {
+            file.raise(&pin(size)).unwrap();
+            assert_eq!(file.read().unwrap(), Some(pin(size)));
+        }
+        assert!(matches!(file.raise(&pin(8)), Err(PinError::Ahead(_))));
+        let other_root = Pin { root: pin(1).root, ..pin(9) };
+        assert!(matches!(file.raise(&other_root), Err(PinError::Disagrees(_))));
+        let other_log = Pin { origin: "other.example".into(), ..pin(10) };
+        assert!(matches!(file.raise(&other_log), Err(PinError::OtherLog(_))));
+        assert_eq!(file.read().unwrap(), Some(pin(9)));
+    }
+
+    #[test]
+    fn a_pin_as_it_was_once_written_is_read_and_raised() {
+        let (_folder, file) = file();
+        let body = format!("{ALONE}\nlog log.example\nsize 5\nroot {}\nepoch 3\n", pin(5).root);
+        fs::write(file.path(), format!("{body}check {}\n", EntryDigest::of(body.as_bytes()))).unwrap();
+        assert_eq!(file.read().unwrap(), Some(pin(5)));
+        assert!(matches!(file.raise(&pin(4)), Err(PinError::Ahead(_))));
+        file.raise(&pin(6)).unwrap();
+        assert_eq!(file.read().unwrap(), Some(pin(6)));
+    }
+
+    #[test]
+    fn damage_to_both_slots_is_no_pin_at_all() {
+        let (_folder, file) = file();
+        file.raise(&pin(1)).unwrap();
+        file.raise(&pin(2)).unwrap();
+        let mut bytes = fs::read(file.path()).unwrap();
+        bytes[30] ^= 1;
+        bytes[SLOT_BYTES + 30] ^= 1;
+        fs::write(file.path(), bytes).unwrap();
+        assert!(matches!(file.read(), Err(PinError::Unreadable { .. })));
+        assert!(matches!(file.raise(&pin(3)), Err(PinError::Unreadable { .. })));
+    }
+
+    proptest! {
+        /// Power may be lost anywhere in the write of a slot: what stands is the pin before or the new one.
+        #[test]
+        fn a_torn_raise_leaves_the_pin_before_or_the_new_one(
+            cut in 0..=SLOT_BYTES, garbage in proptest::option::of(any::<u8>()), raises in 1_u64..5,
+        ) {
+            let (_folder, file) = file();
+            (1..=raises).for_each(|size| file.raise(&pin(size)).unwrap());
+            let before = fs::read(file.path()).unwrap();
+            file.raise(&pin(raises + 1)).unwrap();
+            let after = fs::read(file.path()).unwrap();
+            let slot = before.iter().zip(&after).position(|(a, b)| a != b).unwrap() / SLOT_BYTES * SLOT_BYTES;
+            let mut torn = before.clone();
+            torn[slot..slot + cut].copy_from_slice(&after[slot..slot + cut]);
+            if let Some(garbage) = garbage {
+                torn[slot + cut.min(SLOT_BYTES - 1)] = garbage;
+            }
+            fs::write(file.path(), torn).unwrap();
+            let stands = file.read().unwrap();
+            prop_assert!(stands == Some(pin(raises)) || stands == Some(pin(raises + 1)), "{stands:?}");
+            file.raise(&pin(raises + 2)).unwrap();
+            prop_assert_eq!(file.read().unwrap(), Some(pin(raises + 2)));
+        }
+    }
 }
