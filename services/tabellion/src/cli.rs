@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     audit, completion, config, entry, execution, help, init, issuer, key, log, policy, receipt, register,
-    serve, statement, trust, verify, vrf,
+    serve, statement, trust, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -126,6 +126,9 @@ pub enum Command {
     /// Execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
+    /// Witnesses: who else has seen the log grow
+    #[command(subcommand)]
+    Witness(witness::Witness),
     /// Decide every admission again, from the log alone
     Audit(audit::Audit),
     /// Check and repair the log's storage
@@ -158,6 +161,7 @@ impl Command {
             Self::Entry(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
+            Self::Witness(command) => command.run(context),
             Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
             Self::Completion(command) => command.run(),
@@ -186,6 +190,7 @@ mod tests {
             "src/commands",
             "src/commands/audit",
             "src/commands/serve",
+            "src/commands/witness",
             "src/console",
             "src/settings",
             "src/topics",

@@ -18,3 +18,4 @@ pub mod statement;
 pub mod trust;
 pub mod verify;
 pub mod vrf;
+pub mod witness;

@@ -4,7 +4,7 @@ pub mod check;
 pub mod config;
 mod dev;
 pub mod failures;
-mod logging;
+pub mod logging;
 
 use std::io::{self, Write};
 use std::pin::{Pin, pin};
