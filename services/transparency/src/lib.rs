@@ -54,7 +54,9 @@ mod witnessing;
 
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
-pub use config::{Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses};
+pub use config::{
+    Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
+};
 pub use freezing::Frozen;
 pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP, TailLimits};
 pub use log::Identity;

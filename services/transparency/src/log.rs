@@ -15,11 +15,13 @@ use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable
 use crate::doors::Doorkeeper;
 use crate::equivocation;
 use crate::erasure::Erasing;
+use crate::fsck::Standing;
 use crate::issuer_door::Bill;
 use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
 use crate::published_keys::PublishedKeys;
 use crate::receipts::{NoReceipt, Receipts};
+use crate::witnessing::Witnessing;
 
 /// Who the log is, for ever.
 #[derive(Clone, Debug)]
@@ -54,6 +56,10 @@ pub struct Log {
     pub keys: ArcSwap<PublishedKeys>,
     /// Why nothing may be registered, found after the start.
     pub obstacle: ArcSwapOption<String>,
+    /// What the check of the storage found.
+    pub fsck: Standing,
+    /// Who cosigns its checkpoints.
+    pub witnessing: Arc<Witnessing>,
     /// Wakes the task that erases.
     pub erasing: Erasing,
     /// Issuer quotas.

@@ -4,60 +4,90 @@
 //! established by a certificate that came beside it derives no guards here: the collateral is not at hand.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{Answers, Beside, Policy, PolicyInForce, Record};
 use scitt::receipt::SignedRoot;
 use scitt::{CoseKey, SignedStatement};
-use store::fsck::{Finding, Meaning, Report};
-use store::{CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+use store::fsck::Meaning;
+use store::{
+    CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, Lookup, SignatureKind, StoreError,
+};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::VerifierKey;
 
 use crate::erasure;
+use crate::index;
+use crate::limits::POLICIES_AT_HAND;
+
+/// What every head is signed as.
+const KINDS: [SignatureKind; 2] = [SignatureKind::Receipt, SignatureKind::Checkpoint];
 
 /// The meaning of one log's entries and signatures.
 ///
-/// Policies are learnt from the entries as they are shown, in order; those that a check does not begin with are
-/// fetched first by [`LogMeaning::of`].
+/// Policies and erasures are read when an entry is shown that needs them.
 pub struct LogMeaning {
     origin: Origin,
-    policies: Mutex<BTreeMap<LeafIndex, Option<PolicyInForce>>>,
-    /// Every entry that an erasure statement of the log names.
+    known: Mutex<Known>,
+}
+
+/// What was read of the log on the way.
+#[derive(Default)]
+struct Known {
+    /// Policies by their leaf; `None` where there is none that can be read.
+    policies: BTreeMap<LeafIndex, Option<PolicyInForce>>,
+    /// Entries that erasure statements of the log name.
     erased: HashSet<LeafIndex>,
+    /// How many erasures were read.
+    erasures: u64,
 }
 
 impl LogMeaning {
-    /// Of the log in this store, whose origin the operator names.
+    /// Of the log whose origin the operator names.
     ///
     /// # Errors
-    /// If the store cannot be read, or the origin is not one.
-    pub async fn of(store: &dyn LogStore, origin: &str) -> Result<Self, StoreError> {
-        let parsed = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
-        let erased = erased(store).await?;
-        let meaning = Self { origin: parsed, policies: Mutex::default(), erased };
-        if let Ok(head) = store.head().await
-            && let Ok(Some(entry)) = store.entry(head.policy).await
-        {
-            meaning.learn(&entry);
-        }
-        Ok(meaning)
+    /// If the origin is not one.
+    pub fn of(origin: &str) -> Result<Self, StoreError> {
+        let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
+        Ok(Self { origin, known: Mutex::default() })
     }
 
-    fn learn(&self, entry: &Entry) {
-        let Some(statement) = parse(entry) else { return };
-        let is_policy = statement.header().content_type().and_then(|name| name.as_text())
-            == Some(registration::POLICY_CONTENT_TYPE);
-        if is_policy {
-            let policy = statement.payload().and_then(|payload| Policy::from_payload(payload).ok());
-            let in_force = policy.map(|policy| PolicyInForce::new(policy, entry.index));
-            self.policies.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.index, in_force);
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a policy that entries name.
+    async fn fetch(&self, store: &dyn LogStore, leaf: LeafIndex) -> Result<(), StoreError> {
+        let policy = match store.entry(leaf).await.and_then(|entry| entry.map(Entry::verified).transpose()) {
+            Ok(entry) => entry.and_then(|entry| policy_in(&entry)),
+            Err(StoreError::Damaged(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let mut known = self.known();
+        known.policies.insert(leaf, policy);
+        while known.policies.len() > POLICIES_AT_HAND {
+            known.policies.pop_first();
         }
+        Ok(())
+    }
+
+    /// Reads the erasures that were not read yet: the statement is on the log before the bytes go.
+    async fn fetch_erasures(&self, store: &dyn LogStore) -> Result<(), StoreError> {
+        let from = self.known().erasures;
+        let count = erasure::count(store).await?;
+        for number in from..count {
+            let erased = erased(store, number).await?;
+            let mut known = self.known();
+            known.erased.extend(erased);
+            known.erasures = number + 1;
+        }
+        Ok(())
     }
 
     fn policy_of(&self, entry: &Entry) -> Option<PolicyInForce> {
-        self.policies.lock().unwrap_or_else(PoisonError::into_inner).get(&entry.policy).cloned().flatten()
+        self.known().policies.get(&entry.policy).cloned().flatten()
     }
 
     fn check_receipt(
@@ -92,9 +122,22 @@ impl LogMeaning {
     }
 }
 
+#[async_trait]
 impl Meaning for LogMeaning {
+    async fn prepare(&self, store: &dyn LogStore, entries: &[&Entry]) -> Result<(), StoreError> {
+        for entry in entries {
+            if !self.known().policies.contains_key(&entry.policy) {
+                self.fetch(store, entry.policy).await?;
+            }
+        }
+        let unexplained = |entry: &&&Entry| entry.statement.is_none() && !self.may_be_erased(entry.index);
+        match entries.iter().find(unexplained) {
+            Some(_) => self.fetch_erasures(store).await,
+            None => Ok(()),
+        }
+    }
+
     fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
-        self.learn(entry);
         let Some((policy, statement)) = self.policy_of(entry).zip(parse(entry)) else { return Vec::new() };
         let derive = || {
             let authenticated = policy.authenticate(&statement, Beside::default()).ok()?;
@@ -113,8 +156,24 @@ impl Meaning for LogMeaning {
         parse(entry)?.twin()
     }
 
+    fn lookup_form(&self) -> Option<u32> {
+        Some(index::FORM)
+    }
+
+    async fn lookups(&self, store: &dyn LogStore, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
+        index::rows_of(store, entry.clone()).await.map(Some)
+    }
+
     fn may_be_erased(&self, index: LeafIndex) -> bool {
-        self.erased.contains(&index)
+        self.known().erased.contains(&index)
+    }
+
+    fn kinds(&self) -> &[SignatureKind] {
+        &KINDS
+    }
+
+    fn check_key(&self, key: &LogKey) -> Result<(), String> {
+        check_key(key)
     }
 
     fn check_signature(
@@ -131,36 +190,40 @@ impl Meaning for LogMeaning {
     }
 }
 
-/// The entries that erasure statements name. One that cannot be read excuses nothing, and is found for itself.
-async fn erased(store: &dyn LogStore) -> Result<HashSet<LeafIndex>, StoreError> {
-    let mut erased = HashSet::new();
-    for number in 0..erasure::count(store).await? {
-        match erasure::registered(store, number..number + 1).await {
-            Ok(found) => {
-                for found in found {
-                    erased.extend(erasure::erased_leaves(store, &found.erasure).await?);
-                }
-            }
-            Err(StoreError::Damaged(_)) => {}
-            Err(error) => return Err(error),
-        }
+/// Whether a published key is the one that its name stands for.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_key(key: &LogKey) -> Result<(), String> {
+    let vkey = std::str::from_utf8(&key.public).ok().and_then(|text| text.parse::<VerifierKey>().ok());
+    if let Some(vkey) = vkey {
+        let is_named = vkey.id().get().to_be_bytes()[..] == key.kid[..];
+        return if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) };
+    }
+    let parsed = CoseKey::parse(&key.public).map_err(|why| format!("it is no key: {why}"))?;
+    let is_named = parsed.kid.as_ref() == Some(&key.kid) && parsed.key.thumbprint()[..] == key.kid[..];
+    if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) }
+}
+
+/// The entries that an erasure statement names. One that cannot be read excuses nothing, and is found for itself.
+async fn erased(store: &dyn LogStore, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
+    let registered = match erasure::registered(store, number..number + 1).await {
+        Ok(registered) => registered,
+        Err(StoreError::Damaged(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut erased = Vec::new();
+    for found in registered {
+        erased.extend(erasure::erased_leaves(store, &found.erasure).await?);
     }
     Ok(erased)
 }
 
-/// Takes back what a check of a running log found of entries that were erased while it looked.
-///
-/// # Errors
-/// If the store cannot be read.
-pub async fn excuse_erasures(store: &dyn LogStore, report: &mut Report) -> Result<(), StoreError> {
-    let silently = |finding: &Finding| matches!(finding, Finding::ErasedSilently { .. });
-    if report.findings.iter().any(silently) {
-        let erased = erased(store).await?;
-        report.findings.retain(
-            |finding| !matches!(finding, Finding::ErasedSilently { index } if erased.contains(index)),
-        );
-    }
-    Ok(())
+fn policy_in(entry: &Entry) -> Option<PolicyInForce> {
+    let statement = parse(entry)?;
+    let named = statement.header().content_type().and_then(|name| name.as_text());
+    let payload = statement.payload().filter(|_| named == Some(registration::POLICY_CONTENT_TYPE))?;
+    Policy::from_payload(payload).ok().map(|policy| PolicyInForce::new(policy, entry.index))
 }
 
 fn parse(entry: &Entry) -> Option<SignedStatement> {

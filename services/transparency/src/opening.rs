@@ -11,6 +11,7 @@ use store::{LogStore, StoreError};
 use crate::admission::{DecideAgain, Policies};
 use crate::config::{Config, Mistake};
 use crate::erasure::Erasing;
+use crate::fsck::Standing;
 use crate::house::House;
 use crate::listen::Listener;
 use crate::log::{Identity, Log};
@@ -22,6 +23,7 @@ use crate::signer::{IntroduceError, KeyFileError, LogSigner};
 use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
 use crate::watch::Counting;
+use crate::witnessing::{self, Witnessing};
 
 /// Why a service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,9 @@ pub enum StartError {
         /// Why not.
         error: std::io::Error,
     },
+    /// A witness cannot be asked.
+    #[error("a witness cannot be asked: {0}")]
+    Witness(#[from] client::ClientError),
     /// The metrics could not be set up.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
@@ -105,13 +110,15 @@ pub async fn open_log(
         receipt_algorithm: algorithm,
         checkpoint_key: signer.checkpoint_key(),
     };
+    let witnessing =
+        Witnessing::new(&config.origin, &config.witnesses, store.clone(), metrics.clone()).map(Arc::new)?;
     let sequencer = Sequencer::start(Parts {
         origin: config.origin.clone(),
         holder: format!("{}:{}", hostname(), std::process::id()),
         store: store.clone(),
         signer,
         pin: PinFile::in_directory(&config.state_dir),
-        witnesses: Arc::new(()),
+        witnesses: Arc::new(witnessing::Word(witnessing.clone())),
         clock: Arc::new(SystemClock),
         redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),
         observer: Arc::new(Counting(metrics.clone())),
@@ -127,6 +134,8 @@ pub async fn open_log(
         sequencer,
         policies,
         obstacle: ArcSwapOption::empty(),
+        fsck: Standing::default(),
+        witnessing,
         erasing: Erasing::default(),
         doors: house.doors.clone(),
         metrics,

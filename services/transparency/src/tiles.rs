@@ -1,18 +1,21 @@
 //! The tree as readers need it: proofs from stored tiles, through a bounded cache.
 //!
+//! What comes out of the database is checked before it is used: a full tile by the tile above it, one that is not full
+//! by the edge of the committed head. So a damaged tile is an error with a name, and never a proof that fails elsewhere.
+//!
 //! A tile only ever grows, so a cached one that is long enough for the tree asked about is right.
 //! A proof reads at most a few tiles: two levels at ten thousand leaves, three at ten million.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use merkle::proof::{self, NoProof, Plan};
-use merkle::tile::{self, ShortTile, TileId};
+use merkle::tile::{self, FULL_WIDTH, OpenTiles, ShortTile, TileId, TilePart};
 use merkle::{Hash, LeafIndex, TreeSize};
 use moka::sync::Cache;
-use store::{LogStore, StoreError, TileAddress};
+use store::{HASH_BYTES, Head, LogStore, StoreError, TileAddress};
 
 use crate::metrics::Metrics;
 
@@ -35,8 +38,8 @@ pub enum ProofError {
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A tile that the tree must have is missing or short.
-    #[error("tile {level}/{number} is missing or short: {why}")]
+    /// A tile that the tree must have is missing, short or damaged.
+    #[error("tile {level}/{number} cannot be used: {why}")]
     Tile {
         /// Its level.
         level: u8,
@@ -91,6 +94,7 @@ impl Tiles {
         })
     }
 
+    /// Tiles out of the cache, or out of the database and checked; of any length from that asked for on.
     async fn read(&self, needed: &[TileId]) -> Result<HashMap<TileAddress, Bytes>, ProofError> {
         let mut found = HashMap::with_capacity(needed.len());
         let mut absent = Vec::new();
@@ -105,14 +109,116 @@ impl Tiles {
         if absent.is_empty() {
             return Ok(found);
         }
-        for (address, data) in absent.iter().zip(self.store.tiles(&absent).await?) {
-            if let Some(data) = data {
-                self.cache.insert(*address, data.clone());
-                found.insert(*address, data);
-            }
-        }
+        // The head first: the tiles that are read after it have all of its hashes.
+        let head = self.store.head().await?;
+        let checked = self.fetch(&head, &absent).await?;
+        found.extend(absent.iter().filter_map(|address| Some((*address, checked.get(address)?.clone()))));
         Ok(found)
     }
+
+    /// Reads tiles and whatever above them is not known, and checks them from the head's edge downwards.
+    async fn fetch(
+        &self,
+        head: &Head,
+        absent: &[TileAddress],
+    ) -> Result<HashMap<TileAddress, Bytes>, ProofError> {
+        let mut known = HashMap::new();
+        let mut wanted = BTreeSet::new();
+        for address in absent {
+            self.want(head, *address, &mut known, &mut wanted);
+        }
+        let wanted: Vec<TileAddress> = wanted.into_iter().collect();
+        let stored = self.store.tiles(&wanted).await?;
+        for (address, data) in wanted.into_iter().zip(stored).rev() {
+            let Some((tile, data)) = whole(head, address, data) else { continue };
+            check(head, tile, &data, &known)?;
+            self.cache.insert(address, data.clone());
+            known.insert(address, data);
+        }
+        Ok(known)
+    }
+
+    /// A tile, and those above it up to one that is known or open.
+    fn want(
+        &self,
+        head: &Head,
+        address: TileAddress,
+        known: &mut HashMap<TileAddress, Bytes>,
+        wanted: &mut BTreeSet<TileAddress>,
+    ) {
+        let mut next = Some(address);
+        while let Some(address) = next.take().filter(|address| wanted.insert(*address)) {
+            let Some(above) = above(head, address) else { continue };
+            let enough = (position(address) + 1) * HASH_BYTES;
+            match self.cache.get(&above).filter(|data| data.len() >= enough) {
+                Some(data) => drop(known.insert(above, data)),
+                None => next = Some(above),
+            }
+        }
+    }
+}
+
+/// The tile that has this one's root; `None` for one that is not full, and so stands in the head's edge.
+fn above(head: &Head, address: TileAddress) -> Option<TileAddress> {
+    let tile = TileId::at(address.level, address.number, head.size())?;
+    let TileAddress { level, number } = address;
+    tile.is_full().then_some(TileAddress { level: level + 1, number: number / u64::from(FULL_WIDTH) })
+}
+
+/// Where a tile's root stands in the one above it.
+fn position(address: TileAddress) -> usize {
+    (address.number % u64::from(FULL_WIDTH)) as usize
+}
+
+/// A tile as the head has it; what was added since is not checked yet, and not taken.
+fn whole(head: &Head, address: TileAddress, data: Option<Bytes>) -> Option<(TileId, Bytes)> {
+    let tile = TileId::at(address.level, address.number, head.size())?;
+    let data = data?;
+    let cut = tile.cut(&data)?;
+    Some((tile, data.slice_ref(cut)))
+}
+
+/// What is stored in a tile, against the tile above it or the head: a damaged one is served to nobody.
+fn check(
+    head: &Head,
+    tile: TileId,
+    data: &Bytes,
+    known: &HashMap<TileAddress, Bytes>,
+) -> Result<(), ProofError> {
+    let is_right = match above(head, address(tile)) {
+        None => hashes_of(tile, data).as_deref() == Some(in_edge(head, tile)),
+        Some(above) => {
+            let at = position(address(tile)) * HASH_BYTES;
+            let root =
+                TilePart { tile, first: 0, count: FULL_WIDTH }.hash(data).map_err(|why| short(tile, &why))?;
+            let above = known
+                .get(&above)
+                .ok_or_else(|| missing(TileId::at(above.level, above.number, head.size())))?;
+            above.get(at..at + HASH_BYTES) == Some(&root.as_bytes()[..])
+        }
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(ProofError::Tile {
+            level: tile.level(),
+            number: tile.number(),
+            why: "its hashes do not lead to the root of the log: it is damaged".into(),
+        }),
+    }
+}
+
+/// The roots of the perfect subtrees that make up a tile that is not full.
+fn hashes_of(tile: TileId, data: &Bytes) -> Option<Vec<Hash>> {
+    let alone = OpenTiles::restore(TreeSize::new(tile.width().into()), &[data]).ok()?;
+    Some(alone.range().hashes().to_vec())
+}
+
+/// The same in the head's edge, which has them level by level, the highest first.
+fn in_edge(head: &Head, tile: TileId) -> &[Hash] {
+    let larger = head.size().get().checked_shr(8 * (u32::from(tile.level()) + 1)).unwrap_or(0);
+    let first = larger.count_ones() as usize;
+    let count = tile.width().count_ones() as usize;
+    head.edge.hashes().get(first..first + count).unwrap_or_default()
 }
 
 fn address(tile: TileId) -> TileAddress {

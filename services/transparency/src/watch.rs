@@ -15,9 +15,11 @@ use crate::admin::Readiness;
 use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
+use crate::fsck::{Schedule, keep_checking};
 use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::witnessing;
 
 /// How long to wait before a policy that could not be read is read again.
 const POLICY_PAUSE: Duration = Duration::from_secs(1);
@@ -28,11 +30,25 @@ pub fn start(log: &Arc<Log>, config: &Config, tasks: &TaskTracker, stop: &Cancel
     spawn(tasks, stop, check_durability(log.clone()));
     spawn(tasks, stop, sweep(log.clone(), config.state_dir.clone()));
     spawn(tasks, stop, keep_erasing(log.clone()));
+    spawn(
+        tasks,
+        stop,
+        keep_checking(
+            log.clone(),
+            Schedule {
+                rate: config.limits.fsck_rate,
+                every: config.limits.fsck_every,
+                state_dir: config.state_dir.clone(),
+            },
+        ),
+    );
+    witnessing::start(&log.witnessing, &log.sequencer.status(), tasks, stop);
     let operator = config.keys.operator.clone();
     spawn(tasks, stop, keep_sweeping(log.clone(), operator, config.limits.retention_every));
 }
 
-fn spawn(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+/// Runs a task until it ends, or the service stops.
+pub fn spawn(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
     let stop = stop.clone();
     tasks.spawn(async move {
         tokio::select! {
@@ -166,6 +182,7 @@ impl Readiness for Ready {
         if let Some(obstacle) = log.obstacle.load_full() {
             found.push(obstacle.to_string());
         }
+        found.extend(log.fsck.named());
         if log.policies.current().is_none() {
             found.push("the log has no registration policy yet".into());
         }

@@ -30,6 +30,8 @@ pub enum Log {
         #[arg(long)]
         deep: bool,
         #[command(flatten)]
+        going: fsck::Going,
+        #[command(flatten)]
         flags: KeeperFlags,
     },
     /// Read the entries again for searches; the running service goes on serving meanwhile
@@ -58,9 +60,9 @@ impl Log {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         match self {
-            Self::Fsck { deep, flags } => {
+            Self::Fsck { deep, going, flags } => {
                 let config = config::resolve(&context.settings(flags.typed())?)?;
-                runtime.block_on(fsck::check(context, &config, deep))
+                runtime.block_on(fsck::check(context, &config, deep, &going))
             }
             Self::Reindex { admin } => {
                 let service = admin.connect(context)?;

@@ -67,7 +67,15 @@ pub const SETTINGS: &[Setting] = &[
     fixed("queue_entries", Some("16384"), "statements waiting to be sequenced; 503 beyond"),
     fixed("linger_ms", Some("2"), "how long a busy sequencer waits to fill a batch, 0 to 5"),
     fixed("answer_within_ms", Some("1000"), "after this a registration is answered 202"),
+    fixed("witness_policy", None, "witnesses and their quorum (C2SP tlog-policy); nobody cosigns unless set"),
+    fixed(
+        "witness_interval_seconds",
+        Some("60"),
+        "how often witnesses cosign a checkpoint that stays the newest",
+    ),
     fixed("retention_sweep_seconds", Some("3600"), "how often entries past their retention are looked for"),
+    fixed("fsck_rate", Some("500"), "rows of the log that are checked again in a second; 0 checks none"),
+    fixed("fsck_every_seconds", Some("3600"), "the pause between one check of the whole log and the next"),
     fixed(
         "any_filesystem",
         Some("false"),

@@ -20,7 +20,7 @@ use merkle::TreeSize;
 use registration::LookupKind;
 use sequencer::{Role, Status};
 use serde_json::json;
-use store::{Indexed, Lookup, Order, Page, Query, StoreError, Term};
+use store::{Entry, Indexed, LogStore, Lookup, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -32,7 +32,7 @@ use crate::log::Log;
 pub use tally::{Group, Tally};
 
 /// The form of the rows. Raised when an entry is read for other values than before: the index is then made anew.
-const FORM: u32 = 2;
+pub const FORM: u32 = 2;
 
 /// The index of a log, and what was counted with it.
 pub struct Index {
@@ -217,6 +217,11 @@ fn said(entries: Vec<read::Whole>, from: TreeSize) -> (Vec<Lookup>, TreeSize) {
         to = TreeSize::new(entry.index.get() + 1);
     }
     (rows, to)
+}
+
+/// The rows that the index must have of an entry.
+pub async fn rows_of(store: &dyn LogStore, entry: Entry) -> Result<Vec<Lookup>, StoreError> {
+    Ok(read::whole(store, entry).await?.lookups())
 }
 
 /// A term for one value, in the form in which it is kept.

@@ -49,7 +49,8 @@ async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<Whole, StoreError
     }
 }
 
-async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreError> {
+/// An entry with what came beside it.
+pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreError> {
     let index = entry.index;
     let statement = match entry.verified() {
         Ok(entry) => entry.statement,

@@ -1,6 +1,9 @@
 //! The log as C2SP monitors, mirrors and witnesses read it: tlog-checkpoint and tlog-tiles, at the root.
 //!
-//! A tile is served as wide as its name says, and only if the newest published checkpoint has it. So every size that
+//! `/checkpoint` is the newest that a quorum of witnesses cosigned, if the operator asks for one. Tiles are there up to the
+//! newest signed head, which no receipt goes beyond.
+//!
+//! A tile is served as wide as its name says, and only if the newest signed checkpoint has it. So every size that
 //! was ever published has its partial tiles, and no reader sees more of the tree than was signed. What is served once
 //! never changes: caches may keep it for ever.
 //!
@@ -11,15 +14,18 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
-use merkle::tile::{BundleId, TilePath};
-use merkle::{LeafIndex, TreeSize};
-use store::SignatureKind;
+use merkle::tile::{BundleId, TileId, TilePath};
+use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
+use store::{SignatureKind, StoreError};
 
 use super::Binary;
 use crate::app::App;
+use crate::limits::WITNESS_PACE;
 use crate::problem::Problem;
 use crate::receipts::NoReceipt;
 
+/// What a checkpoint is served as.
+pub const NOTE: &str = "text/plain; charset=utf-8";
 /// A checkpoint is replaced by the next one.
 pub const NEWEST: &str = "public, max-age=1";
 /// A tile under its full name never changes.
@@ -27,7 +33,8 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// C2SP tlog-tiles, entry bundles: the length of each entry, big-endian, before it.
 const ENTRY_HEAD: [u8; 2] = 32_u16.to_be_bytes();
 
-/// The newest checkpoint: a signed note (C2SP tlog-checkpoint).
+/// The newest checkpoint that enough witnesses have cosigned: a signed note (C2SP tlog-checkpoint) with their cosignatures.
+/// Where no quorum is asked for, the newest that is signed.
 #[utoipa::path(
     get,
     path = "/checkpoint",
@@ -35,12 +42,12 @@ const ENTRY_HEAD: [u8; 2] = 32_u16.to_be_bytes();
     responses(
         (status = 200, description = "Origin, tree size and root, signed with the checkpoint key", body = String, content_type = "text/plain; charset=utf-8"),
         (status = 304, description = "Still the checkpoint that If-None-Match names"),
-        (status = 503, description = "No checkpoint is signed yet")
+        (status = 503, description = "No checkpoint is signed yet, or none has enough cosignatures")
     )
 )]
 pub async fn checkpoint(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
-    let (size, note) = published(&app).await?;
-    Ok(cached(&headers, format!("\"{size}\""), "text/plain; charset=utf-8", NEWEST, note))
+    let (size, note) = served(&app).await?;
+    Ok(cached(&headers, tag(size, &note), NOTE, NEWEST, note))
 }
 
 /// A tile of hashes, or a bundle of entries (C2SP tlog-tiles).
@@ -76,7 +83,26 @@ pub async fn tile(
     Ok(cached(&headers, format!("\"{name}\""), "application/octet-stream", FOR_EVER, data))
 }
 
-/// The newest signed checkpoint and its size.
+/// The checkpoint that is served, and its size.
+async fn served(app: &App) -> Result<(TreeSize, Bytes), Problem> {
+    let witnessing = &app.log.witnessing;
+    let cosigned = witnessing.served();
+    if witnessing.needs_quorum() {
+        let served = cosigned.map(|served| (served.size, served.note.clone()));
+        return served.ok_or_else(|| {
+            let detail =
+                "No checkpoint has been cosigned by enough witnesses yet; /v1/witnesses says by whom";
+            Problem::busy("quorum-not-met", detail, WITNESS_PACE.as_secs())
+        });
+    }
+    let (size, note) = published(app).await?;
+    match cosigned.filter(|cosigned| cosigned.size == size) {
+        Some(cosigned) => Ok((size, cosigned.note.clone())),
+        None => Ok((size, note)),
+    }
+}
+
+/// The newest signed checkpoint and its size, whoever has cosigned it.
 pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
     let newest = app.log.sequencer.published();
     if let Some(signature) = newest.as_deref().and_then(|head| head.signature(SignatureKind::Checkpoint)) {
@@ -91,6 +117,15 @@ pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
 async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
     let first = LeafIndex::new(bundle.number() * 256);
     let digests = app.log.store.digests(first, usize::from(bundle.width())).await?;
+    // Caches keep it for ever: it must be what the tree was made of.
+    let tile = TileId::at(0, bundle.number(), TreeSize::new(first.get() + u64::from(bundle.width())));
+    let tile = tile.ok_or_else(|| no_tile("That bundle has no entries"))?;
+    let leaves = app.log.receipts.tiles().tile(tile).await.map_err(NoReceipt::from)?;
+    let are_leaves = digests.iter().map(|digest| digest.leaf_hash());
+    if !are_leaves.eq(leaves.as_chunks().0.iter().map(|hash| LeafHash::from_bytes(*hash))) {
+        let why = format!("an entry of bundle {} is not the leaf that the tree has", bundle.number());
+        return Err(StoreError::Damaged(why).into());
+    }
     let mut data = BytesMut::with_capacity(digests.len() * (ENTRY_HEAD.len() + 32));
     for digest in digests {
         data.extend_from_slice(&ENTRY_HEAD);
@@ -99,7 +134,13 @@ async fn entries(app: &App, bundle: BundleId) -> Result<Bytes, Problem> {
     Ok(data.freeze())
 }
 
-fn cached(
+/// A checkpoint's ETag: witnesses add to the note, so the size alone does not tell it.
+pub fn tag(size: TreeSize, note: &Bytes) -> String {
+    format!("\"{size}-{:.16}\"", EntryDigest::of(note).to_string())
+}
+
+/// An answer that caches may keep; 304 if the client has it.
+pub fn cached(
     headers: &HeaderMap,
     etag: String,
     content_type: &'static str,

@@ -1,40 +1,124 @@
 //! `log fsck`: what is stored against what was signed.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
 
 use merkle::TreeSize;
 use sequencer::pin::{Pin, PinError};
 use sequencer::{Halt, PinFile};
 use serde::Serialize;
-use store::fsck::{Fsck, Progress, Report as FsckReport};
+use store::fsck::{BadState, Fsck, Meaning, Report as FsckReport, State, Step, Walk};
 use store::{LogStore, StoreError};
+use transparency::fsck::Pace;
 use transparency::{Config, LogMeaning, storage};
 
 use crate::cli::Context;
 use crate::commands::serve::failures::database;
+use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 
-pub async fn check(context: &Context, config: &Config, deep: bool) -> Result<(), Failure> {
+/// How often a check that can be resumed writes down where it stands.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+
+/// How a deep check goes.
+#[derive(Debug, Args)]
+pub struct Going {
+    /// Go on from this file if it is there; it keeps how far the check is until that is complete
+    #[arg(long, value_name = "FILE", requires = "deep")]
+    resume: Option<PathBuf>,
+    /// At most so many entries in a second, to leave the disk to others
+    #[arg(long, value_name = "ENTRIES", default_value_t = 0, hide_default_value = true, requires = "deep")]
+    rate: u32,
+}
+
+/// Checks, and says what was found.
+pub async fn check(context: &Context, config: &Config, deep: bool, going: &Going) -> Result<(), Failure> {
     // Before the database: it must hold what the pin says, and a running service moves the pin on.
     let pin = PinFile::in_directory(&config.state_dir).read().map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
-    let meaning = LogMeaning::of(&*store, &config.origin).await.map_err(database)?;
+    let meaning = LogMeaning::of(&config.origin).map_err(database)?;
+    let mut checked = match deep {
+        true => walk(context, &*store, &meaning, going).await?,
+        false => {
+            let report = Fsck::new(&*store, &meaning).quick().await.map_err(database)?;
+            let findings = report.findings.iter().map(ToString::to_string).collect();
+            Checked::of(&report, findings, deep)
+        }
+    };
+    if let Some(pin) = pin {
+        checked.add(behind(&*store, &pin).await.map_err(database)?);
+    }
+    context.console.result(&checked)?;
+    if let Some(file) = &going.resume {
+        complete(file)?;
+    }
+    if checked.clean { Ok(()) } else { Err(Failure::told(Exit::LogMisbehaviour)) }
+}
+
+async fn walk(
+    context: &Context,
+    store: &dyn LogStore,
+    meaning: &dyn Meaning,
+    going: &Going,
+) -> Result<Checked, Failure> {
+    let mut walk = begun(store, meaning, going.resume.as_deref()).await?;
     let bar = context.console.entries_bar();
-    let show = |progress: Progress| {
+    let mut pace = Pace::of(going.rate);
+    let mut written: Option<Instant> = None;
+    while let Step::Looked(rows) = walk.step().await.map_err(database)? {
+        let progress = walk.progress();
         bar.set_length(progress.of);
         bar.set_position(progress.entries);
-    };
-    let fsck = Fsck::new(&*store, &meaning).reporting(&show);
-    let report = if deep { fsck.deep().await } else { fsck.quick().await };
-    bar.finish_and_clear();
-    let mut report = report.map_err(database)?;
-    transparency::excuse_erasures(&*store, &mut report).await.map_err(database)?;
-    let mut report = Checked::of(&report, deep);
-    if let Some(pin) = pin {
-        report.add(behind(&*store, &pin).await.map_err(database)?);
+        if written.is_none_or(|written| written.elapsed() > KEPT_EVERY) {
+            keep(&walk, going.resume.as_deref())?;
+            written = Some(Instant::now());
+        }
+        pace.spent(rows).await;
     }
-    context.console.result(&report)?;
-    if report.clean { Ok(()) } else { Err(Failure::told(Exit::LogMisbehaviour)) }
+    bar.finish_and_clear();
+    Ok(Checked::of(walk.report(), walk.findings(), true))
+}
+
+/// The walk that a file tells of, or a new one.
+async fn begun<'a>(
+    store: &'a dyn LogStore,
+    meaning: &'a dyn Meaning,
+    file: Option<&Path>,
+) -> Result<Walk<'a>, Failure> {
+    let Some(file) = file.filter(|file| file.exists()) else {
+        return Walk::begin(store, meaning).await.map_err(database);
+    };
+    let state: State = serde_json::from_str(&files::read_text(file)?)
+        .map_err(|error| unusable(&BadState::Unreadable(error.to_string())))?;
+    Walk::resume(store, meaning, &state).await.map_err(database)?.map_err(|bad| unusable(&bad))
+}
+
+fn keep(walk: &Walk<'_>, file: Option<&Path>) -> Result<(), Failure> {
+    let Some((file, state)) = file.zip(walk.state()) else { return Ok(()) };
+    let text = serde_json::to_string(&state).unwrap_or_default();
+    files::write(file, text.as_bytes(), Access::Ordinary, Existing::Replace)
+}
+
+/// Nothing is left to go on with.
+fn complete(file: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A log that lost what was being checked has gone back, which no log may.
+fn unusable(bad: &BadState) -> Failure {
+    let exit = match bad {
+        BadState::AnotherHistory { .. } => Exit::LogMisbehaviour,
+        _ => Exit::Failure,
+    };
+    Failure::new(exit, "fsck-state", "the check cannot go on from where it stood")
+        .fact("because", bad.to_string())
+        .why("move the file away to check from the first entry")
 }
 
 /// What the pin has seen signed and the database does not hold.
@@ -71,16 +155,16 @@ impl Checked {
         self.findings.extend(halt.map(|halt| format!("pin: {halt}")));
     }
 
-    fn of(report: &FsckReport, deep: bool) -> Self {
+    fn of(report: &FsckReport, findings: Vec<String>, deep: bool) -> Self {
         Self {
-            clean: report.is_clean(),
+            clean: findings.is_empty(),
             deep,
             size: report.size.get(),
             root: report.root.to_string(),
             entries: report.entries,
             heads: report.heads,
             signatures: report.signatures,
-            findings: report.findings.iter().map(ToString::to_string).collect(),
+            findings,
             omitted: report.omitted,
         }
     }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
+use tlog::policy::Policy;
 use transparency::{
-    Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm, TlsFiles, Token,
+    Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
 };
 
 use crate::console::Failure;
@@ -65,7 +66,7 @@ impl Reading<'_> {
         let admin_listen = self.admin_listen();
         let (tls, keys, doors, limits) = (self.tls(), self.keys(), self.doors(), self.limits());
         let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
-        let plaintext = self.flag("plaintext");
+        let (plaintext, witnesses) = (self.flag("plaintext"), self.witnesses());
         Some(Config {
             origin: origin?,
             iss: iss?,
@@ -80,6 +81,7 @@ impl Reading<'_> {
             receipt_algorithm: receipt_algorithm?,
             policy: policy?,
             doors,
+            witnesses,
             limits,
         })
     }
@@ -129,6 +131,16 @@ impl Reading<'_> {
         }
     }
 
+    fn witnesses(&mut self) -> Witnesses {
+        let mut witnesses = Witnesses::default();
+        let policy = self.path("witness_policy").map(|path| witness_policy(&path)).transpose();
+        witnesses.policy = self.noted("witness_policy", policy).flatten();
+        if let Some(seconds) = self.optional("witness_interval_seconds") {
+            witnesses.every = Duration::from_secs(seconds);
+        }
+        witnesses
+    }
+
     fn limits(&mut self) -> Limits {
         let mut limits = Limits::default();
         if let Some(bytes) = self.optional("max_statement_bytes") {
@@ -154,6 +166,12 @@ impl Reading<'_> {
         }
         if let Some(seconds) = self.optional("retention_sweep_seconds") {
             limits.retention_every = Duration::from_secs(seconds);
+        }
+        if let Some(rate) = self.optional("fsck_rate") {
+            limits.fsck_rate = rate;
+        }
+        if let Some(seconds) = self.optional("fsck_every_seconds") {
+            limits.fsck_every = Duration::from_secs(seconds);
         }
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
@@ -207,6 +225,11 @@ impl Reading<'_> {
     fn noted_mistake<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
         value.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
+}
+
+fn witness_policy(path: &std::path::Path) -> Result<Policy, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    text.parse().map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// One `name token` a line; empty lines and lines that start with `#` are passed over.

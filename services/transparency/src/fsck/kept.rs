@@ -1,0 +1,109 @@
+//! `state_dir/fsck.json`: how far the check is, when it last found nothing, and what it found since.
+//!
+//! Replaced as a whole, like the pin. A file that cannot be read costs one walk from the beginning.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use store::fsck::State;
+
+use crate::limits::FSCK_STATE_BYTES;
+
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Kept {
+    /// The last whole walk that found nothing.
+    pub clean: Option<Clean>,
+    /// What stands.
+    pub findings: Vec<String>,
+    /// More findings, that were only counted.
+    pub omitted: u64,
+    /// The walk under way.
+    pub walk: Option<State>,
+    /// Whether this process has made its quick check: never kept.
+    #[serde(skip)]
+    pub looked_quickly: bool,
+}
+
+/// A walk that found nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clean {
+    /// When it ended, in Unix seconds.
+    pub at: u64,
+    /// How many entries it checked.
+    pub size: u64,
+}
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct KeptFile {
+    directory: PathBuf,
+    path: PathBuf,
+}
+
+impl KeptFile {
+    /// In a state directory. Nothing is read or written yet.
+    pub fn in_directory(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), path: directory.join("fsck.json") }
+    }
+
+    /// What is kept; nothing if there is no file.
+    pub async fn read(&self) -> Result<Kept, String> {
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || read(&path)).await;
+        read.map_err(|error| error.to_string())?.map_err(|why| format!("{}: {why}", self.path.display()))
+    }
+
+    /// Replaces the file; once `Ok`, it survives power loss.
+    pub async fn write(&self, kept: &Kept) -> Result<(), String> {
+        let bytes = serde_json::to_vec(kept).map_err(|error| error.to_string())?;
+        let Self { directory, path } = self.clone();
+        let written = tokio::task::spawn_blocking(move || replace(&directory, &path, &bytes)).await;
+        written.map_err(|error| error.to_string())?.map_err(|why| format!("{}: {why}", self.path.display()))
+    }
+}
+
+fn read(path: &Path) -> Result<Kept, String> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut bytes = Vec::new();
+    file.take(FSCK_STATE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FSCK_STATE_BYTES {
+        return Err("too long".to_owned());
+    }
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+fn replace(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let aside = path.with_extension("json.new");
+    let mut file = File::create(&aside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&aside, path)?;
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_kept_is_read_again_and_damage_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeptFile::in_directory(&folder.path().join("state"));
+        assert_eq!(file.read().await.unwrap(), Kept::default());
+        let clean = Some(Clean { at: 7, size: 4 });
+        let kept = Kept { clean, findings: vec!["entry 3: gone".into()], ..Kept::default() };
+        file.write(&kept).await.unwrap();
+        assert_eq!(file.read().await.unwrap(), kept);
+        fs::write(folder.path().join("state/fsck.json"), b"{\"clean\":").unwrap();
+        assert!(file.read().await.unwrap_err().contains("fsck.json"));
+    }
+}

@@ -1,0 +1,199 @@
+//! Checking the storage for as long as the service runs.
+//!
+//! The process that leads, and only it, walks the whole log again and again (`store::fsck`), slowly: a few entries at a
+//! time, so many rows a second, and a pause between one walk and the next. How far it is stands in `state_dir/fsck.json`;
+//! a restart goes on there, and so does the next leader where the state directory is shared. Each start begins with the
+//! quick check, of what it is about to sign on.
+//!
+//! What was found is told once in the log, counted, and named by `/readyz` until a whole walk finds it no more. It stops
+//! nobody from registering: that a row of old is damaged does not make a new one wrong, and what must not be signed on
+//! the sequencer finds itself.
+//!
+//! Not here: what is checked (`store::fsck`, `meaning`), a check by hand (`tabellion log fsck`).
+
+mod kept;
+mod pace;
+mod standing;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sequencer::Role;
+use store::StoreError;
+use store::fsck::{Fsck, State, Step, Walk};
+use tokio::time::{Instant, sleep};
+
+use crate::limits::{FSCK_KEPT_EVERY, FSCK_LOOK, FSCK_PAGE, FSCK_RETRY};
+use crate::log::Log;
+use crate::meaning::LogMeaning;
+use crate::watch::now;
+use kept::{Clean, Kept, KeptFile};
+pub use pace::Pace;
+pub use standing::Standing;
+
+/// How much is checked, and where that is written down.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Rows in a second; 0 checks nothing.
+    pub rate: u32,
+    /// The pause between one walk and the next.
+    pub every: Duration,
+    /// Where the state is kept.
+    pub state_dir: PathBuf,
+}
+
+/// Checks for as long as this process runs.
+pub async fn keep_checking(log: Arc<Log>, schedule: Schedule) {
+    if schedule.rate == 0 {
+        return;
+    }
+    let file = KeptFile::in_directory(&schedule.state_dir);
+    let mut checking = Checking { log, schedule, file, kept: Kept::default() };
+    checking.take_up().await;
+    loop {
+        checking.until_leading().await;
+        let pause = match checking.round().await {
+            Ok(End::Complete) => checking.schedule.every,
+            Ok(End::NotLeading) => FSCK_LOOK,
+            Err(error) => {
+                tracing::warn!(%error, "the check of the storage waits");
+                FSCK_RETRY
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+/// How a round ended.
+enum End {
+    /// Everything was looked at.
+    Complete,
+    /// Another process leads now.
+    NotLeading,
+}
+
+struct Checking {
+    log: Arc<Log>,
+    schedule: Schedule,
+    file: KeptFile,
+    kept: Kept,
+}
+
+impl Checking {
+    /// Begins where the last process stopped.
+    async fn take_up(&mut self) {
+        self.kept = self.file.read().await.unwrap_or_else(|why| {
+            tracing::warn!(why, "the check of the storage begins anew");
+            Kept::default()
+        });
+        self.log.fsck.restore(self.kept.findings.clone(), self.kept.omitted);
+        if let Some(clean) = &self.kept.clean {
+            self.log.metrics.fsck_last_success.set(clean.at.cast_signed());
+        }
+        self.log.metrics.fsck_mismatches.inc_by(self.kept.findings.len() as u64 + self.kept.omitted);
+    }
+
+    async fn until_leading(&self) {
+        let mut status = self.log.sequencer.status();
+        let leads = |status: &sequencer::Status| matches!(status.role, Role::Leading { .. });
+        if status.wait_for(leads).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn leads(&self) -> bool {
+        matches!(self.log.sequencer.status().borrow().role, Role::Leading { .. })
+    }
+
+    /// The rest of the walk that was begun, or a whole one.
+    async fn round(&mut self) -> Result<End, StoreError> {
+        let log = self.log.clone();
+        let meaning = LogMeaning::of(&log.identity.origin)?;
+        if !self.kept.looked_quickly {
+            let report = Fsck::new(&*log.store, &meaning).quick().await?;
+            let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+            self.found(&found);
+            self.kept.looked_quickly = true;
+        }
+        let mut walk = match self.kept.walk.take() {
+            Some(state) => match Walk::resume(&*log.store, &meaning, &state).await {
+                Ok(Ok(walk)) => walk,
+                Ok(Err(bad)) => {
+                    self.found(&[format!("log: {bad}")]);
+                    Walk::begin(&*log.store, &meaning).await?
+                }
+                Err(error) => {
+                    self.kept.walk = Some(state);
+                    return Err(error);
+                }
+            },
+            None => Walk::begin(&*log.store, &meaning).await?,
+        }
+        .in_pages_of(FSCK_PAGE);
+        let mut told = 0;
+        let mut written = Instant::now();
+        let mut pace = Pace::of(self.schedule.rate);
+        loop {
+            let step = walk.step().await;
+            let findings = walk.report().findings.iter().skip(told).map(ToString::to_string);
+            let new: Vec<String> = findings.collect();
+            told += new.len();
+            self.found(&new);
+            self.show(&walk);
+            match step {
+                Ok(Step::Looked(rows)) => pace.spent(rows).await,
+                Ok(Step::Done) => break,
+                Err(error) => {
+                    self.keep(walk.state()).await;
+                    return Err(error);
+                }
+            }
+            if !self.leads() {
+                self.keep(walk.state()).await;
+                return Ok(End::NotLeading);
+            }
+            if written.elapsed() > FSCK_KEPT_EVERY || !new.is_empty() {
+                self.keep(walk.state()).await;
+                written = Instant::now();
+            }
+        }
+        self.complete(&walk).await;
+        Ok(End::Complete)
+    }
+
+    fn show(&self, walk: &Walk<'_>) {
+        let entries = walk.progress().entries;
+        self.log.metrics.fsck_progress.set(i64::try_from(entries).unwrap_or(i64::MAX));
+    }
+
+    /// Tells what nobody was told yet.
+    fn found(&mut self, findings: &[String]) {
+        for finding in self.log.fsck.add(findings) {
+            tracing::error!(finding, "the stored log is damaged");
+            self.log.metrics.fsck_mismatches.inc();
+        }
+    }
+
+    /// What this walk found is what stands now.
+    async fn complete(&mut self, walk: &Walk<'_>) {
+        let (size, findings) = (walk.report().size.get(), walk.findings());
+        self.log.fsck.replace(findings, walk.report().omitted);
+        if walk.is_clean() {
+            let at = now();
+            self.kept.clean = Some(Clean { at, size });
+            self.log.metrics.fsck_last_success.set(at.cast_signed());
+        }
+        tracing::info!(size, clean = walk.is_clean(), "the stored log was checked");
+        self.keep(None).await;
+    }
+
+    /// Writes down where the walk is. A failure costs a restart some work, and nothing else.
+    async fn keep(&mut self, walk: Option<State>) {
+        (self.kept.findings, self.kept.omitted) = self.log.fsck.all();
+        self.kept.walk = walk;
+        if let Err(why) = self.file.write(&self.kept).await {
+            tracing::warn!(why, "how far the check of the storage is cannot be kept");
+        }
+    }
+}

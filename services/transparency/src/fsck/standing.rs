@@ -1,0 +1,99 @@
+//! What was found and is not known to be mended.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limits::{FSCK_FINDINGS, FSCK_NAMED};
+
+/// The findings that stand, for whoever asks.
+#[derive(Debug, Default)]
+pub struct Standing(Mutex<Findings>);
+
+#[derive(Debug, Default)]
+struct Findings {
+    told: Vec<String>,
+    /// More, that are only counted.
+    omitted: u64,
+}
+
+impl Standing {
+    /// What stood when the last process stopped.
+    pub fn restore(&self, findings: Vec<String>, omitted: u64) {
+        *self.findings() = Findings { told: findings, omitted };
+    }
+
+    /// Adds findings; answers those that are new.
+    pub fn add<'a>(&self, findings: &'a [String]) -> Vec<&'a String> {
+        let mut standing = self.findings();
+        let mut new = Vec::new();
+        for finding in findings.iter().filter(|finding| !standing.told.contains(finding)).collect::<Vec<_>>()
+        {
+            match standing.told.len() < FSCK_FINDINGS {
+                true => {
+                    standing.told.push(finding.clone());
+                    new.push(finding);
+                }
+                false => standing.omitted += 1,
+            }
+        }
+        new
+    }
+
+    /// What a whole walk found is all that there is.
+    pub fn replace(&self, mut findings: Vec<String>, omitted: u64) {
+        let more = findings.len().saturating_sub(FSCK_FINDINGS) as u64;
+        findings.truncate(FSCK_FINDINGS);
+        *self.findings() = Findings { told: findings, omitted: omitted + more };
+    }
+
+    /// All that is told, and how many more there are.
+    pub fn all(&self) -> (Vec<String>, u64) {
+        let standing = self.findings();
+        (standing.told.clone(), standing.omitted)
+    }
+
+    /// The same in a few lines, for `/readyz`.
+    pub fn named(&self) -> Vec<String> {
+        let standing = self.findings();
+        let mut lines: Vec<String> = standing
+            .told
+            .iter()
+            .take(FSCK_NAMED)
+            .map(|finding| format!("the stored log is damaged: {finding}"))
+            .collect();
+        let more = standing.told.len().saturating_sub(FSCK_NAMED) as u64 + standing.omitted;
+        if more > 0 {
+            lines.push(format!("the stored log is damaged: and {more} more findings"));
+        }
+        lines
+    }
+
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_new_once_and_stands_until_a_walk_does_without_it() {
+        let standing = Standing::default();
+        let (one, two) = ("one".to_owned(), "two".to_owned());
+        assert_eq!(standing.add(std::slice::from_ref(&one)), [&one]);
+        assert_eq!(standing.add(&[one.clone(), two.clone()]), [&two]);
+        standing.replace(vec![two.clone()], 0);
+        assert_eq!(standing.all(), (vec![two], 0));
+        standing.replace(Vec::new(), 0);
+        assert!(standing.named().is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_findings_is_counted_and_not_kept() {
+        let standing = Standing::default();
+        let flood: Vec<String> = (0..10_000).map(|n| format!("finding {n}")).collect();
+        assert_eq!(standing.add(&flood).len(), FSCK_FINDINGS);
+        assert_eq!(standing.all().1, 10_000 - FSCK_FINDINGS as u64);
+        assert_eq!(standing.named().len(), FSCK_NAMED + 1);
+    }
+}
