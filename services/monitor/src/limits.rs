@@ -31,6 +31,12 @@ pub const LOOK: Duration = Duration::from_secs(1);
 pub const ENTRIES_STEP: u64 = 1 << 18;
 /// How many entry bundles are asked for at once.
 pub const BUNDLES_AT_ONCE: usize = 8;
+/// How long a log is asked again for the evidence of its decisions, in one round.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// The most claims, verdicts and missing numbers that watch lists remember, of each.
+pub const MAX_REMEMBERED: usize = 100_000;
+/// The most alarms of one kind about one name in one round.
+pub const MAX_NAMED: usize = 16;
 /// How often an audit of decisions is written down on its way.
 pub const AUDIT_KEPT_EVERY: Duration = Duration::from_secs(5);
 
@@ -56,3 +62,14 @@ pub const WEBHOOK_IDLE: Duration = Duration::from_secs(60);
 pub const WEBHOOK_SECRET_BYTES: usize = 64;
 /// The fewest.
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
+
+/// The most alarms that stand: more than that nobody reads, and the first ones say enough.
+pub const MAX_ALARMS: usize = 4096;
+/// The most that are remembered once they are over.
+pub const MAX_ALARMS_OVER: usize = 1024;
+/// The longest list of alarms that is read.
+pub const MAX_ALARMS_BYTES: u64 = 64 << 20;
+/// The longest file of evidence that is read: two statements of the largest size, in base64, and their notes.
+pub const MAX_EVIDENCE_BYTES: u64 = 32 << 20;
+/// Evidence that is shorter travels inside of the webhook.
+pub const EVIDENCE_TOLD_BYTES: usize = 64 << 10;

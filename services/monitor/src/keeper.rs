@@ -1,0 +1,194 @@
+//! Keeps what rounds found: evidence first, then the promise to tell, then the alarm, and only then it is said aloud.
+//!
+//! ```text
+//! <state_dir>/evidence/<kind>-<size>-<hash>.json   what a third party checks: `tabellion checkpoint diff FILE`
+//! <state_dir>/webhooks/…                           what somebody is still to be told
+//! <state_dir>/alarms.json                          what stands, and what was over lately
+//! <state_dir>/<log>/round.json                     the last look
+//! ```
+//!
+//! Each of these is durable before the next is written: a crash in between tells an alarm twice, and never not at all.
+//!
+//! Not here: finding anything out (the watcher), and checking evidence ([`crate::verdict`]).
+
+mod alarms;
+mod evidence_file;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+pub use alarms::{Alarms, AlarmsError, Reset, Standing, State};
+pub use evidence_file::{EvidenceFile, NotEvidence};
+
+use crate::alarm::Alarm;
+use crate::durable;
+use crate::metrics::Metrics;
+use crate::round::{Round, Sink};
+use crate::webhook::Webhooks;
+
+/// What happens that somebody may want to hear of, as it happens.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A round is over.
+    Round {
+        /// What it found; without the evidence, which lies in files.
+        round: Box<Round>,
+    },
+    /// Something is wrong that was not before.
+    Raised {
+        /// What, and where its evidence lies.
+        alarm: Box<Standing>,
+    },
+    /// It is seen no more.
+    Cleared {
+        /// What was wrong.
+        alarm: Box<Standing>,
+    },
+}
+
+/// Hears of events.
+pub type Ear = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// The sink that keeps.
+pub struct Keeper {
+    state_dir: PathBuf,
+    webhooks: Arc<Webhooks>,
+    metrics: Arc<Metrics>,
+    ear: Ear,
+    failed: AtomicBool,
+}
+
+/// Why something was not kept.
+#[derive(Debug, thiserror::Error)]
+enum NotKept {
+    #[error(transparent)]
+    Alarms(#[from] AlarmsError),
+    #[error("evidence: {0}")]
+    Evidence(std::io::Error),
+    #[error("the last round: {0}")]
+    Round(std::io::Error),
+}
+
+impl Keeper {
+    /// Keeps in a state directory, and tells `ear` once something is kept.
+    pub fn new(state_dir: &Path, webhooks: Arc<Webhooks>, metrics: Arc<Metrics>, ear: Ear) -> Self {
+        let state_dir = state_dir.to_owned();
+        let keeper = Self { state_dir, webhooks, metrics, ear, failed: AtomicBool::new(false) };
+        match Alarms::read(&keeper.state_dir) {
+            Ok(alarms) => keeper.metrics.stand_at_start(&alarms),
+            Err(error) => keeper.fail(&error.into()),
+        }
+        keeper
+    }
+
+    /// Whether something could not be kept: then what was said is not all on disk.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn keep(&self, round: &Round) -> Result<Vec<Event>, NotKept> {
+        let mut alarms = self.alarms(round.at)?;
+        let mut events = Vec::new();
+        for alarm in &round.alarms {
+            if alarms.repeat(alarm, round.at) {
+                continue;
+            }
+            let standing = self.raise(alarm, &mut alarms, round.at)?;
+            events.extend(standing.map(|alarm| Event::Raised { alarm: Box::new(alarm) }));
+        }
+        for cleared in alarms.clear_what_passed(round) {
+            self.tell("monitor.alarm.cleared", &cleared, None, round.at);
+            events.push(Event::Cleared { alarm: Box::new(cleared) });
+        }
+        alarms.write()?;
+        self.metrics.stands(&alarms);
+        self.keep_round(round).map_err(NotKept::Round)?;
+        Ok(events)
+    }
+
+    /// A list that cannot be read is put aside for somebody to look at: what is wrong now must be told all the same.
+    fn alarms(&self, now: u64) -> Result<Alarms, NotKept> {
+        match Alarms::lock(&self.state_dir) {
+            Err(error @ AlarmsError::Unreadable { .. }) => {
+                self.fail(&error.into());
+                Alarms::put_aside(&self.state_dir, now)?;
+                Ok(Alarms::lock(&self.state_dir)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Evidence, then the promise, then the alarm. `None` if more stand already than anybody will read.
+    fn raise(&self, alarm: &Alarm, alarms: &mut Alarms, now: u64) -> Result<Option<Standing>, NotKept> {
+        if alarms.is_full() {
+            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms stand: this one is not kept");
+            return Ok(None);
+        }
+        let evidence = EvidenceFile::of(alarm);
+        let name = evidence.as_ref().map(|file| file.keep(&self.state_dir)).transpose();
+        let standing = Standing::new(alarm, now, name.map_err(NotKept::Evidence)?);
+        self.tell("monitor.alarm.raised", &standing, evidence.as_ref(), now);
+        alarms.stand(standing.clone());
+        self.metrics.raised(alarm);
+        Ok(Some(standing))
+    }
+
+    /// A queue that takes no more must not keep the alarm from being kept.
+    fn tell(&self, kind: &str, standing: &Standing, evidence: Option<&EvidenceFile>, now: u64) {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            alarm: &'a Standing,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            evidence: Option<&'a EvidenceFile>,
+        }
+        let id = format!("msg_{}_{}", standing.id, kind.rsplit('.').next().unwrap_or(kind));
+        let small = evidence.filter(|file| file.is_small());
+        let kept = self.webhooks.tell(&id, kind, now, &Told { alarm: standing, evidence: small });
+        if let Err(error) = kept {
+            tracing::error!(%error, id, "a webhook was not kept and will not be sent");
+            self.metrics.not_told();
+        }
+    }
+
+    /// For `tabellion monitor status`.
+    fn keep_round(&self, round: &Round) -> std::io::Result<()> {
+        let folder = self.state_dir.join(&round.log);
+        durable::make_folder(&folder)?;
+        durable::replace(&folder.join(ROUND), &serde_json::to_vec(&without_evidence(round))?)
+    }
+
+    fn fail(&self, error: &NotKept) {
+        tracing::error!(%error, "what was found could not be kept");
+        self.failed.store(true, Ordering::Relaxed);
+        self.metrics.not_kept();
+    }
+}
+
+/// The file of a log's last round.
+pub(crate) const ROUND: &str = "round.json";
+
+#[async_trait]
+impl Sink for Keeper {
+    async fn round(&self, round: &Round) {
+        self.metrics.round(round);
+        // Files are small and few: a thread of its own would cost more than it gives.
+        match self.keep(round) {
+            Ok(events) => events.iter().for_each(|event| (self.ear)(event)),
+            Err(error) => self.fail(&error),
+        }
+        (self.ear)(&Event::Round { round: Box::new(without_evidence(round)) });
+    }
+}
+
+fn without_evidence(round: &Round) -> Round {
+    let alarms = round.alarms.iter().map(|alarm| Alarm { evidence: None, ..alarm.clone() }).collect();
+    Round { alarms, ..round.clone() }
+}
+
+#[cfg(test)]
+mod tests;

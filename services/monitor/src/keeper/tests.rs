@@ -1,0 +1,201 @@
+//! Alarms are raised once, told, cleared where they pass, and taken back by people only.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::alarm::{About, AlarmKind};
+use crate::evidence::{Evidence, Sighting};
+use crate::round::{Check, CheckName, Cost, Outcome};
+use crate::verdict::{Verdict, judge};
+use crate::webhook::{Target, WebhookKey};
+
+const NOW: u64 = 1_790_000_000;
+
+struct House {
+    state: tempfile::TempDir,
+    heard: Arc<Mutex<Vec<Event>>>,
+    metrics: Arc<Metrics>,
+    webhooks: Arc<Webhooks>,
+    keeper: Keeper,
+}
+
+impl House {
+    fn new() -> Self {
+        Self::restarted(tempfile::tempdir().unwrap())
+    }
+
+    fn restarted(state: tempfile::TempDir) -> Self {
+        let target = Target { url: "http://127.0.0.1:1/hook".into(), allow_private: true, secret: None };
+        let key = WebhookKey::generate().unwrap();
+        let webhooks = Arc::new(Webhooks::new(state.path(), key, vec![target]).unwrap());
+        let metrics = Arc::new(Metrics::new(["ours", "theirs"]).unwrap());
+        let heard: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let ear = heard.clone();
+        let ear: Ear = Box::new(move |event| ear.lock().unwrap().push(event.clone()));
+        let keeper = Keeper::new(state.path(), webhooks.clone(), metrics.clone(), ear);
+        Self { state, heard, metrics, webhooks, keeper }
+    }
+
+    async fn sees(&self, at: u64, alarms: Vec<Alarm>) {
+        self.keeper.round(&round("ours", at, alarms)).await;
+        assert!(!self.keeper.has_failed());
+    }
+
+    fn alarms(&self) -> Alarms {
+        Alarms::read(self.state.path()).unwrap()
+    }
+
+    fn heard(&self) -> Vec<&'static str> {
+        let name = |event: &Event| match event {
+            Event::Round { .. } => "round",
+            Event::Raised { .. } => "raised",
+            Event::Cleared { .. } => "cleared",
+        };
+        self.heard.lock().unwrap().iter().map(name).collect()
+    }
+}
+
+fn round(log: &str, at: u64, alarms: Vec<Alarm>) -> Round {
+    let check = Check { name: CheckName::Consistency, outcome: Outcome::Ok, words: "1 to 2".into() };
+    Round {
+        log: log.into(),
+        origin: "log.example".into(),
+        at,
+        shown: None,
+        verified: Some(2),
+        checks: vec![check],
+        alarms,
+        cost: Cost::default(),
+    }
+}
+
+fn fork() -> Alarm {
+    let seen = |note: &str| Sighting { note: note.into(), from: "here".into(), at: NOW };
+    let evidence = Evidence::Contradiction {
+        vkey: "log.example+00000000+AA==".into(),
+        older: seen("log.example\n4\nAAAA\n"),
+        newer: seen("x"),
+        path: None,
+    };
+    Alarm::new(AlarmKind::Fork, "ours", About::Log, "two trees", NOW).shown_by(evidence)
+}
+
+fn stale() -> Alarm {
+    Alarm::new(AlarmKind::Stale, "ours", About::Log, "an hour old", NOW)
+}
+
+#[tokio::test]
+async fn an_alarm_is_raised_once_and_repeated_afterwards() {
+    let house = House::new();
+    house.sees(NOW, vec![fork()]).await;
+    house.sees(NOW + 60, vec![fork()]).await;
+    assert_eq!(house.heard(), ["raised", "round", "round"]);
+    let alarms = house.alarms();
+    let [standing] = alarms.standing() else { panic!("{alarms:?}") };
+    assert_eq!((standing.times, standing.alarm.first_seen, standing.alarm.last_seen), (2, NOW, NOW + 60));
+    assert_eq!(house.webhooks.waiting(), 1, "it is told once");
+}
+
+#[tokio::test]
+async fn evidence_lies_in_a_file_that_reads_as_the_alarm() {
+    let house = House::new();
+    house.sees(NOW, vec![fork()]).await;
+    let name = house.alarms().standing()[0].evidence_file.clone().unwrap();
+    assert!(name.starts_with("evidence/fork-") && name.ends_with(".json"), "{name}");
+    let file = EvidenceFile::parse(&std::fs::read(house.state.path().join(&name)).unwrap()).unwrap();
+    assert_eq!(file.alarm.evidence, fork().evidence);
+    assert_eq!(judge(&file.alarm, &[]).verdict, Verdict::Wrong, "notes that nobody signed accuse nobody");
+    assert!(matches!(EvidenceFile::parse(b"{}"), Err(NotEvidence::Form(_))));
+}
+
+#[tokio::test]
+async fn what_passes_is_cleared_when_it_is_seen_no_more_and_a_fork_never_is() {
+    let house = House::new();
+    house.sees(NOW, vec![fork(), stale()]).await;
+    house.sees(NOW + 60, vec![]).await;
+    assert_eq!(house.heard(), ["raised", "raised", "round", "cleared", "round"]);
+    let alarms = house.alarms();
+    let kinds: Vec<_> = alarms.standing().iter().map(|standing| standing.alarm.kind).collect();
+    assert_eq!(kinds, [AlarmKind::Fork]);
+    assert_eq!(alarms.over()[0].state, State::Cleared);
+    assert_eq!(house.webhooks.waiting(), 3, "the end is told too");
+    house.sees(NOW + 120, vec![stale()]).await;
+    assert_ne!(house.alarms().standing()[1].id, alarms.over()[0].id, "it is another alarm now");
+}
+
+#[tokio::test]
+async fn the_round_of_one_log_clears_nothing_of_another() {
+    let house = House::new();
+    house.sees(NOW, vec![stale()]).await;
+    house.keeper.round(&round("theirs", NOW + 1, vec![])).await;
+    assert_eq!(house.alarms().standing().len(), 1);
+}
+
+#[tokio::test]
+async fn somebody_who_looked_takes_an_alarm_back_and_its_evidence_stays() {
+    let house = House::new();
+    house.sees(NOW, vec![fork()]).await;
+    let standing = house.alarms().standing()[0].clone();
+    let reset = |ids: &[&str], log: Option<&str>| {
+        let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+        let because = "the operator restored a copy".into();
+        let reset = Reset { ids, log: log.map(str::to_owned), because, at: NOW + 5 };
+        Alarms::reset(house.state.path(), &reset).unwrap()
+    };
+    assert!(reset(&["nothing"], None).is_empty());
+    assert!(reset(&[], Some("theirs")).is_empty());
+    assert_eq!(reset(&[&standing.id], None)[0].state, State::Reset);
+    assert!(house.alarms().standing().is_empty());
+    assert_eq!(house.alarms().over()[0].because.as_deref(), Some("the operator restored a copy"));
+    assert!(house.state.path().join(standing.evidence_file.unwrap()).exists());
+    house.sees(NOW + 60, vec![fork()]).await;
+    assert_eq!(house.alarms().standing().len(), 1, "what is still so is raised again");
+}
+
+#[tokio::test]
+async fn an_inconsistency_is_counted_and_outlives_a_restart() {
+    let House { state, keeper, metrics, .. } = {
+        let house = House::new();
+        house.sees(NOW, vec![fork(), stale()]).await;
+        house
+    };
+    let text = metrics.text().unwrap();
+    assert!(text.contains("tabellion_monitor_inconsistency_total{log=\"ours\"} 1"), "{text}");
+    assert!(text.contains("tabellion_monitor_inconsistency_total{log=\"theirs\"} 0"), "{text}");
+    assert!(text.contains("tabellion_monitor_alarms{kind=\"stale\",log=\"ours\"} 1"), "{text}");
+    assert!(text.contains("tabellion_monitor_verified_size_leaves{log=\"ours\"} 2"), "{text}");
+    let last = format!("tabellion_monitor_last_check_timestamp_seconds{{log=\"ours\"}} {NOW}");
+    assert!(text.contains(&last), "{text}");
+    drop(keeper);
+    let again = House::restarted(state);
+    let text = again.metrics.text().unwrap();
+    assert!(text.contains("tabellion_monitor_inconsistency_total{log=\"ours\"} 1"), "{text}");
+    again.sees(NOW + 60, vec![fork()]).await;
+    let text = again.metrics.text().unwrap();
+    assert!(text.contains("tabellion_monitor_alarms{kind=\"stale\",log=\"ours\"} 0"), "{text}");
+    assert_eq!(again.heard(), ["cleared", "round"], "what stood before the restart is not raised again");
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_read_keeps_no_alarm_from_being_raised() {
+    let house = House::new();
+    std::fs::write(house.state.path().join("alarms.json"), "half a li").unwrap();
+    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
+    assert!(house.keeper.has_failed(), "somebody must look");
+    assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
+    assert_eq!(house.heard(), ["raised", "round"]);
+    let damaged = house.state.path().join(format!("alarms.damaged-{NOW}.json"));
+    assert_eq!(std::fs::read(damaged).unwrap(), b"half a li");
+    assert_eq!(house.alarms().standing().len(), 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_said_and_counted() {
+    let house = House::new();
+    std::fs::write(house.state.path().join("evidence"), "a file where a folder should be").unwrap();
+    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
+    assert!(house.keeper.has_failed());
+    assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
+    assert_eq!(house.heard(), ["round"], "the round itself is told all the same");
+    assert_eq!(house.webhooks.waiting(), 0, "no accusation leaves without its evidence");
+}

@@ -1,0 +1,245 @@
+//! What is counted, under the names that dashboards and alerts use. Labels are names of the configuration, never of a log.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus::core::Collector;
+use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+
+use crate::alarm::{Alarm, AlarmKind, Exit};
+use crate::keeper::Alarms;
+use crate::round::{CheckName, Outcome, Round};
+use crate::webhook::Pass;
+
+/// How a round can end, as a label.
+const RESULTS: [(Exit, &str); 6] = [
+    (Exit::Success, "ok"),
+    (Exit::Error, "error"),
+    (Exit::Failed, "failed"),
+    (Exit::Unreachable, "unreachable"),
+    (Exit::Stale, "stale"),
+    (Exit::Misbehaviour, "misbehaviour"),
+];
+
+/// Every metric of a monitor.
+pub struct Metrics {
+    registry: Registry,
+    last_check: IntGaugeVec,
+    inconsistency: IntCounterVec,
+    rounds: IntCounterVec,
+    requests: IntCounterVec,
+    verified: IntGaugeVec,
+    freshness: IntGaugeVec,
+    alarms: IntGaugeVec,
+    not_kept: IntCounter,
+    webhooks: IntCounterVec,
+    webhooks_waiting: IntGauge,
+    cosigned: Mutex<HashMap<String, u64>>,
+    logs: Vec<String>,
+}
+
+impl Metrics {
+    /// Metrics of these logs, at zero: a rate over a counter that appears with its first event misses that event.
+    ///
+    /// # Errors
+    /// If two of them have one name.
+    pub fn new<'a>(logs: impl IntoIterator<Item = &'a str>) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let metrics = Self {
+            last_check: gauges(
+                &registry,
+                "tabellion_monitor_last_check_timestamp_seconds",
+                "When a log's checkpoint was last verified to extend the one before",
+                &["log"],
+            )?,
+            inconsistency: counters(
+                &registry,
+                "tabellion_monitor_inconsistency_total",
+                "Alarms of misbehaviour raised against a log; standing ones count at the start",
+                &["log"],
+            )?,
+            rounds: counters(
+                &registry,
+                "tabellion_monitor_rounds_total",
+                "Looks at a log by what they came to",
+                &["log", "result"],
+            )?,
+            requests: counters(
+                &registry,
+                "tabellion_monitor_requests_total",
+                "Requests sent to a log",
+                &["log"],
+            )?,
+            verified: gauges(
+                &registry,
+                "tabellion_monitor_verified_size_leaves",
+                "Leaves up to which a log is proven consistent",
+                &["log"],
+            )?,
+            freshness: gauges(
+                &registry,
+                "tabellion_monitor_freshness_age_seconds",
+                "Age of the newest cosignature of a known witness",
+                &["log"],
+            )?,
+            alarms: gauges(
+                &registry,
+                "tabellion_monitor_alarms",
+                "Alarms that stand, by kind",
+                &["log", "kind"],
+            )?,
+            not_kept: counter(
+                &registry,
+                "tabellion_monitor_not_kept_total",
+                "Rounds and messages that could not be written to the state directory",
+            )?,
+            webhooks: counters(
+                &registry,
+                "tabellion_monitor_webhooks_total",
+                "Attempts to deliver a webhook by how they ended",
+                &["result"],
+            )?,
+            webhooks_waiting: register(
+                &registry,
+                IntGauge::new("tabellion_monitor_webhooks_waiting", "Webhooks that did not arrive yet")?,
+            )?,
+            cosigned: Mutex::default(),
+            logs: logs.into_iter().map(str::to_owned).collect(),
+            registry,
+        };
+        metrics.logs.iter().for_each(|log| metrics.name(log));
+        for result in ["delivered", "failed", "given-up"] {
+            metrics.webhooks.with_label_values(&[result]);
+        }
+        Ok(metrics)
+    }
+
+    fn name(&self, log: &str) {
+        self.inconsistency.with_label_values(&[log]);
+        self.requests.with_label_values(&[log]);
+        self.last_check.with_label_values(&[log]);
+        for (_, result) in RESULTS {
+            self.rounds.with_label_values(&[log, result]);
+        }
+        for kind in AlarmKind::ALL {
+            self.alarms.with_label_values(&[log, kind.name()]);
+        }
+    }
+
+    /// One look at one log.
+    pub(crate) fn round(&self, round: &Round) {
+        let log = round.log.as_str();
+        let exit = round.exit();
+        let result = RESULTS.iter().find(|(known, _)| *known == exit).map_or("error", |(_, result)| result);
+        self.rounds.with_label_values(&[log, result]).inc();
+        self.requests.with_label_values(&[log]).inc_by(round.cost.requests);
+        if let Some(verified) = round.verified {
+            self.verified.with_label_values(&[log]).set(signed(verified));
+        }
+        if round.outcome(CheckName::Consistency) == Some(Outcome::Ok) {
+            self.last_check.with_label_values(&[log]).set(signed(round.at));
+        }
+        if let Some(at) = round.shown.as_ref().and_then(|shown| shown.cosigned_at)
+            && let Ok(mut cosigned) = self.cosigned.lock()
+        {
+            cosigned.insert(log.to_owned(), at);
+        }
+    }
+
+    /// What stood before this process began: an inconsistency does not go away with a restart.
+    pub(crate) fn stand_at_start(&self, alarms: &Alarms) {
+        alarms.standing().iter().for_each(|standing| self.raised(&standing.alarm));
+        self.stands(alarms);
+    }
+
+    /// A new alarm.
+    pub(crate) fn raised(&self, alarm: &Alarm) {
+        if alarm.kind.exit() == Exit::Misbehaviour {
+            self.inconsistency.with_label_values(&[&alarm.log]).inc();
+        }
+    }
+
+    /// What stands now.
+    pub(crate) fn stands(&self, alarms: &Alarms) {
+        let mut counts: HashMap<(&str, AlarmKind), i64> = HashMap::new();
+        for key in alarms.counts() {
+            *counts.entry(key).or_default() += 1;
+        }
+        for log in &self.logs {
+            for kind in AlarmKind::ALL {
+                let count = counts.get(&(log.as_str(), *kind)).copied().unwrap_or(0);
+                self.alarms.with_label_values(&[log.as_str(), kind.name()]).set(count);
+            }
+        }
+    }
+
+    /// What could not be kept.
+    pub(crate) fn not_kept(&self) {
+        self.not_kept.inc();
+    }
+
+    /// A message that could not be kept.
+    pub(crate) fn not_told(&self) {
+        self.not_kept.inc();
+    }
+
+    /// One pass over the queue of webhooks.
+    pub fn webhooks(&self, pass: Pass, waiting: usize) {
+        for (result, count) in
+            [("delivered", pass.delivered), ("failed", pass.failed), ("given-up", pass.given_up)]
+        {
+            self.webhooks.with_label_values(&[result]).inc_by(count);
+        }
+        self.webhooks_waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    /// All of it in Prometheus's text format.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub fn text(&self) -> Result<String, prometheus::Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if let Ok(cosigned) = self.cosigned.lock() {
+            for (log, at) in cosigned.iter() {
+                self.freshness.with_label_values(&[log]).set(signed(now.saturating_sub(*at)));
+            }
+        }
+        let mut families = self.registry.gather();
+        families.extend(prometheus::gather());
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&families, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    register(registry, IntCounter::new(name, help)?)
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    register(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
+}
