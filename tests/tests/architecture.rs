@@ -19,7 +19,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("audit", &["merkle", "registration", "scitt", "store"]),
     ("expression", &[]),
     ("registration", &["expression", "jose", "merkle", "scitt"]),
-    ("verifier", &["jose", "merkle", "scitt"]),
+    ("verifier", &["jose", "merkle", "scitt", "tlog"]),
     ("store", &["merkle"]),
     ("store-postgres", &["merkle", "store"]),
     ("store-sqlite", &["merkle", "store"]),
@@ -31,6 +31,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "transparency",
         &[
+            "client",
             "jose",
             "merkle",
             "registration",

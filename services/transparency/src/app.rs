@@ -11,8 +11,8 @@ use crate::house::{self, House};
 use crate::index::Index;
 use crate::log::Log;
 use crate::routes::{
-    agents, batch, configuration, entries, equivocations, erasures, evaluate, evidence, issuers, keys, links,
-    listing, pages, payloads, policy, proof, search, statements, streams, tail, tlog,
+    agents, batch, checkpoints, configuration, entries, equivocations, erasures, evaluate, evidence, issuers,
+    keys, links, listing, pages, payloads, policy, proof, search, statements, streams, tail, tlog, witnesses,
 };
 use crate::tail::Tail;
 
@@ -84,6 +84,9 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(proof::consistency))
         .routes(routes!(tlog::checkpoint))
         .routes(routes!(tlog::tile))
+        .routes(routes!(checkpoints::checkpoints))
+        .routes(routes!(checkpoints::checkpoint))
+        .routes(routes!(witnesses::witnesses))
         .routes(routes!(configuration::scitt_configuration))
         .routes(routes!(configuration::transparency_configuration))
 }

@@ -3,14 +3,17 @@
 //! Reading flags, environment and files is the binary's work. [`Config::mistakes`] names all that
 //! is wrong at once, each with the setting as the operator knows it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
+use tlog::policy::Policy;
 
-use crate::limits::{BATCH_BYTES_CAP, Limits, STATEMENT_BYTES_CAP};
+use crate::limits::{BATCH_BYTES_CAP, Limits, STATEMENT_BYTES_CAP, WITNESS_EVERY, WITNESS_PACE};
 
 /// The service's whole configuration.
 #[derive(Clone, Debug)]
@@ -41,8 +44,42 @@ pub struct Config {
     pub policy: PathBuf,
     /// Who may come in, and how clients are told apart. Never decides what is registered.
     pub doors: Doors,
+    /// Who cosigns the log's checkpoints.
+    pub witnesses: Witnesses,
     /// Bounds.
     pub limits: Limits,
+}
+
+/// Who cosigns the log's checkpoints, and how many must have before one is served.
+#[derive(Clone, Debug)]
+pub struct Witnesses {
+    /// Witnesses, groups and quorum (C2SP tlog-policy). `None`: nobody cosigns.
+    pub policy: Option<Policy>,
+    /// How often a checkpoint that stays the newest is shown again: what monitors see its freshness by.
+    pub every: Duration,
+    /// New checkpoints are shown no more often than this. Not a setting.
+    pub pace: Duration,
+}
+
+impl Default for Witnesses {
+    fn default() -> Self {
+        Self { policy: None, every: WITNESS_EVERY, pace: WITNESS_PACE }
+    }
+}
+
+impl Witnesses {
+    /// Why these witnesses can never do what they are for.
+    fn mistake(&self) -> Option<String> {
+        let policy = self.policy.as_ref()?;
+        let asked = policy.witnesses().iter().filter(|witness| witness.url.is_some());
+        let asked: HashSet<&str> = asked.map(|witness| witness.name.as_str()).collect();
+        (!policy.is_met_by(&asked)).then(|| {
+            format!(
+                "the witnesses that have a URL cannot meet the quorum {}",
+                policy.quorum_name().unwrap_or("none")
+            )
+        })
+    }
 }
 
 /// Which store keeps the log.
@@ -236,6 +273,9 @@ impl Config {
             "inflight_bytes",
             "must hold at least one statement".into(),
         );
+        let witnesses = self.witnesses.mistake();
+        check(witnesses.is_none(), "witness_policy", witnesses.unwrap_or_default());
+        check(!self.witnesses.every.is_zero(), "witness_interval_seconds", "is at least 1".into());
         check(!self.limits.retention_every.is_zero(), "retention_sweep_seconds", "is at least 1".into());
         check(self.limits.connections > 0, "connections", "is at least 1".into());
         check(

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod batch;
+pub mod checkpoints;
 pub mod configuration;
 pub mod entries;
 pub mod equivocations;
@@ -22,6 +23,7 @@ pub mod statements;
 pub mod streams;
 pub mod tail;
 pub mod tlog;
+pub mod witnesses;
 
 use std::str::FromStr;
 

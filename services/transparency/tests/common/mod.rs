@@ -3,6 +3,7 @@
 
 pub mod forms;
 mod gated;
+pub mod witness;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -72,6 +73,7 @@ impl Place {
             receipt_algorithm: ReceiptAlgorithm::Es256,
             policy: self.path("policy.toml"),
             doors: Doors::default(),
+            witnesses: transparency::Witnesses::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
         }
     }

@@ -1,0 +1,116 @@
+//! Who watches this log, and how far each witness has come.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CACHE_CONTROL;
+use merkle::TreeSize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::listing::rfc3339;
+use super::tlog;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::witnessing::OneWitness;
+
+/// The witnesses of the log.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Witnesses {
+    /// The witness or group that must have cosigned a checkpoint before it is served; absent if none has to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quorum: Option<String>,
+    /// Whether enough of them have cosigned lately.
+    quorum_met: bool,
+    /// Leaves of the newest signed tree.
+    newest_size: u64,
+    /// Leaves of the checkpoint that is served; absent before the first that meets the quorum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served_size: Option<u64>,
+    /// Seconds after which a checkpoint that stays the newest is cosigned again.
+    interval_seconds: u64,
+    /// In the order of the policy.
+    witnesses: Vec<WitnessView>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WitnessView {
+    /// Its name in the policy.
+    name: String,
+    /// Its verifier key (C2SP signed-note).
+    key: String,
+    /// Where it is asked; absent if this log does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// Leaves of the largest tree that it cosigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cosigned_size: Option<u64>,
+    /// When it did last, by its own clock. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cosigned_at: Option<String>,
+    /// Leaves of the newest signed tree that it has not cosigned.
+    behind: u64,
+    /// Whether it has cosigned lately.
+    fresh: bool,
+    /// Why it did not when it was asked last; known to the process that leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<TroubleView>,
+}
+
+/// Why a witness did not cosign.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TroubleView {
+    /// One word, as in the metric `tabellion_witness_errors_total`.
+    code: &'static str,
+    /// How often in a row.
+    times: u32,
+    /// When it was asked last. RFC 3339.
+    at: Option<String>,
+}
+
+/// Who cosigns this log's checkpoints, and how far each has come.
+#[utoipa::path(
+    get,
+    path = "/v1/witnesses",
+    tag = "C2SP",
+    responses((status = 200, body = Witnesses), (status = 503, description = "No checkpoint is signed yet"))
+)]
+pub async fn witnesses(State(app): State<App>) -> Result<Response, Problem> {
+    let (newest, _) = tlog::published(&app).await?;
+    let witnessing = &app.log.witnessing;
+    let standing = witnessing.standing();
+    let served = match witnessing.needs_quorum() {
+        true => witnessing.served().map(|served| served.size.get()),
+        false => Some(newest.get()),
+    };
+    let view = Witnesses {
+        quorum: witnessing.quorum_name().map(str::to_owned),
+        quorum_met: !witnessing.needs_quorum() || standing.met,
+        newest_size: newest.get(),
+        served_size: served,
+        interval_seconds: witnessing.every().as_secs(),
+        witnesses: standing.witnesses.iter().map(|one| WitnessView::of(one, newest)).collect(),
+    };
+    Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
+}
+
+impl WitnessView {
+    fn of(one: &OneWitness, newest: TreeSize) -> Self {
+        let size = one.cosigned.map(|(size, _)| size.get());
+        Self {
+            name: one.name.clone(),
+            key: one.key.clone(),
+            url: one.url.clone(),
+            cosigned_size: size,
+            cosigned_at: one.cosigned.and_then(|(_, at)| rfc3339(at)),
+            behind: newest.get().saturating_sub(size.unwrap_or(0)),
+            fresh: one.fresh,
+            trouble: one.trouble.as_ref().map(|trouble| TroubleView {
+                code: trouble.code,
+                times: trouble.times,
+                at: rfc3339(trouble.at),
+            }),
+        }
+    }
+}

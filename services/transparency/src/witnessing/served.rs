@@ -1,0 +1,205 @@
+//! The checkpoint that is served: the newest signed head that enough witnesses cosigned, with their lines.
+//!
+//! Every process reads it from what is kept, so that followers and restarts serve what was served before. Until a first
+//! head has met the quorum there is none to serve; later ones that do not meet it wait, and the last that did stays.
+//! Without a quorum it is the newest signed head, with whatever cosignatures it has.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::TreeSize;
+use store::{Cosignature, LogStore, SignatureKind, StoreError};
+use tlog::note::Note;
+use tlog::policy::Policy;
+use tokio::time::{sleep, timeout};
+
+use super::Witnessing;
+use super::witness::{Trouble, id_of};
+use crate::limits::{WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RETRY, WITNESS_SCAN};
+use crate::watch::now;
+
+/// A checkpoint with cosignatures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Its size.
+    pub size: TreeSize,
+    /// The note.
+    pub note: Bytes,
+}
+
+/// Where each witness stands.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// Whether enough of them have cosigned lately.
+    pub met: bool,
+    /// In the order of the policy.
+    pub witnesses: Vec<OneWitness>,
+}
+
+/// Where one witness stands.
+#[derive(Clone, Debug)]
+pub struct OneWitness {
+    /// Its name in the policy.
+    pub name: String,
+    /// Its key, as text.
+    pub key: String,
+    /// Where it is asked.
+    pub url: Option<String>,
+    /// The largest tree that it cosigned, and when it did last, by its clock.
+    pub cosigned: Option<(TreeSize, u64)>,
+    /// Whether that is lately.
+    pub fresh: bool,
+    /// Why it did not cosign when this process asked it last.
+    pub trouble: Option<Trouble>,
+}
+
+impl Witnessing {
+    /// The newest checkpoint with cosignatures; one that meets the quorum, if there must be one.
+    pub fn served(&self) -> Option<Arc<Served>> {
+        self.served.load_full()
+    }
+
+    /// Where each witness stands.
+    pub fn standing(&self) -> Arc<Standing> {
+        self.standing.load_full()
+    }
+
+    /// How long a cosignature counts as of late.
+    fn fresh_for(&self) -> u64 {
+        (self.settings.every.as_secs() * WITNESS_FRESH_ROUNDS).max(1)
+    }
+
+    async fn look_up_standing(&self, policy: &Policy) -> Result<(), StoreError> {
+        let mut witnesses = Vec::with_capacity(policy.witnesses().len());
+        for witness in policy.witnesses() {
+            let kept = self.store.newest_cosignature(&id_of(&witness.key)).await?;
+            let asked = self.asked.iter().find(|asked| asked.name == witness.name);
+            if let Some(kept) = &kept {
+                self.metrics.witness.cosigned(&witness.name, kept.size.get(), kept.at);
+            }
+            witnesses.push(OneWitness {
+                name: witness.name.clone(),
+                key: witness.key.to_string(),
+                url: witness.url.clone(),
+                fresh: kept.as_ref().is_some_and(|kept| now().saturating_sub(kept.at) <= self.fresh_for()),
+                cosigned: kept.map(|kept| (kept.size, kept.at)),
+                trouble: asked.and_then(|asked| asked.trouble()),
+            });
+        }
+        self.show_standing(policy, witnesses);
+        Ok(())
+    }
+
+    fn show_standing(&self, policy: &Policy, witnesses: Vec<OneWitness>) {
+        let fresh: HashSet<&str> =
+            witnesses.iter().filter(|one| one.fresh).map(|one| one.name.as_str()).collect();
+        let met = policy.is_met_by(&fresh);
+        let before = self.standing.load();
+        if before.met != met && !before.witnesses.is_empty() {
+            match met {
+                true => tracing::info!(?fresh, "enough witnesses cosign again"),
+                false => tracing::warn!(?fresh, "too few witnesses have cosigned lately"),
+            }
+        }
+        self.metrics.witness.quorum_met.set(met.into());
+        self.standing.store(Arc::new(Standing { met, witnesses }));
+    }
+
+    async fn look_up_served(&self, policy: &Policy, is_first: bool) -> Result<(), StoreError> {
+        let found = match policy.quorum_name() {
+            Some(_) => {
+                let floor = self.served().map(|served| served.size);
+                let rows = if is_first { WITNESS_SCAN } else { WITNESS_PAGE };
+                self.newest_that_meets(policy, floor, rows).await?
+            }
+            None => self.newest_signed().await?,
+        };
+        if let Some(found) = found {
+            self.metrics.witness.served_size.set(i64::try_from(found.size.get()).unwrap_or(i64::MAX));
+            self.served.store(Some(Arc::new(found)));
+        }
+        Ok(())
+    }
+
+    /// The newest head, not below `floor`, that meets the quorum, among that many cosignatures. A head that was passed over
+    /// gains no cosignatures any more: a witness signs in order of size.
+    async fn newest_that_meets(
+        &self,
+        policy: &Policy,
+        floor: Option<TreeSize>,
+        rows: usize,
+    ) -> Result<Option<Served>, StoreError> {
+        let (mut below, mut read) = (None, 0);
+        while read < rows {
+            let page = self.store.cosigned(below, WITNESS_PAGE).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            (below, read) = (Some(last.size), read + page.len());
+            for of_one in page.chunk_by(|one, other| one.size == other.size) {
+                let size = of_one[0].size;
+                if floor.is_some_and(|floor| size < floor) {
+                    return Ok(None);
+                }
+                let note = merged(&*self.store, size, of_one).await?;
+                if let Some(note) = note.filter(|note| policy.judge(note).met) {
+                    return Ok(Some(Served { size, note: note.to_string().into() }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn newest_signed(&self) -> Result<Option<Served>, StoreError> {
+        let Some(newest) = self.newest().await? else { return Ok(None) };
+        let note = with_cosignatures(&*self.store, newest.size).await?;
+        Ok(note.map(|note| Served { size: newest.size, note: note.to_string().into() }))
+    }
+}
+
+/// Reads anew when a cosignature was kept here, and now and then for those that another process kept.
+pub async fn keep_up(witnessing: Arc<Witnessing>) {
+    let Some(policy) = &witnessing.settings.policy else { return };
+    let mut is_first = true;
+    loop {
+        let looked = async {
+            witnessing.look_up_served(policy, is_first).await?;
+            witnessing.look_up_standing(policy).await
+        };
+        match looked.await {
+            Ok(()) => {
+                is_first = false;
+                let _ = timeout(WITNESS_LOOK, witnessing.news.notified()).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what witnesses cosigned cannot be read");
+                sleep(WITNESS_RETRY).await;
+            }
+        }
+    }
+}
+
+/// The checkpoint of this size with every cosignature that is kept of it; `None` if none was signed.
+pub async fn with_cosignatures(store: &dyn LogStore, size: TreeSize) -> Result<Option<Note>, StoreError> {
+    let cosignatures = store.cosignatures(size).await?;
+    merged(store, size, &cosignatures).await
+}
+
+async fn merged(
+    store: &dyn LogStore,
+    size: TreeSize,
+    cosignatures: &[Cosignature],
+) -> Result<Option<Note>, StoreError> {
+    let before = size.get().checked_sub(1).map(TreeSize::new);
+    let signatures = store.signatures(before, 1).await?;
+    let own = signatures.into_iter().rfind(|one| one.size == size && one.kind == SignatureKind::Checkpoint);
+    let Some(own) = own else { return Ok(None) };
+    let damaged =
+        |why: &dyn std::fmt::Display| StoreError::Damaged(format!("the checkpoint of size {size}: {why}"));
+    let mut note = Note::parse(&own.bytes).map_err(|why| damaged(&why))?;
+    for kept in cosignatures {
+        let line = std::str::from_utf8(&kept.line).map_err(|why| damaged(&why))?;
+        // More than a note can have are left out: the log's own line stands first.
+        let _ = note.add(line.parse().map_err(|why: tlog::note::NotANote| damaged(&why))?);
+    }
+    Ok(Some(note))
+}
