@@ -1,0 +1,114 @@
+//! Services in the configuration file, and the files that it names.
+//!
+//! ```toml
+//! [[service]]
+//! name = "theirs"
+//! url = "https://transparency.example/"
+//! trust = "trust.toml"                        # whose receipts are believed: [[log]] tables with pinned keys
+//! entries = [
+//!   "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",   # SHA-256 of the statement
+//!   { statement = "release.cose" },
+//!   { id = "2.18", statement = "release.cose" },                          # where the service has its own names
+//! ]
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use scitt::SignedStatement;
+use serde::Deserialize;
+use url::Url;
+use verifier::TrustStore;
+use verifier::trust::MAX_TRUST_BYTES;
+
+use super::{BadService, ServiceTarget, Watched, WatchedEntry};
+use crate::durable;
+use crate::limits::MAX_LISTED;
+
+/// A `[[service]]` table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    pub name: String,
+    pub url: String,
+    pub trust: PathBuf,
+    pub ca_file: Option<PathBuf>,
+    pub unreachable_after: Option<String>,
+    #[serde(default)]
+    pub entries: Vec<EntryText>,
+}
+
+/// An entry, by its digest or by its statement.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum EntryText {
+    /// SHA-256 of the statement.
+    Digest(String),
+    /// More about it.
+    Named(NamedEntry),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedEntry {
+    id: Option<String>,
+    digest: Option<String>,
+    statement: Option<PathBuf>,
+}
+
+impl Service {
+    /// The target, whose URL and name have been checked.
+    pub fn read(self, folder: &Path, url: Url) -> Result<ServiceTarget, String> {
+        if !(1..=MAX_LISTED).contains(&self.entries.len()) {
+            return Err(format!("1 to {MAX_LISTED} entries are watched, not {}", self.entries.len()));
+        }
+        let entries = self.entries.into_iter().map(|entry| entry.read(folder)).collect::<Result<_, _>>()?;
+        let target = ServiceTarget::new(&self.name, url, folder.join(self.trust));
+        Ok(ServiceTarget { ca_file: self.ca_file.map(|path| folder.join(path)), entries, ..target })
+    }
+}
+
+impl EntryText {
+    fn read(self, folder: &Path) -> Result<WatchedEntry, String> {
+        let named = match self {
+            Self::Digest(digest) => NamedEntry { id: None, digest: Some(digest), statement: None },
+            Self::Named(named) => named,
+        };
+        let what = match (named.digest, named.statement) {
+            (Some(text), None) => Watched::Digest(text.parse().map_err(|why| format!("{text}: {why}"))?),
+            (None, Some(path)) => Watched::File(folder.join(path)),
+            _ => return Err("an entry is named by one of digest and statement".into()),
+        };
+        match named.id {
+            Some(id) if !is_path_segment(&id) => Err(format!("{id:?} is no name in a URL")),
+            id => Ok(WatchedEntry { id, what }),
+        }
+    }
+}
+
+/// Names are put into URLs as they are.
+fn is_path_segment(id: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
+    (1..=128).contains(&id.len()) && id.chars().all(fits) && !id.chars().all(|c| c == '.')
+}
+
+pub fn trust(path: &PathBuf) -> Result<TrustStore, BadService> {
+    let bad = |why: String| BadService::File { path: path.clone(), why };
+    let text = String::from_utf8(read(path)?).map_err(|why| bad(why.to_string()))?;
+    let trust = TrustStore::from_toml(&text).map_err(|why| bad(why.to_string()))?;
+    match trust.logs.is_empty() {
+        true => Err(bad("no log is trusted in it: no receipt could be verified".into())),
+        false => Ok(trust),
+    }
+}
+
+pub fn statement(path: &PathBuf) -> Result<SignedStatement, BadService> {
+    SignedStatement::parse(read(path)?)
+        .map_err(|why| BadService::File { path: path.clone(), why: why.to_string() })
+}
+
+pub fn read(path: &PathBuf) -> Result<Vec<u8>, BadService> {
+    let most = (MAX_TRUST_BYTES.max(scitt::limits::STATEMENT_BYTES)) as u64;
+    let bad = |why: String| BadService::File { path: path.clone(), why };
+    let bytes = durable::read_bounded(path, most).map_err(|why| bad(why.to_string()))?;
+    bytes.ok_or_else(|| bad("there is no such file".into()))
+}

@@ -1,0 +1,90 @@
+//! Receipts of a SCITT service that are said to show what it did.
+
+use verifier::TrustStore;
+
+use super::{Finding, Head, Verdict};
+use crate::alarm::AlarmKind;
+use crate::evidence::ReceiptSeen;
+use crate::scitt_service::{Place, verify};
+
+/// One receipt, checked again.
+struct Checked {
+    place: Option<(String, Option<u64>)>,
+    root: Option<String>,
+}
+
+/// Checks every receipt with the keys in `trust`, and whether they show what they are said to.
+pub fn judge(kind: AlarmKind, trust: &str, receipts: &[ReceiptSeen]) -> Finding {
+    let mut finding = Finding::begin();
+    let trust = match TrustStore::from_toml(trust) {
+        Ok(trust) => trust,
+        Err(why) => {
+            finding.failed("trust", why.to_string());
+            return finding.ends(Verdict::Wrong, "the evidence cannot be read");
+        }
+    };
+    let checked: Vec<Result<Checked, String>> = receipts.iter().map(|seen| check(seen, &trust)).collect();
+    for (seen, checked) in receipts.iter().zip(&checked) {
+        match checked {
+            Ok(checked) => {
+                finding
+                    .ok("receipt", format!("of entry {}, seen at {}: it verifies", seen.entry_id, seen.from));
+                finding.heads.extend(head(checked, seen));
+            }
+            Err(why) => finding.failed("receipt", format!("of entry {}: {why}", seen.entry_id)),
+        }
+    }
+    finding.not_checked("keys", "they stand in the evidence itself: compare them with those you know");
+    conclude(finding, kind, &checked)
+}
+
+fn conclude(finding: Finding, kind: AlarmKind, checked: &[Result<Checked, String>]) -> Finding {
+    let word = "that the service gave it, and when, is the monitor's word";
+    match (kind, checked) {
+        (AlarmKind::Fork, [Ok(one), Ok(other)]) if one.is_of_the_same(other) && one.root != other.root => {
+            finding.ends(Verdict::Contradiction, "the service signed two roots for one tree")
+        }
+        (AlarmKind::Rollback, [Ok(first), Ok(then)])
+            if first.size() > then.size() && then.size().is_some() =>
+        {
+            finding
+                .ends(Verdict::OnWord, format!("a receipt of a larger tree, then one of a smaller; {word}"))
+        }
+        (AlarmKind::Vanished, [Ok(_)]) => {
+            finding.ends(Verdict::OnWord, "the entry was registered; that it is gone is the monitor's word")
+        }
+        (AlarmKind::Fork | AlarmKind::Rollback | AlarmKind::Vanished, _) | (_, [Ok(_)]) => {
+            finding.ends(Verdict::Wrong, "the evidence does not show it")
+        }
+        _ => finding.ends(Verdict::OnWord, format!("the receipt does not verify; {word}")),
+    }
+}
+
+impl Checked {
+    fn is_of_the_same(&self, other: &Self) -> bool {
+        self.place.is_some() && self.place == other.place
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.place.as_ref()?.1
+    }
+}
+
+fn check(seen: &ReceiptSeen, trust: &TrustStore) -> Result<Checked, String> {
+    let (entry, statement, receipt) = seen.parts()?;
+    let verdict = verify(entry, statement.as_ref(), &receipt, trust, seen.at);
+    let Some(facts) = verdict.receipts.first().filter(|facts| facts.verified) else {
+        return Err(verdict.decisive().map_or_else(String::new, |check| check.detail.clone()));
+    };
+    let place = Place::of(facts).map(|place| match place {
+        Place::Size { size, .. } => (place.to_string(), Some(size)),
+        Place::Transaction { .. } => (place.to_string(), None),
+    });
+    Ok(Checked { place, root: facts.root.clone() })
+}
+
+fn head(checked: &Checked, seen: &ReceiptSeen) -> Option<Head> {
+    let (place, size) = checked.place.clone()?;
+    let root = checked.root.clone()?;
+    Some(Head { origin: place, size: size?, root, seen: Some(seen.from.clone()) })
+}
