@@ -336,6 +336,16 @@ fn full_of(tile: TileId) -> TileId {
     TileId::at(tile.level(), tile.number(), everything()).unwrap_or(tile)
 }
 
+/// A note at a URL of its own: another place's copy of a checkpoint.
+///
+/// # Errors
+/// If none comes.
+pub async fn note_at(url: &Url, options: Options) -> Result<Bytes, TlogError> {
+    let client = TlogClient::new(url.as_str(), options).map_err(|why| said(url.as_str(), why))?;
+    let (note, _) = client.get(url.as_str(), MAX_NOTE_BYTES).await?;
+    Ok(note)
+}
+
 /// The entries of a bundle, each after its length in two bytes.
 fn split(data: &Bytes) -> Option<Vec<Bytes>> {
     let (mut entries, mut rest) = (Vec::new(), &data[..]);

@@ -12,6 +12,8 @@ use crate::evidence::Evidence;
 pub enum Exit {
     /// Nothing is wrong with what was checked.
     Success,
+    /// The monitor itself cannot do its work.
+    Error,
     /// Somebody who writes to the log did what they may not.
     Failed,
     /// The log could not be asked for longer than it may be silent.
@@ -27,6 +29,7 @@ impl Exit {
     pub const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
+            Self::Error => 1,
             Self::Failed => 3,
             Self::Unreachable => 7,
             Self::Misbehaviour => 8,
@@ -52,6 +55,11 @@ macro_rules! kinds {
                 match self { $(AlarmKind::$variant => $name,)+ }
             }
 
+            /// Whether it is over once it is seen no more. All others stand until somebody has looked at them.
+            pub const fn passes(self) -> bool {
+                matches!(self.exit(), Exit::Stale | Exit::Unreachable)
+            }
+
             /// How a process ends that found it.
             pub const fn exit(self) -> Exit {
                 match self { $(AlarmKind::$variant => Exit::$exit,)+ }
@@ -75,6 +83,8 @@ kinds! {
     BadSignature = "bad-signature" => Misbehaviour,
     /// The checkpoint is of another log.
     OtherLog = "other-log" => Misbehaviour,
+    /// An entry that had a receipt is not there any more.
+    Vanished = "vanished" => Misbehaviour,
     /// The log admitted what its policy refuses, or cannot show why it admitted it.
     Decision = "decision" => Misbehaviour,
     /// What is shown is older than it may be.

@@ -12,6 +12,7 @@ use tlog::key::VerifierKey;
 use url::Url;
 
 use crate::limits;
+use crate::scitt_service::ServiceTarget;
 
 /// A monitor's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Config {
     pub every: Duration,
     /// What is watched.
     pub logs: Vec<Target>,
+    /// SCITT services that are watched by their receipts.
+    pub services: Vec<ServiceTarget>,
     /// Where metrics are served, if anywhere; keep it private.
     pub listen: Option<SocketAddr>,
     /// Who is told of alarms.
@@ -139,6 +142,19 @@ pub enum BadConfig {
 }
 
 impl Config {
+    /// Watches these, as often as is usual, and tells nobody.
+    pub fn new(state_dir: PathBuf, logs: Vec<Target>) -> Self {
+        Self {
+            state_dir,
+            every: limits::EVERY,
+            logs,
+            services: Vec::new(),
+            listen: None,
+            webhooks: Vec::new(),
+            webhook_key: None,
+        }
+    }
+
     /// Reads a TOML file's text. Paths in it are relative to `folder`.
     ///
     /// # Errors

@@ -2,7 +2,13 @@
 //!
 //! Notes are kept as they came: their signatures are the evidence. What only the monitor's word stands for says so.
 
+use data_encoding::BASE64URL_NOPAD;
+use merkle::EntryDigest;
+use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::limits::MAX_STATEMENT_KEPT;
 
 /// A checkpoint note as it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +31,57 @@ pub struct EntrySeen {
     /// The statement, base64url without padding, if it was served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
+}
+
+/// A receipt as it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptSeen {
+    /// SHA-256 of the statement that it is for, hex.
+    pub entry_id: String,
+    /// The statement, base64url without padding, where it was at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
+    /// The receipt, base64url without padding.
+    pub receipt: String,
+    /// Which service gave it.
+    pub from: String,
+    /// When, by the monitor's clock, in Unix seconds. The monitor's word.
+    pub at: u64,
+}
+
+impl ReceiptSeen {
+    /// What came from there.
+    pub(crate) fn of(
+        entry: EntryDigest,
+        statement: Option<&SignedStatement>,
+        receipt: &[u8],
+        from: &Url,
+        at: u64,
+    ) -> Self {
+        let statement = statement.filter(|statement| statement.bytes().len() <= MAX_STATEMENT_KEPT);
+        Self {
+            entry_id: entry.to_string(),
+            statement: statement.map(|statement| BASE64URL_NOPAD.encode(statement.bytes())),
+            receipt: BASE64URL_NOPAD.encode(receipt),
+            from: from.to_string(),
+            at,
+        }
+    }
+
+    /// The entry, its statement if there is one, and the receipt.
+    pub(crate) fn parts(&self) -> Result<(EntryDigest, Option<SignedStatement>, Vec<u8>), String> {
+        let bytes =
+            |text: &str| BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| "not base64url".to_owned());
+        let entry: EntryDigest = self.entry_id.parse().map_err(|why| format!("{}: {why}", self.entry_id))?;
+        let statement = match &self.statement {
+            Some(text) => Some(SignedStatement::parse(bytes(text)?).map_err(|why| why.to_string())?),
+            None => None,
+        };
+        match statement.as_ref().is_none_or(|statement| statement.digest() == entry) {
+            true => Ok((entry, statement, bytes(&self.receipt)?)),
+            false => Err("the statement is another one than its digest says".into()),
+        }
+    }
 }
 
 /// What shows it.
@@ -70,6 +127,13 @@ pub enum Evidence {
         path: String,
         /// The bytes, base64.
         bytes: String,
+    },
+    /// Receipts of a SCITT service. Two verified ones may contradict each other: proof, without anybody's word.
+    Receipts {
+        /// Whose receipts are believed, as a `trust.toml`.
+        trust: String,
+        /// What came, in that order.
+        receipts: Vec<ReceiptSeen>,
     },
     /// Entries of the log, which their issuers signed.
     Entries {

@@ -12,16 +12,40 @@
 //!
 //! Start reading at `round.rs` (what comes out), then `config.rs` (what is watched).
 
+pub mod admin;
 pub mod alarm;
+mod book;
 pub mod config;
+mod decisions;
 mod durable;
+mod entries;
 pub mod evidence;
+mod extends;
+mod freshness;
+mod growth;
+pub mod keeper;
 pub mod limits;
+pub mod metrics;
+pub mod outside;
 pub mod round;
+pub mod run;
+pub mod scitt_service;
+mod seen;
+pub mod state;
+#[cfg(test)]
+mod testing;
+mod vantage;
 pub mod verdict;
+mod watch;
+mod watcher;
 pub mod webhook;
 
 pub use alarm::{About, Alarm, AlarmKind, Exit};
 pub use config::{BadConfig, Config, Depth, Target, Vantage, Watch};
 pub use evidence::{Evidence, Sighting};
+pub use keeper::{Alarms, EvidenceFile, Keeper};
+pub use metrics::Metrics;
 pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
+pub use run::{Monitor, MonitorError};
+pub use scitt_service::{ServiceTarget, ServiceWatcher};
+pub use watcher::Watcher;

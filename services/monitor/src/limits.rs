@@ -58,6 +58,8 @@ pub const WEBHOOK_WAITS: [u64; 9] = [1, 5, 30, 120, 600, 1800, 3600, 7200, 10_80
 pub const WEBHOOK_RETRY_LONGEST: Duration = Duration::from_secs(3600);
 /// How long the sender sleeps when nothing waits.
 pub const WEBHOOK_IDLE: Duration = Duration::from_secs(60);
+/// The longest file of a key or secret for webhooks.
+pub const KEY_FILE_BYTES: u64 = 4096;
 /// Bytes of a secret that a receiver shares: what the standard allows.
 pub const WEBHOOK_SECRET_BYTES: usize = 64;
 /// The fewest.
@@ -73,3 +75,10 @@ pub const MAX_ALARMS_BYTES: u64 = 64 << 20;
 pub const MAX_EVIDENCE_BYTES: u64 = 32 << 20;
 /// Evidence that is shorter travels inside of the webhook.
 pub const EVIDENCE_TOLD_BYTES: usize = 64 << 10;
+
+/// How long a SCITT service is asked for one receipt.
+pub const SERVICE_EXCHANGE: Duration = Duration::from_secs(10);
+/// The most trees of one SCITT service that are remembered by a receipt: each takes some 2 KiB, without its statement.
+pub const MAX_PLACES: usize = 1024;
+/// A statement that is larger is not kept beside its receipts. Logs whose leaves are whole statements have none.
+pub const MAX_STATEMENT_KEPT: usize = u16::MAX as usize;

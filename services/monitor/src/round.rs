@@ -30,6 +30,8 @@ pub enum CheckName {
     Vantage,
     /// Nobody on the watch lists did what they may not.
     WatchLists,
+    /// What was verified is kept, so that the next round goes on from it.
+    Kept,
 }
 
 impl CheckName {
@@ -45,6 +47,7 @@ impl CheckName {
             Self::Decisions => "decisions",
             Self::Vantage => "vantage",
             Self::WatchLists => "watch-lists",
+            Self::Kept => "kept",
         }
     }
 }
@@ -63,8 +66,10 @@ pub enum Outcome {
     Ok,
     /// Checked, and bad.
     Failed,
-    /// Not checked: nothing follows from it.
+    /// Not checked, because nobody asked for it or nothing is there to check it with: nothing follows from it.
     NotChecked,
+    /// Not checked, because what it needs did not come.
+    Unanswered,
 }
 
 /// One check of a round.
@@ -119,22 +124,28 @@ pub struct Round {
     pub verified: Option<u64>,
     /// What was checked, and what was not.
     pub checks: Vec<Check>,
-    /// What is wrong, as of now: an alarm that is absent here and was there before is over.
+    /// What is wrong, as of now. An alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here is over.
     pub alarms: Vec<Alarm>,
     /// What it cost.
     pub cost: Cost,
 }
 
 impl Round {
-    /// The worst of its alarms.
+    /// How a process ends that made this round alone: by its worst alarm, and by what it could not check.
     pub fn exit(&self) -> Exit {
+        let checks = self.checks.iter().map(|check| match (check.name, check.outcome) {
+            (_, Outcome::Ok | Outcome::NotChecked) => Exit::Success,
+            (_, Outcome::Unanswered) => Exit::Unreachable,
+            (CheckName::Kept, Outcome::Failed) => Exit::Error,
+            (_, Outcome::Failed) => Exit::Failed,
+        });
         let alarms = self.alarms.iter().map(|alarm| alarm.kind.exit());
-        let unreachable = self
-            .checks
-            .iter()
-            .any(|check| check.name == CheckName::Reachable && check.outcome == Outcome::Failed);
-        let worst = alarms.max().unwrap_or(Exit::Success);
-        if unreachable { worst.max(Exit::Unreachable) } else { worst }
+        alarms.chain(checks).max().unwrap_or(Exit::Success)
+    }
+
+    /// How a check ended, if it was made.
+    pub fn outcome(&self, name: CheckName) -> Option<Outcome> {
+        self.checks.iter().find(|check| check.name == name).map(|check| check.outcome)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod compare;
 mod judge;
+mod receipts;
 
 use std::fmt;
 

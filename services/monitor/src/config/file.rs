@@ -36,7 +36,8 @@ use tlog::key::VerifierKey;
 use url::Url;
 
 use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
-use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS};
+use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, UNREACHABLE_AFTER};
+use crate::scitt_service::{ServiceTarget, ServiceText};
 
 /// What else lies in the state directory.
 const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "webhook.key", "webhooks"];
@@ -48,6 +49,8 @@ struct File {
     every: Option<String>,
     #[serde(default, rename = "log")]
     logs: Vec<Log>,
+    #[serde(default, rename = "service")]
+    services: Vec<ServiceText>,
     listen: Option<SocketAddr>,
     #[serde(default, rename = "webhook")]
     webhooks: Vec<Receiver>,
@@ -113,13 +116,17 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
     if every < EVERY_AT_LEAST {
         return Err(bad("every", "no log is asked more often than once a second"));
     }
-    if !(1..=MAX_LOGS).contains(&file.logs.len()) {
-        return Err(bad("log", format!("1 to {MAX_LOGS} logs are watched, not {}", file.logs.len())));
+    let watched = file.logs.len() + file.services.len();
+    if !(1..=MAX_LOGS).contains(&watched) {
+        return Err(bad("log", format!("1 to {MAX_LOGS} logs are watched, not {watched}")));
     }
     let logs: Vec<Target> = file.logs.into_iter().map(|log| log.read(folder)).collect::<Result<_, _>>()?;
+    let services = file.services.into_iter().map(|text| service(text, folder));
+    let services: Vec<ServiceTarget> = services.collect::<Result<_, _>>()?;
     let mut names = HashSet::new();
-    if let Some(twice) = logs.iter().find(|log| !names.insert(&log.name)) {
-        return Err(bad("log.name", format!("two logs are called {}", twice.name)));
+    let all = logs.iter().map(|log| &log.name).chain(services.iter().map(|service| &service.name));
+    if let Some(twice) = all.into_iter().find(|name| !names.insert(*name)) {
+        return Err(bad("log.name", format!("two logs are called {twice}")));
     }
     if file.webhooks.len() > MAX_WEBHOOKS {
         return Err(bad("webhook", format!("no more than {MAX_WEBHOOKS}")));
@@ -133,10 +140,27 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
         state_dir: folder.join(file.state_dir),
         every,
         logs,
+        services,
         listen: file.listen,
         webhooks: file.webhooks.into_iter().map(hook).collect(),
         webhook_key: file.webhook_key.map(|path| folder.join(path)),
     })
+}
+
+/// A SCITT service: see `scitt_service/file.rs`.
+fn service(text: ServiceText, folder: &Path) -> Result<ServiceTarget, BadConfig> {
+    let named = |what: &str| format!("service {}: {what}", text.name);
+    if !is_folder_name(&text.name) {
+        return Err(bad(
+            "service.name",
+            "1 to 64 letters, digits, dots, hyphens and underscores, no dot first",
+        ));
+    }
+    let url = super::with_slash(http(&text.url, &named("url"))?);
+    let silence = length(text.unreachable_after.as_deref(), &named("unreachable_after"), UNREACHABLE_AFTER)?;
+    let name = named("entries");
+    let target = text.read(folder, url).map_err(|why| bad(name, why))?;
+    Ok(ServiceTarget { unreachable_after: silence, ..target })
 }
 
 impl Log {

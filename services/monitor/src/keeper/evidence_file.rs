@@ -104,5 +104,6 @@ fn size(evidence: &Evidence) -> Option<u64> {
         Evidence::Checkpoint { seen, .. } => of(seen),
         Evidence::Served { checkpoint, .. } => of(checkpoint),
         Evidence::Entries { checkpoint, .. } => checkpoint.as_ref().and_then(of),
+        Evidence::Receipts { .. } => None,
     }
 }

@@ -38,6 +38,7 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
         Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, &keys),
         Evidence::Checkpoint { seen, .. } => checkpoint(alarm.kind, seen, &keys),
         Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, &keys),
+        Evidence::Receipts { trust, receipts } => super::receipts::judge(alarm.kind, trust, receipts),
         Evidence::Entries { checkpoint, entries } => of_entries(checkpoint.as_ref(), entries, known),
     };
     if known.is_empty() && !keys.is_empty() {
@@ -53,7 +54,7 @@ fn keys(evidence: &Evidence, known: &[VerifierKey]) -> Result<Vec<VerifierKey>, 
         | Evidence::Rollback { vkey, .. }
         | Evidence::Checkpoint { vkey, .. }
         | Evidence::Served { vkey, .. } => vkey,
-        Evidence::Entries { .. } => return Ok(known.to_vec()),
+        Evidence::Receipts { .. } | Evidence::Entries { .. } => return Ok(known.to_vec()),
     };
     match known {
         [] => vkey.parse().map(|key| vec![key]).map_err(|why| format!("{why}")),

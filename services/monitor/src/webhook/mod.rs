@@ -7,6 +7,7 @@
 //! Not here: what an alarm is ([`crate::alarm`]), and answers from receivers, of which only the status is looked at.
 
 mod address;
+mod open;
 mod queue;
 mod send;
 mod signing;
@@ -19,6 +20,7 @@ use futures::future::join_all;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+pub use open::OpenError;
 pub use queue::{NotQueued, Pending, Queue};
 pub use send::{SetupError, Target};
 pub use signing::{Message, NotAKey, SharedSecret, WebhookKey, WebhookPublicKey};
@@ -62,6 +64,11 @@ impl Webhooks {
     pub fn new(state: &Path, key: WebhookKey, targets: Vec<Target>) -> Result<Self, SetupError> {
         let senders = targets.into_iter().map(Sender::new).collect::<Result<_, _>>()?;
         Ok(Self { queue: Queue::in_directory(state), key, senders, kept: Notify::new() })
+    }
+
+    /// Whether there is nobody to tell.
+    pub fn is_empty(&self) -> bool {
+        self.senders.is_empty()
     }
 
     /// The key that receivers verify with.

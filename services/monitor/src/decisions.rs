@@ -1,0 +1,184 @@
+//! Decisions: every statement decided again, by what the log shows to everybody.
+//!
+//! The crate `audit` does it; its head is the tree that was verified here, so that the leaves it reads are those that the
+//! log signed. Each entry that it read is then shown to the watch lists. Bytes that are gone and that nothing explains are an
+//! accusation once that lasts: who erases commits the statement that says so first, and the walk may stand between.
+
+use std::time::Instant;
+
+use audit::{Audit, AuditError, BadState, Finding, Report, Rule, SourceError, State};
+use bytes::Bytes;
+use client::{Client, Options};
+
+use crate::alarm::{About, Alarm, AlarmKind};
+use crate::book::Book;
+use crate::config::{Depth, Target};
+use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
+use crate::outside::Outside;
+use crate::round::CheckName;
+use crate::seen::Seen;
+use crate::state::{LogFolder, LogState, StateError};
+use crate::watch::{Tap, Watching};
+
+/// Where the audit's state is.
+const AUDIT: &str = "audit.json";
+/// What stands for a source that does not answer, among the troubles.
+const SILENT: &str = "evidence";
+/// What stands for bytes that are gone unexplained, among the troubles.
+const UNEXPLAINED: &str = "erasures";
+
+/// Decides everything again.
+pub struct Decisions<'a> {
+    /// The log.
+    pub target: &'a Target,
+    /// Where its state is.
+    pub folder: &'a LogFolder,
+    /// What does not work.
+    pub state: &'a mut LogState,
+    /// Certificates to believe besides the system's.
+    pub roots: Option<&'a Bytes>,
+    /// The round.
+    pub book: &'a mut Book,
+}
+
+/// Why there is no report.
+enum Stopped {
+    Audit(AuditError),
+    Kept(StateError),
+    Setup(String),
+}
+
+impl Decisions<'_> {
+    /// Goes on to what is shown, if it is verified.
+    pub async fn check(&mut self, verified: Option<&Seen>) {
+        let why = match (self.target.depth, verified) {
+            (Depth::Decisions, Some(seen)) => return self.decide(seen).await,
+            (Depth::Decisions, None) => "the tree they would be of is not verified",
+            _ => "statements are not asked for: depth is not decisions",
+        };
+        self.book.not_checked(CheckName::Decisions, why);
+        self.book.not_checked(CheckName::WatchLists, why);
+    }
+
+    async fn decide(&mut self, seen: &Seen) {
+        match self.walk(seen).await {
+            Ok((report, watching)) => {
+                self.state.works(SILENT);
+                self.report(&report);
+                watching.judge(self.target, self.book);
+            }
+            Err(stopped) => {
+                self.book.not_checked(CheckName::WatchLists, "entries were not all read");
+                self.stopped(stopped);
+            }
+        }
+    }
+
+    /// Walks to the head, and shows what it reads to the watch lists.
+    async fn walk(&self, seen: &Seen) -> Result<(Report, Watching), Stopped> {
+        let options = Options { patience: PATIENCE, extra_roots: self.roots.cloned(), ..Options::default() };
+        let client =
+            Client::new(self.target.url.as_str(), options).map_err(|why| Stopped::Setup(why.to_string()))?;
+        let outside = Outside::at(&client, seen.size, seen.root);
+        let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
+        let tap = Tap::of(&outside, watching.next());
+        let state = self.load()?;
+        let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
+        let mut kept = Instant::now();
+        loop {
+            let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
+            watching.observe(self.target, tap.drain());
+            if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
+                // The watch lists first: they may have seen more than the audit, never less.
+                watching.keep(self.folder).map_err(Stopped::Kept)?;
+                self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
+                kept = Instant::now();
+            }
+            if !more {
+                return Ok((audit.report(), watching));
+            }
+        }
+    }
+
+    fn load(&self) -> Result<State, Stopped> {
+        let Some(bytes) = self.folder.read(AUDIT).map_err(Stopped::Kept)? else {
+            return Ok(State::default());
+        };
+        State::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| Stopped::Audit(why.into()))
+    }
+
+    fn report(&mut self, report: &Report) {
+        let before = self.book.alarms.len();
+        let unexplained = report.findings.iter().any(is_unexplained) || report.unmatched > 0;
+        let lasts = match unexplained {
+            true => self.state.trouble(UNEXPLAINED, self.book.now),
+            false => {
+                self.state.works(UNEXPLAINED);
+                0
+            }
+        };
+        let patient = lasts < self.target.lag.as_secs();
+        for finding in &report.findings {
+            if !(patient && is_unexplained(finding)) {
+                self.book.alarms.push(alarm(finding, self.book));
+            }
+        }
+        let counts = format!("{} of {} entries decided again", report.decided(), report.size);
+        let (found, omitted) = (self.book.alarms.len() - before, report.omitted);
+        match (found, unexplained) {
+            (0, false) => self.book.ok(CheckName::Decisions, counts),
+            (0, true) => {
+                let words = format!("{counts}; bytes are gone, and what explains it may come");
+                self.book.not_checked(CheckName::Decisions, words);
+            }
+            _ => {
+                self.book.failed(CheckName::Decisions, format!("{counts}; {found} findings, {omitted} more"))
+            }
+        }
+    }
+
+    fn stopped(&mut self, stopped: Stopped) {
+        let name = CheckName::Decisions;
+        match stopped {
+            Stopped::Audit(AuditError::Source(error)) => self.unanswered(&error),
+            Stopped::Audit(AuditError::State(why @ BadState::Ahead { .. })) => {
+                self.book.not_checked(name, format!("{why}: decided again before"));
+            }
+            Stopped::Audit(AuditError::State(
+                why @ (BadState::AnotherLog { .. }
+                | BadState::AnotherHistory { .. }
+                | BadState::Policy { .. }),
+            )) => self.book.accuse(name, AlarmKind::Decision, About::Log, why.to_string(), None),
+            Stopped::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
+            Stopped::Kept(why) => self.book.failed(name, why.to_string()),
+            Stopped::Setup(why) => self.book.failed(name, why),
+        }
+    }
+
+    fn unanswered(&mut self, error: &SourceError) {
+        let name = CheckName::Decisions;
+        if let SourceError::Damaged(_) = error {
+            self.book.accuse(name, AlarmKind::Inconsistent, About::Log, error.to_string(), None);
+            return;
+        }
+        let lasts = self.state.trouble(SILENT, self.book.now);
+        self.book.unanswered(name, error.to_string());
+        if lasts >= self.target.unreachable_after.as_secs() {
+            let words = format!("no evidence of its decisions for {lasts} s: {error}");
+            self.book.alarm(AlarmKind::Unreachable, About::Log, words, None);
+        }
+    }
+}
+
+fn is_unexplained(finding: &Finding) -> bool {
+    matches!(finding.rule, Rule::ErasedUnexplained | Rule::PayloadUnexplained)
+}
+
+fn alarm(finding: &Finding, book: &Book) -> Alarm {
+    let which = match (finding.leaf, finding.batch) {
+        (Some(leaf), _) => format!("{} at leaf {leaf}", finding.rule),
+        (None, Some(batch)) => format!("{} in batch {batch}", finding.rule),
+        (None, None) => finding.rule.to_string(),
+    };
+    Alarm::new(AlarmKind::Decision, &book.log, About::Log, finding.to_string(), book.now).which(which)
+}

@@ -1,0 +1,163 @@
+//! Entries: the root that the log signed, made from the log's own entries.
+//!
+//! Every new entry bundle is fetched and hashed to the right edge of the tree that the entries made so far. In steps, so
+//! that a large log can be caught up with in parts: each step's root is proven to be that of the signed tree's beginning,
+//! and only then the step counts. Where the entries do not make the root, the leaf is named: the first entry that is not
+//! the one in its tile.
+
+use bytes::Bytes;
+use client::tlog::{TlogClient, TlogError};
+use data_encoding::BASE64;
+use futures::StreamExt;
+use merkle::tile::{BundleId, FULL_WIDTH, TileId, TilePath};
+use merkle::{CompactRange, LeafHash, TreeSize, hash_leaf};
+
+use crate::alarm::{About, AlarmKind};
+use crate::book::Book;
+use crate::config::Target;
+use crate::evidence::Evidence;
+use crate::extends::{Extends, Prover};
+use crate::growth::missing;
+use crate::limits::{BUNDLES_AT_ONCE, ENTRIES_STEP};
+use crate::round::CheckName;
+use crate::seen::Seen;
+use crate::state::{Edge, LogState};
+
+/// Checks of all entries of a signed tree.
+pub struct Entries<'a> {
+    /// The log.
+    pub target: &'a Target,
+    /// What it is asked with.
+    pub prover: &'a Prover,
+    /// How far the entries make the roots.
+    pub state: &'a mut LogState,
+    /// The round.
+    pub book: &'a mut Book,
+}
+
+/// Why a step does not count.
+enum Broken {
+    /// The entries do not come.
+    Missing(TlogError),
+    /// They are not those of the tree.
+    Wrong(String, Option<Evidence>),
+}
+
+impl Entries<'_> {
+    /// Goes on to what is shown, which is verified. `kept` writes the state down after each step.
+    pub async fn check(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
+        let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
+        if from > shown.size.get() {
+            let words = format!("{from} entries were checked, and the log shows fewer");
+            self.book.not_checked(CheckName::Entries, words);
+            return;
+        }
+        loop {
+            let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
+            if at == shown.size.get() {
+                break;
+            }
+            match self.step(shown).await {
+                Ok(edge) => self.state.entries = Some(edge),
+                Err(Broken::Missing(error)) => {
+                    return missing(self.target, self.state, self.book, CheckName::Entries, &error);
+                }
+                Err(Broken::Wrong(words, evidence)) => {
+                    let (kind, about) = (AlarmKind::Inconsistent, About::Log);
+                    return self.book.accuse(CheckName::Entries, kind, about, words, evidence);
+                }
+            }
+            if !kept(self.state) {
+                break;
+            }
+        }
+        let words = format!("all {} entries make the root; {} are new", shown.size, shown.size.get() - from);
+        self.book.ok(CheckName::Entries, words);
+    }
+
+    /// The edge after one step.
+    async fn step(&mut self, shown: &Seen) -> Result<Edge, Broken> {
+        let edge = self.state.entries.clone().unwrap_or_default();
+        let mut range = edge.range().map_err(|why| Broken::Wrong(why, None))?;
+        let end = (edge.size / ENTRIES_STEP + 1).saturating_mul(ENTRIES_STEP).min(shown.size.get());
+        let width = u64::from(FULL_WIDTH);
+        // A tree's bundles are all full but the last: those of the signed tree are asked for.
+        let numbers = edge.size / width..end.div_ceil(width);
+        let client = self.prover.client();
+        let bundles = futures::stream::iter(numbers)
+            .map(|number| bundle(client, number, shown.size))
+            .buffered(BUNDLES_AT_ONCE);
+        futures::pin_mut!(bundles);
+        while let Some(answer) = bundles.next().await {
+            let (number, entries) = answer.map_err(Broken::Missing)?;
+            let first = number * width;
+            let new = range.size().get().saturating_sub(first) as usize;
+            for entry in entries.iter().skip(new).take((end - range.size().get()) as usize) {
+                range.append(hash_leaf(entry));
+            }
+        }
+        self.proven(&range, shown).await?;
+        Ok(Edge::of(&range))
+    }
+
+    /// Whether these entries are the beginning of the signed tree.
+    async fn proven(&self, range: &CompactRange, shown: &Seen) -> Result<(), Broken> {
+        let outcome = self.prover.extends((range.size(), range.root()), (shown.size, shown.root)).await;
+        match outcome {
+            Extends::Yes => Ok(()),
+            Extends::Unanswered(error) => Err(Broken::Missing(error)),
+            Extends::No(_) | Extends::Unproven(_) => Err(self.wrong_entry(range.size(), shown).await),
+        }
+    }
+
+    /// Names the first new entry that is not the one in its tile.
+    async fn wrong_entry(&self, end: TreeSize, shown: &Seen) -> Broken {
+        let width = u64::from(FULL_WIDTH);
+        let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
+        for number in from / width..end.get().div_ceil(width) {
+            match self.differing(number, shown).await {
+                Ok(None) => {}
+                Ok(Some((leaf, path, bytes))) => {
+                    let words =
+                        format!("the entry at leaf {leaf} is not the one in the tree that was signed");
+                    let evidence = Evidence::Served {
+                        vkey: self.target.vkey.to_string(),
+                        checkpoint: shown.sighting.clone(),
+                        path,
+                        bytes: BASE64.encode(&bytes),
+                    };
+                    return Broken::Wrong(words, Some(evidence));
+                }
+                Err(error) => return Broken::Missing(error),
+            }
+        }
+        let words = format!(
+            "the entries up to leaf {} and the tiles agree with each other, and do not make the root that was signed",
+            end.get().saturating_sub(1)
+        );
+        let seen = shown.sighting.clone();
+        Broken::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+    }
+
+    /// The first leaf of a bundle that is not in the tile beside it, with the bundle's name and entry.
+    async fn differing(&self, number: u64, shown: &Seen) -> Result<Option<(u64, String, Bytes)>, TlogError> {
+        let client = self.prover.client();
+        let (_, entries) = bundle(client, number, shown.size).await?;
+        let Some(tile) = TileId::at(0, number, shown.size) else { return Ok(None) };
+        let hashes = client.tile(tile).await?;
+        let (hashes, _) = hashes.as_chunks::<32>();
+        let differs = |(hash, entry): (&[u8; 32], &Bytes)| LeafHash::from_bytes(*hash) != hash_leaf(entry);
+        let Some(place) = hashes.iter().zip(&entries).position(differs) else { return Ok(None) };
+        let path = BundleId::at(number, shown.size).map(|id| TilePath::Entries(id).to_string());
+        Ok(Some((
+            number * u64::from(FULL_WIDTH) + place as u64,
+            path.unwrap_or_default(),
+            entries[place].clone(),
+        )))
+    }
+}
+
+async fn bundle(client: &TlogClient, number: u64, size: TreeSize) -> Result<(u64, Vec<Bytes>), TlogError> {
+    let Some(id) = BundleId::at(number, size) else { return Ok((number, Vec::new())) };
+    client.bundle(id).await.map(|entries| (number, entries))
+}

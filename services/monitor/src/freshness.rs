@@ -1,0 +1,163 @@
+//! Freshness: when a known witness cosigned last. A checkpoint itself carries no time.
+//!
+//! Two clocks are compared, and either may be wrong. A cosignature from the future, or one that is old while the log's
+//! server tells the time of the cosignature and not ours, names the clocks. Neither is a fork, and neither is fresh.
+
+use jiff::fmt::rfc2822;
+
+use crate::alarm::{About, AlarmKind};
+use crate::book::Book;
+use crate::config::Target;
+use crate::round::CheckName;
+use crate::state::LogState;
+
+/// What stands for cosignatures that are missing, among the troubles.
+const UNCOSIGNED: &str = "cosignatures";
+
+/// Checks the newest time at which a known witness cosigned, given what the log's server says the time is.
+pub fn check(
+    target: &Target,
+    state: &mut LogState,
+    book: &mut Book,
+    cosigned_at: Option<u64>,
+    date: Option<&str>,
+) {
+    if target.witnesses.is_empty() {
+        book.not_checked(
+            CheckName::Freshness,
+            "freshness not checked: no witness is configured, and a checkpoint carries no time",
+        );
+        return;
+    }
+    let Some(at) = cosigned_at else {
+        uncosigned(target, state, book);
+        return;
+    };
+    state.works(UNCOSIGNED);
+    let now = book.now;
+    let (tolerance, limit) = (target.clock_tolerance.as_secs(), target.stale_after.as_secs());
+    let server = date.and_then(seconds);
+    if at > now.saturating_add(tolerance) {
+        let words = format!(
+            "a witness cosigned {} s in the future by this machine's clock: this clock is behind, or the witness's is ahead{}",
+            at - now,
+            told(server, now)
+        );
+        accuse(book, AlarmKind::Clock, words);
+    } else if now.saturating_sub(at) <= limit {
+        book.ok(CheckName::Freshness, format!("cosigned {} s ago", now.saturating_sub(at)));
+    } else {
+        old(target, book, at, server);
+    }
+}
+
+/// The newest cosignature is old, by this clock.
+fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
+    let now = book.now;
+    let age = now.saturating_sub(at);
+    let limit = target.stale_after.as_secs();
+    let clocks_differ = server.is_some_and(|server| server.abs_diff(now) > target.clock_tolerance.as_secs());
+    let fresh_there = server.is_some_and(|server| server.saturating_sub(at) <= limit);
+    let words = format!(
+        "the newest cosignature of a known witness is {age} s old by this machine's clock, and {limit} s are allowed{}",
+        told(server, now)
+    );
+    match clocks_differ && fresh_there {
+        true => {
+            accuse(book, AlarmKind::Clock, format!("{words}: this clock is ahead, or the log's is behind"))
+        }
+        false => accuse(book, AlarmKind::Stale, words),
+    }
+}
+
+/// No known witness cosigned what is shown.
+fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book) {
+    let lasts = state.trouble(UNCOSIGNED, book.now);
+    let words = "freshness not checked: no known witness cosigned this checkpoint";
+    match lasts > target.stale_after.as_secs() {
+        true => accuse(book, AlarmKind::Stale, format!("no known witness has cosigned for {lasts} s")),
+        false => book.not_checked(CheckName::Freshness, words),
+    }
+}
+
+fn accuse(book: &mut Book, kind: AlarmKind, words: String) {
+    book.accuse(CheckName::Freshness, kind, About::Log, words, None);
+}
+
+/// What the server's clock says, when it says something else.
+fn told(server: Option<u64>, now: u64) -> String {
+    match server.map(|server| (server.abs_diff(now), server < now)) {
+        Some((off, true)) if off > 1 => format!("; the log's server is {off} s behind this clock"),
+        Some((off, false)) if off > 1 => format!("; the log's server is {off} s ahead of this clock"),
+        Some(_) => "; the log's server has the same time as this clock".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// An HTTP date, in Unix seconds.
+fn seconds(date: &str) -> Option<u64> {
+    let zoned = rfc2822::parse(date).ok()?;
+    u64::try_from(zoned.timestamp().as_second()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::round::Outcome;
+    use crate::testing;
+
+    const DAY: u64 = 86_400;
+    const NOW: u64 = 1_800_000_000;
+
+    fn judged(cosigned_at: Option<u64>, server: Option<u64>) -> (Outcome, Vec<AlarmKind>) {
+        let target = testing::target_with_witness();
+        let (mut state, mut book) = (LogState::new(&target), Book::new("log", NOW));
+        let date = server.map(|at| {
+            let at = jiff::Timestamp::from_second(at as i64).unwrap();
+            at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+        });
+        check(&target, &mut state, &mut book, cosigned_at, date.as_deref());
+        (book.checks[0].outcome, book.alarms.iter().map(|alarm| alarm.kind).collect())
+    }
+
+    #[test]
+    fn a_cosignature_of_a_minute_ago_is_fresh() {
+        assert_eq!(judged(Some(NOW - 60), Some(NOW)), (Outcome::Ok, vec![]));
+        assert_eq!(judged(Some(NOW + 60), None), (Outcome::Ok, vec![]), "clocks may differ a little");
+    }
+
+    #[test]
+    fn an_old_cosignature_is_stale() {
+        assert_eq!(judged(Some(NOW - DAY), Some(NOW)), (Outcome::Failed, vec![AlarmKind::Stale]));
+        assert_eq!(judged(Some(NOW - DAY), None), (Outcome::Failed, vec![AlarmKind::Stale]));
+    }
+
+    #[test]
+    fn r37_a_clock_that_is_a_day_off_is_named() {
+        assert_eq!(judged(Some(NOW + DAY), Some(NOW + DAY)), (Outcome::Failed, vec![AlarmKind::Clock]));
+        assert_eq!(judged(Some(NOW + DAY), Some(NOW)), (Outcome::Failed, vec![AlarmKind::Clock]));
+        assert_eq!(judged(Some(NOW - DAY), Some(NOW - DAY)), (Outcome::Failed, vec![AlarmKind::Clock]));
+    }
+
+    #[test]
+    fn without_a_witness_freshness_is_not_checked_and_said_to_be_not_checked() {
+        let target = testing::target();
+        let (mut state, mut book) = (LogState::new(&target), Book::new("log", NOW));
+        check(&target, &mut state, &mut book, None, None);
+        assert_eq!(book.checks[0].outcome, Outcome::NotChecked);
+        assert!(book.checks[0].words.contains("freshness not checked"));
+    }
+
+    #[test]
+    fn a_checkpoint_that_nobody_cosigned_is_not_checked_first_and_stale_in_the_end() {
+        let target = testing::target_with_witness();
+        let mut state = LogState::new(&target);
+        let mut at = |now| {
+            let mut book = Book::new("log", now);
+            check(&target, &mut state, &mut book, None, None);
+            book.checks[0].outcome
+        };
+        assert_eq!(at(NOW), Outcome::NotChecked);
+        assert_eq!(at(NOW + DAY), Outcome::Failed);
+    }
+}

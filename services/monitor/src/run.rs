@@ -1,0 +1,138 @@
+//! Watching many logs in one process: each by itself, so that one that is bad or slow holds up none of the others.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::config::Config;
+use crate::round::{Round, Sink};
+use crate::scitt_service::{BadService, ServiceWatcher};
+use crate::state::{StateDir, StateError};
+use crate::watcher::Watcher;
+
+/// Why a monitor does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A log cannot be watched as configured.
+    #[error("log {log}: {why}")]
+    Target {
+        /// Which.
+        log: String,
+        /// Why not.
+        why: String,
+    },
+    /// A file cannot be read.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl MonitorError {
+    pub(crate) fn file(path: Option<&Path>, why: &io::Error) -> Self {
+        Self::File { path: path.unwrap_or(Path::new("")).to_owned(), why: why.to_string() }
+    }
+}
+
+/// What is watched, by its tiles or by its receipts.
+enum Watched {
+    Log(Box<Watcher>),
+    Service(Box<ServiceWatcher>),
+}
+
+impl Watched {
+    async fn round(&mut self, now: u64) -> Round {
+        match self {
+            Self::Log(watcher) => watcher.round(now).await,
+            Self::Service(watcher) => watcher.round(now).await,
+        }
+    }
+}
+
+/// A monitor that has its folder and its logs.
+pub struct Monitor {
+    every: Duration,
+    watchers: Vec<Watched>,
+    /// Nobody else may write there as long as this one does.
+    _dir: StateDir,
+}
+
+impl Monitor {
+    /// Takes the folder, and goes on from what is remembered of each log.
+    ///
+    /// # Errors
+    /// If another monitor has the folder, or what is remembered is another log's.
+    pub fn begin(config: &Config) -> Result<Self, MonitorError> {
+        let dir = StateDir::take(&config.state_dir)?;
+        let mut watchers = Vec::with_capacity(config.logs.len());
+        for target in &config.logs {
+            let watcher = Watcher::new(target.clone(), dir.log(&target.name)?, now())?;
+            watchers.push(Watched::Log(Box::new(watcher)));
+        }
+        for target in &config.services {
+            let failed =
+                |why: BadService| MonitorError::Target { log: target.name.clone(), why: why.to_string() };
+            let watcher = ServiceWatcher::open(target, &dir).map_err(failed)?;
+            watchers.push(Watched::Service(Box::new(watcher)));
+        }
+        Ok(Self { every: config.every, watchers, _dir: dir })
+    }
+
+    /// One round of every log, all at the same time.
+    pub async fn once(&mut self, sink: &dyn Sink) -> Vec<Round> {
+        let rounds = self.watchers.iter_mut().map(|watcher| async move {
+            let round = watcher.round(now()).await;
+            sink.round(&round).await;
+            round
+        });
+        futures::future::join_all(rounds).await
+    }
+
+    /// Rounds until told to stop. A round on its way is finished first.
+    pub async fn run(self, sink: Arc<dyn Sink>, stop: impl Future<Output = ()>) {
+        let Self { every, watchers, _dir } = self;
+        let (tell, told) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for watcher in watchers {
+            tasks.spawn(go_on(watcher, every, sink.clone(), told.clone()));
+        }
+        stop.await;
+        let _ = tell.send(true);
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut told: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = told.changed() => return,
+        }
+        let round = watcher.round(now()).await;
+        for alarm in &round.alarms {
+            tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
+        }
+        sink.round(&round).await;
+        if *told.borrow() {
+            return;
+        }
+    }
+}
+
+/// This machine's clock, in Unix seconds.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

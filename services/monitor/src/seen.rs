@@ -1,0 +1,68 @@
+//! A checkpoint as somebody shows it, opened with the log's key.
+
+use merkle::{RootHash, TreeSize};
+use tlog::checkpoint::{Checkpoint, Refused};
+use tlog::cosignature;
+use tlog::key::VerifierKey;
+use tlog::note::{NotVerified, Note};
+
+use crate::alarm::AlarmKind;
+use crate::config::Target;
+use crate::evidence::Sighting;
+
+/// A checkpoint that the log's key signed.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// How many leaves.
+    pub size: TreeSize,
+    /// The root over them.
+    pub root: RootHash,
+    /// The newest time at which a known witness cosigned it.
+    pub cosigned_at: Option<u64>,
+    /// The note as it came.
+    pub sighting: Sighting,
+}
+
+/// Why a note is not the log's checkpoint.
+pub struct NotTheLogs {
+    /// What to accuse of, if it is the log that showed it.
+    pub kind: AlarmKind,
+    /// Why.
+    pub words: String,
+}
+
+impl Seen {
+    /// Opens a note with the log's key, and reads the cosignatures of known witnesses.
+    pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
+        let keys = std::slice::from_ref(&target.vkey);
+        let checkpoint = Checkpoint::open(note, &target.origin, keys)?;
+        let note = Note::parse(note).map_err(Refused::from)?;
+        Ok(Self {
+            size: checkpoint.size(),
+            root: checkpoint.root(),
+            cosigned_at: newest(&note, &target.witnesses),
+            sighting: Sighting { note: note.to_string(), from: from.to_owned(), at },
+        })
+    }
+
+    /// Whether both are the same tree.
+    pub fn is_same_tree(&self, other: &Self) -> bool {
+        (self.size, self.root) == (other.size, other.root)
+    }
+}
+
+fn newest(note: &Note, witnesses: &[VerifierKey]) -> Option<u64> {
+    witnesses.iter().filter_map(|witness| cosignature::verified(note, witness)).max()
+}
+
+impl From<Refused> for NotTheLogs {
+    fn from(why: Refused) -> Self {
+        let kind = match &why {
+            Refused::NotVerified(NotVerified::NoKnownKey) => AlarmKind::UnknownKey,
+            Refused::NotVerified(NotVerified::BadSignature { .. }) => AlarmKind::BadSignature,
+            Refused::OtherLog { .. } => AlarmKind::OtherLog,
+            Refused::NotANote(_) | Refused::NotACheckpoint(_) => AlarmKind::Inconsistent,
+        };
+        Self { kind, words: why.to_string() }
+    }
+}

@@ -1,0 +1,222 @@
+//! Vantage points: what others are shown of the same log.
+//!
+//! Witnesses, other monitors and files show checkpoints that the log signed. Each is compared with what is verified here:
+//! one tree must be the beginning of the other. Somebody else's checkpoint may be ahead for a while, because a log
+//! publishes what its witnesses have seen once enough of them have.
+
+use ::tlog::MAX_NOTE_BYTES;
+use bytes::Bytes;
+use client::tlog::{self, Options};
+use client::witness::{self, WitnessClient};
+
+use crate::alarm::{About, AlarmKind};
+use crate::book::Book;
+use crate::config::{Target, Vantage};
+use crate::durable;
+use crate::evidence::{Evidence, Path};
+use crate::extends::{Extends, Prover, TreeHead};
+use crate::round::CheckName;
+use crate::seen::Seen;
+use crate::state::LogState;
+
+/// What others are shown, and how it is compared.
+pub struct Comparison<'a> {
+    /// The log.
+    pub target: &'a Target,
+    /// What it is asked with.
+    pub prover: &'a Prover,
+    /// What the vantage points agreed with before.
+    pub state: &'a mut LogState,
+    /// The round.
+    pub book: &'a mut Book,
+}
+
+/// A vantage point's checkpoint, or why there is none.
+pub struct View {
+    /// Which vantage point.
+    pub name: String,
+    /// What it shows.
+    pub seen: Result<Option<Seen>, String>,
+}
+
+/// Asks every vantage point.
+pub async fn look(target: &Target, roots: Option<&Bytes>, now: u64) -> Vec<View> {
+    let views = target.vantages.iter().map(|vantage| async move {
+        let name = vantage.to_string();
+        let note = fetch(vantage, target, roots).await;
+        let seen = note.and_then(|note| match note {
+            Some(note) => Seen::open(&note, target, &name, now).map(Some).map_err(|why| why.words),
+            None => Ok(None),
+        });
+        View { name, seen }
+    });
+    futures::future::join_all(views).await
+}
+
+async fn fetch(vantage: &Vantage, target: &Target, roots: Option<&Bytes>) -> Result<Option<Vec<u8>>, String> {
+    match vantage {
+        Vantage::File(path) => {
+            durable::read_bounded(path, MAX_NOTE_BYTES as u64).map_err(|why| why.to_string())
+        }
+        Vantage::Url(url) => {
+            let options = Options { extra_roots: roots.cloned(), ..Options::default() };
+            let note = tlog::note_at(url, options).await.map_err(|why| why.to_string())?;
+            Ok(Some(note.to_vec()))
+        }
+        Vantage::Witness(url) => {
+            let options = witness::Options { extra_roots: roots.cloned(), ..witness::Options::default() };
+            let client = WitnessClient::new(url.as_str(), options).map_err(|why| why.to_string())?;
+            let note = client.latest(&target.origin).await.map_err(|why| why.to_string())?;
+            Ok(note.map(|note| note.to_string().into_bytes()))
+        }
+    }
+}
+
+impl Comparison<'_> {
+    /// Compares what others are shown with what is shown here.
+    pub async fn compare(&mut self, here: &Seen, views: Vec<View>) {
+        if views.is_empty() {
+            self.book.not_checked(CheckName::Vantage, "no other place is configured to compare with");
+            return;
+        }
+        let (mut agree, mut silent) = (0, Vec::new());
+        let before = self.book.alarms.len();
+        for View { name, seen } in views {
+            match seen {
+                Ok(Some(there)) => {
+                    self.answers(&name);
+                    agree += u32::from(self.one(&name, here, &there).await);
+                }
+                Ok(None) => silent.push(format!("{name} has not seen this log")),
+                Err(why) => {
+                    self.silent(&name, &why);
+                    silent.push(format!("{name}: {why}"));
+                }
+            }
+        }
+        if self.book.alarms.len() > before || self.book.is_bad(CheckName::Vantage) {
+            return;
+        }
+        match (agree, silent.is_empty()) {
+            (0, _) => self.book.not_checked(CheckName::Vantage, silent.join("; ")),
+            (_, true) => self.book.ok(CheckName::Vantage, format!("{agree} agree")),
+            (_, false) => {
+                self.book.ok(CheckName::Vantage, format!("{agree} agree; {}", silent.join("; ")));
+            }
+        }
+    }
+
+    /// Whether one vantage point is shown the same log.
+    async fn one(&mut self, name: &str, here: &Seen, there: &Seen) -> bool {
+        let head = (there.size.get(), there.root.to_string());
+        if self.state.agreed.get(name) == Some(&head) && there.size <= here.size {
+            self.state.works(&ahead(name));
+            return true;
+        }
+        let heads = (head_of(here), head_of(there));
+        let (older, newer, outcome) = match there.size <= here.size {
+            true => (there, here, self.prover.extends(heads.1, heads.0).await),
+            false => (here, there, self.prover.extends(heads.0, heads.1).await),
+        };
+        match outcome {
+            Extends::Yes => {
+                self.state.works(&ahead(name));
+                self.state.agreed.insert(name.to_owned(), head);
+                return true;
+            }
+            Extends::No(path) => self.split(name, older, newer, path),
+            Extends::Unproven(_) | Extends::Unanswered(_) if there.size > here.size => {
+                self.ahead(name, here, there);
+            }
+            Extends::Unproven(why) => {
+                let words = format!(
+                    "{name} is shown {} leaves that the log's {} do not prove: {why}",
+                    there.size, here.size
+                );
+                self.accuse(AlarmKind::Inconsistent, name, words, here, there);
+            }
+            Extends::Unanswered(error) => {
+                crate::growth::missing(self.target, self.state, self.book, CheckName::Vantage, &error);
+            }
+        }
+        false
+    }
+
+    /// Two trees of one log.
+    fn split(&mut self, name: &str, older: &Seen, newer: &Seen, path: Option<Path>) {
+        let words = match older.size == newer.size {
+            true => format!("{name} is shown another tree of {} leaves than is shown here", older.size),
+            false => format!(
+                "what {name} is shown and what is shown here cannot be one log: {} and {} leaves",
+                older.size, newer.size
+            ),
+        };
+        let evidence = Evidence::Contradiction {
+            vkey: self.target.vkey.to_string(),
+            older: older.sighting.clone(),
+            newer: newer.sighting.clone(),
+            path,
+        };
+        let about = About::Vantage(name.to_owned());
+        self.book.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
+    }
+
+    /// A tree is shown there that the log does not show here: for a while that is how logs publish.
+    fn ahead(&mut self, name: &str, here: &Seen, there: &Seen) {
+        let lasts = self.state.trouble(&ahead(name), self.book.now);
+        let words = format!("{name} is shown {} leaves, and here the log shows {}", there.size, here.size);
+        match lasts >= self.target.lag.as_secs() {
+            true => {
+                let words = format!("{words}, for {lasts} s");
+                self.accuse(AlarmKind::SplitView, name, words, here, there);
+            }
+            false => self.book.not_checked(CheckName::Vantage, format!("{words}: it may come")),
+        }
+    }
+
+    fn accuse(&mut self, kind: AlarmKind, name: &str, words: String, here: &Seen, there: &Seen) {
+        let (larger, smaller) = if there.size > here.size { (there, here) } else { (here, there) };
+        let evidence = Evidence::Rollback {
+            vkey: self.target.vkey.to_string(),
+            larger: larger.sighting.clone(),
+            smaller: smaller.sighting.clone(),
+        };
+        let about = About::Vantage(name.to_owned());
+        self.book.accuse(CheckName::Vantage, kind, about, words, Some(evidence));
+    }
+
+    fn answers(&mut self, name: &str) {
+        self.state.works(&silence(name));
+    }
+
+    /// A vantage point that does not answer says nothing about the log; once that lasts, somebody should know.
+    fn silent(&mut self, name: &str, why: &str) {
+        let lasts = self.state.trouble(&silence(name), self.book.now);
+        if lasts >= self.target.unreachable_after.as_secs() {
+            let words = format!("nothing usable from {name} for {lasts} s: {why}");
+            self.book.alarm(AlarmKind::Unreachable, About::Vantage(name.to_owned()), words, None);
+        }
+    }
+}
+
+fn head_of(seen: &Seen) -> TreeHead {
+    (seen.size, seen.root)
+}
+
+fn ahead(name: &str) -> String {
+    format!("ahead {name}")
+}
+
+fn silence(name: &str) -> String {
+    format!("silence {name}")
+}
+
+impl std::fmt::Display for Vantage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Witness(url) => write!(f, "witness {url}"),
+            Self::Url(url) => write!(f, "{url}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What watch lists read of an entry.
+
+use audit::Evidence as Row;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use scitt::SignedStatement;
+use serde_json::{Map, Value};
+
+use crate::config::Who;
+use crate::evidence::{EntrySeen, Evidence};
+
+/// An entry, as far as lists ask about it.
+pub struct Facts {
+    /// Its leaf.
+    pub leaf: u64,
+    /// Its ID.
+    pub entry: String,
+    /// `iss`.
+    pub iss: String,
+    /// `sub`.
+    pub sub: String,
+    /// The agents that it names.
+    pub agents: Vec<String>,
+    /// The key that signed it, hex.
+    pub kid: Option<String>,
+    /// The receipt that it follows, hex.
+    pub previous: Option<String>,
+    /// Its position in its chain.
+    pub position: Option<u64>,
+    /// Its number in its stream.
+    pub number: Option<u64>,
+    /// What it says of what it judged.
+    pub verdict: Option<String>,
+    /// What it judged.
+    pub judged: Option<String>,
+    /// When it was committed, if the log tells.
+    pub at: Option<u64>,
+    statement: Option<String>,
+}
+
+impl Facts {
+    /// Reads an entry; `None` if its statement is gone, or none.
+    pub fn of(row: &Row) -> Option<Self> {
+        let statement = SignedStatement::parse(row.statement.clone()?).ok()?;
+        let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
+        let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
+        let number = |name: &str| facts.get(name).and_then(Value::as_u64);
+        let judged = ["output_hash", "in_response_to", "session_id"];
+        let judged = judged.iter().find_map(|name| Some(format!("{name} {}", text(name)?)));
+        Some(Self {
+            leaf: row.index.get(),
+            entry: row.digest.to_string(),
+            iss: text("iss")?,
+            sub: text("sub")?,
+            agents: ["agent", "agent_id"].iter().filter_map(|name| text(name)).collect(),
+            kid: statement.header().kid().map(|kid| HEXLOWER.encode(kid)),
+            previous: text("previous"),
+            position: number("chain_position"),
+            number: number("seq"),
+            verdict: text("verdict"),
+            judged,
+            at: row.at,
+            statement: Some(BASE64URL_NOPAD.encode(statement.bytes())),
+        })
+    }
+
+    /// Whether a list is about it.
+    pub fn concern(&self, who: &Who) -> bool {
+        match who {
+            Who::Issuer(name) => self.iss == *name,
+            Who::Subject(name) => self.sub == *name,
+            Who::Agent(name) => self.agents.contains(name),
+        }
+    }
+
+    /// The entry itself.
+    pub fn evidence(&self) -> Evidence {
+        let (index, entry_id) = (self.leaf, self.entry.clone());
+        let entry = EntrySeen { index, entry_id, statement: self.statement.clone() };
+        Evidence::Entries { checkpoint: None, entries: vec![entry] }
+    }
+}

@@ -1,0 +1,132 @@
+//! What watch lists remember from entry to entry, within bounds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::Facts;
+use crate::limits::MAX_REMEMBERED;
+
+/// What is remembered.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// The next leaf to see.
+    pub next: u64,
+    /// When watching began, in Unix seconds.
+    began: u64,
+    /// Whether something was left out.
+    full: bool,
+    /// When each list was heard of last.
+    heard: BTreeMap<String, u64>,
+    /// Places in chains, and which entry took them first.
+    claims: BTreeMap<String, String>,
+    /// What was judged, by which entry, and how.
+    verdicts: BTreeMap<String, (String, String)>,
+    /// Sequences by list and name.
+    sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
+    /// How many numbers are missing, of all sequences.
+    missing: usize,
+}
+
+/// A row of numbers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sequence {
+    /// One more than the largest.
+    next: u64,
+    /// Below it, and not seen; since when.
+    missing: BTreeMap<u64, u64>,
+}
+
+impl Memory {
+    /// Nothing was seen yet.
+    pub fn begun(now: u64) -> Self {
+        Self { began: now, ..Self::default() }
+    }
+
+    /// Whether something was left out.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Something of a list was committed.
+    pub fn heard(&mut self, list: &str, at: u64) {
+        let last = self.heard.entry(list.to_owned()).or_insert(at);
+        *last = at.max(*last);
+    }
+
+    /// When something of a list was committed last, or watching began.
+    pub fn last_heard(&self, list: &str) -> u64 {
+        self.heard.get(list).copied().unwrap_or(self.began)
+    }
+
+    /// Takes the entry's places in its chain; the entry that has one of them already.
+    pub fn claims(&mut self, facts: &Facts) -> Option<String> {
+        let chain = format!("{}\n{}", facts.iss, facts.sub);
+        let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
+        let stands = facts.position.map(|position| format!("{chain}\nat {position}"));
+        let mut other = None;
+        for place in follows.into_iter().chain(stands) {
+            if let Some(first) = self.claims.get(&place) {
+                other = Some(first.clone()).filter(|first| *first != facts.entry).or(other);
+            } else if self.claims.len() < MAX_REMEMBERED {
+                self.claims.insert(place, facts.entry.clone());
+            } else {
+                self.full = true;
+            }
+        }
+        other
+    }
+
+    /// Keeps the entry's verdict; the entry that judged the same thing otherwise, and how.
+    pub fn judged(&mut self, facts: &Facts) -> Option<(String, String)> {
+        let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
+        let thing = format!("{}\n{judged}", facts.sub);
+        if !self.verdicts.contains_key(&thing) && self.verdicts.len() >= MAX_REMEMBERED {
+            self.full = true;
+            return None;
+        }
+        let before = self.verdicts.insert(thing, (facts.entry.clone(), verdict.clone()));
+        before.filter(|(entry, before)| before != verdict && *entry != facts.entry)
+    }
+
+    /// Enters the entry's numbers in the list's sequences.
+    pub fn number(&mut self, list: &str, facts: &Facts, now: u64) {
+        let chain = facts.position.map(|position| ("chain", position));
+        let stream = facts.number.map(|number| ("stream", number));
+        for (kind, number) in chain.into_iter().chain(stream) {
+            let name = format!("{kind} of {} about {}", facts.iss, facts.sub);
+            let first = if kind == "chain" { 0 } else { number };
+            let sequences = self.sequences.entry(list.to_owned()).or_default();
+            let sequence =
+                sequences.entry(name).or_insert(Sequence { next: first, missing: BTreeMap::new() });
+            let before = sequence.missing.len();
+            let room = MAX_REMEMBERED.saturating_sub(self.missing) as u64;
+            self.full |= sequence.take(number, now, room);
+            self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
+        }
+    }
+
+    /// What is missing in a list's sequences: the sequence, the number, and since when.
+    pub fn missing(&self, list: &str) -> impl Iterator<Item = (&str, u64, u64)> {
+        let sequences = self.sequences.get(list).into_iter().flatten();
+        sequences.flat_map(|(name, sequence)| {
+            sequence.missing.iter().map(|(number, since)| (name.as_str(), *number, *since))
+        })
+    }
+}
+
+impl Sequence {
+    /// Takes a number; whether more are missing than there is room for.
+    fn take(&mut self, number: u64, now: u64, room: u64) -> bool {
+        if number < self.next {
+            self.missing.remove(&number);
+            return false;
+        }
+        let skipped = number - self.next;
+        self.missing.extend((self.next..number).take(room as usize).map(|missing| (missing, now)));
+        self.next = number.saturating_add(1);
+        skipped > room
+    }
+}

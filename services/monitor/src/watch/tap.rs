@@ -1,0 +1,77 @@
+//! A source whose rows are also shown to the watch lists, each once and in order.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use audit::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
+use merkle::{EntryDigest, LeafHash, LeafIndex};
+use store::{Collateral, Found, GuardKey};
+
+/// A source, and what was read from it.
+pub struct Tap<'a> {
+    source: &'a dyn Source,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    next: u64,
+    rows: Vec<Evidence>,
+}
+
+impl<'a> Tap<'a> {
+    /// Shows rows from this leaf on.
+    pub fn of(source: &'a dyn Source, next: u64) -> Self {
+        Self { source, seen: Mutex::new(Seen { next, rows: Vec::new() }) }
+    }
+
+    /// What was read since the last time.
+    pub fn drain(&self) -> Vec<Evidence> {
+        std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner).rows)
+    }
+}
+
+#[async_trait]
+impl Source for Tap<'_> {
+    async fn head(&self) -> Result<Head, SourceError> {
+        self.source.head().await
+    }
+
+    async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
+        let rows = self.source.rows(from, count).await?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in &rows {
+            let leaf = row.index().get();
+            if leaf == seen.next {
+                seen.next = leaf + 1;
+                if let Row::Kept(evidence) = row {
+                    seen.rows.push((**evidence).clone());
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
+        self.source.collateral(leaf).await
+    }
+
+    async fn heads(&self, from: u64, limit: usize) -> Result<Vec<SignedHead>, SourceError> {
+        self.source.heads(from, limit).await
+    }
+
+    async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
+        self.source.leaves(tile).await
+    }
+
+    fn keeps_indexes(&self) -> bool {
+        self.source.keeps_indexes()
+    }
+
+    async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Answer<Found>>, SourceError> {
+        self.source.find(digests).await
+    }
+
+    async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Answer<LeafIndex>>, SourceError> {
+        self.source.guards(keys).await
+    }
+}

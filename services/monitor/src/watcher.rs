@@ -1,0 +1,233 @@
+//! One log being watched: what a round does, in its order.
+
+use bytes::Bytes;
+use client::tlog::{Options, TlogClient, TlogError};
+use merkle::TreeSize;
+
+use crate::alarm::{About, AlarmKind};
+use crate::book::Book;
+use crate::config::{Depth, Target};
+use crate::decisions::Decisions;
+use crate::entries::Entries;
+use crate::extends::Prover;
+use crate::freshness;
+use crate::growth::Growth;
+use crate::limits::{LOOK, LOOKS};
+use crate::round::{CheckName, Cost, Round, Shown};
+use crate::run::MonitorError;
+use crate::seen::Seen;
+use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified};
+use crate::vantage::{self, Comparison, View};
+
+/// What stands for a log that does not answer, among the troubles.
+const SILENCE: &str = "log";
+
+/// One log being watched.
+pub struct Watcher {
+    target: Target,
+    folder: LogFolder,
+    prover: Prover,
+    roots: Option<Bytes>,
+    state: LogState,
+}
+
+/// What the log showed, and what its server says the time is.
+struct Answer {
+    seen: Seen,
+    date: Option<String>,
+}
+
+impl Watcher {
+    /// Goes on from what is remembered of a log, or begins.
+    ///
+    /// # Errors
+    /// If what is remembered is another log's or unreadable, or the log cannot be watched as configured.
+    pub fn new(target: Target, folder: LogFolder, now: u64) -> Result<Self, MonitorError> {
+        let roots = target.ca_file.as_deref().map(std::fs::read).transpose();
+        let roots =
+            roots.map_err(|why| MonitorError::file(target.ca_file.as_deref(), &why))?.map(Bytes::from);
+        let options = Options { extra_roots: roots.clone(), ..Options::default() };
+        let client = TlogClient::new(target.url.as_str(), options)
+            .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
+        let state = match folder.load(&target)? {
+            Some(state) => state,
+            None => beginning(&target, now)?,
+        };
+        Ok(Self { prover: Prover::of(client), target, folder, roots, state })
+    }
+
+    /// What is remembered.
+    pub fn state(&self) -> &LogState {
+        &self.state
+    }
+
+    /// The log's name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    /// One look at the log, at this time by this machine's clock in Unix seconds.
+    pub async fn round(&mut self, now: u64) -> Round {
+        let before = self.prover.cost();
+        let mut book = Book::new(&self.target.name, now);
+        let (answer, views) = self.ask(&mut book).await;
+        let mut shown = None;
+        if let Some(Answer { seen, date }) = answer {
+            self.judge(&mut book, &seen, date.as_deref(), views).await;
+            shown = Some(Shown {
+                size: seen.size.get(),
+                root: seen.root.to_string(),
+                cosigned_at: seen.cosigned_at,
+                seen: seen.sighting,
+            });
+        }
+        self.keep(&mut book);
+        book.checks.sort_by_key(|check| check.name);
+        Round {
+            log: self.target.name.clone(),
+            origin: self.target.origin.to_string(),
+            at: now,
+            shown,
+            verified: self.state.verified.as_ref().map(|verified| verified.size),
+            checks: book.checks,
+            alarms: book.alarms,
+            cost: self.prover.cost().since(before),
+        }
+    }
+
+    /// What the log and all others show, at about the same time.
+    async fn ask(&mut self, book: &mut Book) -> (Option<Answer>, Vec<View>) {
+        let answer = self.checkpoint(book).await;
+        match answer {
+            Some(answer) => {
+                let views = vantage::look(&self.target, self.roots.as_ref(), book.now).await;
+                (Some(answer), views)
+            }
+            None => (None, Vec::new()),
+        }
+    }
+
+    /// The log's newest checkpoint, signed by its key. A smaller one than before is asked for again: a cache on the way may
+    /// be behind.
+    async fn checkpoint(&mut self, book: &mut Book) -> Option<Answer> {
+        let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
+        let mut answer = None;
+        for look in 0..LOOKS {
+            if look > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+            let (note, date) = match self.note(known).await {
+                Ok(fetched) => fetched,
+                Err(error) => {
+                    self.silent(book, &error);
+                    return None;
+                }
+            };
+            self.state.works(SILENCE);
+            let from = self.prover.client().base().to_string();
+            match Seen::open(&note, &self.target, &from, book.now) {
+                Ok(seen) if seen.size >= known => {
+                    answer = Some(Answer { seen, date });
+                    break;
+                }
+                Ok(seen) => answer = Some(Answer { seen, date }),
+                Err(why) => {
+                    book.ok(CheckName::Reachable, "the log answers");
+                    book.accuse(CheckName::Signature, why.kind, About::Log, why.words, None);
+                    return None;
+                }
+            }
+        }
+        book.ok(CheckName::Reachable, "the log answers");
+        book.ok(CheckName::Signature, format!("signed by {}", self.target.vkey.name()));
+        answer
+    }
+
+    /// A checkpoint as it comes: beside a proof where one request is to do, else by itself.
+    async fn note(&self, known: TreeSize) -> Result<(Bytes, Option<String>), TlogError> {
+        if self.target.lean
+            && let Some(note) = self.prover.checkpoint_with_proof(known).await?
+        {
+            return Ok((note, None));
+        }
+        let fetched = self.prover.client().checkpoint().await?;
+        Ok((fetched.note, fetched.date))
+    }
+
+    fn silent(&mut self, book: &mut Book, error: &TlogError) {
+        let lasts = self.state.trouble(SILENCE, book.now);
+        book.unanswered(CheckName::Reachable, error.to_string());
+        if lasts >= self.target.unreachable_after.as_secs() {
+            let words = format!("no checkpoint for {lasts} s: {error}");
+            book.alarm(AlarmKind::Unreachable, About::Log, words, None);
+        }
+    }
+
+    /// All that is checked about what the log shows.
+    async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
+        let Self { target, prover, state, folder, roots } = self;
+        let verified = Growth { target, prover, state, book }.check(seen).await;
+        let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
+        freshness::check(target, state, book, cosigned_at, date);
+        if verified {
+            // What was verified is not forgotten, whatever becomes of the rest of this round.
+            let _ = folder.keep(state);
+        }
+        match (target.depth >= Depth::Entries, verified) {
+            (false, _) => {
+                book.not_checked(CheckName::Entries, "entries are not asked for: depth is checkpoints")
+            }
+            (true, false) => {
+                book.not_checked(CheckName::Entries, "the tree they would be of is not verified")
+            }
+            (true, true) => {
+                let kept = |state: &LogState| folder.keep(state).is_ok();
+                Entries { target, prover, state, book }.check(seen, kept).await;
+            }
+        }
+        Comparison { target, prover, state, book }.compare(seen, views).await;
+        Decisions { target, folder, state, roots: roots.as_ref(), book }
+            .check(verified.then_some(seen))
+            .await;
+    }
+
+    fn keep(&mut self, book: &mut Book) {
+        match self.folder.keep(&self.state) {
+            Ok(()) => book.ok(CheckName::Kept, "the next round goes on from here"),
+            Err(why) => {
+                book.failed(CheckName::Kept, format!("the next round begins where this one did: {why}"))
+            }
+        }
+    }
+}
+
+/// With a checkpoint that was given, or with nothing.
+fn beginning(target: &Target, now: u64) -> Result<LogState, MonitorError> {
+    let mut state = LogState::new(target);
+    let Some(path) = &target.start else { return Ok(state) };
+    let note = std::fs::read(path).map_err(|why| StateError::File { path: path.clone(), why })?;
+    let seen = Seen::open(&note, target, &path.display().to_string(), now)
+        .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.words })?;
+    state.began = Some(Beginning { at: now, size: seen.size.get(), because: Because::Given });
+    state.verified = Some(Verified::of(&seen));
+    Ok(state)
+}
+
+impl View {
+    /// When a known witness cosigned the same tree, as this place shows it.
+    fn cosigned(&self, same: &Seen) -> Option<u64> {
+        let seen = self.seen.as_ref().ok()?.as_ref()?;
+        seen.is_same_tree(same).then_some(seen.cosigned_at)?
+    }
+}
+
+impl Cost {
+    /// What was added since.
+    fn since(self, before: Self) -> Self {
+        Self {
+            requests: self.requests - before.requests,
+            bytes: self.bytes - before.bytes,
+            hashes: self.hashes - before.hashes,
+        }
+    }
+}

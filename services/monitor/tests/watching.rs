@@ -1,0 +1,378 @@
+//! What the monitor says about logs that lie, and about one that does not. Over real HTTP.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Log, Nowhere, Shows, Tree, config, kinds};
+use monitor::evidence::Evidence;
+use monitor::run::now;
+use monitor::{AlarmKind, CheckName, Depth, Exit, Monitor, Outcome, Round, Target, Vantage};
+use tempfile::TempDir;
+use tlog::note::NoteSigner;
+
+const NEVER: u64 = u64::MAX;
+
+/// One round of a new process.
+async fn once(folder: &Path, target: &Target) -> Round {
+    let mut monitor = Monitor::begin(&config(folder, target.clone())).unwrap();
+    monitor.once(&Nowhere).await.pop().unwrap()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Whether the evidence of the only alarm is a proof that needs nobody's word.
+fn is_proof(round: &Round) -> bool {
+    let [alarm] = &round.alarms[..] else { panic!("{:?}", round.alarms) };
+    let Some(Evidence::Contradiction { vkey, older, newer, path }) = &alarm.evidence else { return false };
+    let key = vkey.parse().unwrap();
+    let open = |note: &str| {
+        let origin = common::ORIGIN.parse().unwrap();
+        tlog::checkpoint::Checkpoint::open(note.as_bytes(), &origin, std::slice::from_ref(&key)).unwrap()
+    };
+    let (older, newer) = (open(&older.note), open(&newer.note));
+    let Some(path) = path else { return older.size() == newer.size() && older.root() != newer.root() };
+    let siblings: Vec<merkle::Hash> = path.siblings.iter().map(|hash| hash.parse().unwrap()).collect();
+    let start = path.start.parse().unwrap();
+    let roots = merkle::verify::implied_roots(older.size(), newer.size(), start, &siblings).unwrap();
+    roots.1 == newer.root() && roots.0 != older.root()
+}
+
+#[tokio::test]
+async fn an_honest_log_that_grows_is_verified_by_tiles_and_by_its_own_proofs() {
+    for makes_proofs in [false, true] {
+        let (log, folder) = (Log::of(5).await, folder());
+        log.change(|shows| shows.makes_proofs = makes_proofs);
+        let first = once(folder.path(), &log.target()).await;
+        assert_eq!(first.exit(), Exit::Success);
+        assert_eq!(
+            first.outcome(CheckName::Consistency),
+            Some(Outcome::NotChecked),
+            "nothing to compare with"
+        );
+        assert!(first.checks.iter().any(|check| check.words.contains("watching begins anew")));
+        for size in [5, 6, 256, 257, 700] {
+            log.change(|shows| {
+                shows.tree.grow(size, NEVER, 0);
+                shows.size = size;
+            });
+            let round = once(folder.path(), &log.target()).await;
+            assert_eq!((round.exit(), round.alarms.len()), (Exit::Success, 0), "{round:?}");
+            assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Ok), "{size}");
+            assert_eq!(round.verified, Some(size));
+            assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::NotChecked));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lean_monitor_asks_once() {
+    let (log, folder) = (Log::of(300).await, folder());
+    log.change(|shows| shows.makes_proofs = true);
+    let target = Target { lean: true, ..log.target() };
+    once(folder.path(), &target).await;
+    log.change(|shows| {
+        shows.tree.grow(1000, NEVER, 0);
+        shows.size = 1000;
+    });
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Consistency), round.verified), (Some(Outcome::Ok), Some(1000)));
+    assert_eq!(round.cost.requests, 1);
+    assert!(round.cost.hashes <= 20, "{:?}", round.cost);
+}
+
+#[tokio::test]
+async fn r64_a_log_that_truncates_is_a_rollback_and_the_larger_checkpoint_is_kept() {
+    for makes_proofs in [false, true] {
+        let (log, folder) = (Log::of(700).await, folder());
+        log.change(|shows| shows.makes_proofs = makes_proofs);
+        once(folder.path(), &log.target()).await;
+        let larger = log.checkpoint();
+        log.change(|shows| shows.size = 650);
+        for _ in 0..2 {
+            let round = once(folder.path(), &log.target()).await;
+            assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8), "{round:?}");
+            assert_eq!(round.verified, Some(700), "what was verified is not forgotten");
+            let Some(Evidence::Rollback { larger: kept, smaller, .. }) = &round.alarms[0].evidence else {
+                panic!("{:?}", round.alarms)
+            };
+            assert_eq!((&kept.note, &smaller.note), (&larger, &log.checkpoint()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn r64_a_log_that_forks_is_shown_to_by_a_proof_wherever_it_forks() {
+    // At the last leaf, deep, and at the first leaf; with sizes that are powers of two and others.
+    for (size, fork, next) in [(700, 699, 900), (700, 3, 701), (512, 511, 513), (512, 0, 1024), (1, 0, 2)] {
+        for makes_proofs in [false, true] {
+            let (log, folder) = (Log::of(size).await, folder());
+            once(folder.path(), &log.target()).await;
+            log.change(|shows| {
+                *shows = Shows::tree(Tree::of(next, fork, 1));
+                shows.makes_proofs = makes_proofs;
+            });
+            let round = once(folder.path(), &log.target()).await;
+            assert_eq!(
+                (kinds(&round), round.exit().code()),
+                (vec![AlarmKind::Fork], 8),
+                "{size} {fork} {next}: {round:?}"
+            );
+            assert!(is_proof(&round), "{size} {fork} {next}");
+            assert_eq!(round.verified, Some(size));
+        }
+    }
+}
+
+#[tokio::test]
+async fn r64_another_root_of_the_same_size_is_a_fork_and_both_notes_are_the_proof() {
+    let (log, folder) = (Log::of(300).await, folder());
+    once(folder.path(), &log.target()).await;
+    log.change(|shows| *shows = Shows::tree(Tree::of(300, 299, 1)));
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8));
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn a_smaller_fork_is_a_fork_if_the_log_still_shows_the_larger_tree() {
+    let (log, folder) = (Log::of(700).await, folder());
+    once(folder.path(), &log.target()).await;
+    let small = Shows::tree(Tree::of(500, 400, 1)).checkpoint();
+    std::fs::write(folder.path().join("fork"), &small).unwrap();
+    let vantages = vec![Vantage::File(folder.path().join("fork"))];
+    let round = once(folder.path(), &Target { vantages, ..log.target() }).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8));
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn r64_an_old_checkpoint_of_a_log_that_still_has_all_is_stale() {
+    let (log, folder) = (Log::of(700).await, folder());
+    once(folder.path(), &log.target()).await;
+    log.change(|shows| {
+        shows.size = 650;
+        shows.tiles_up_to = Some(700);
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9), "{round:?}");
+}
+
+#[tokio::test]
+async fn r64_a_frozen_log_is_stale_once_no_witness_cosigned_for_too_long() {
+    let (log, folder) = (Log::of(10).await, folder());
+    let witnesses = vec![common::witness_key().key().clone()];
+    let target = Target { witnesses, stale_after: Duration::from_secs(600), ..log.target() };
+    log.change(|shows| shows.cosigned = Some(now() - 30));
+    let fresh = once(folder.path(), &target).await;
+    assert_eq!((fresh.outcome(CheckName::Freshness), fresh.exit()), (Some(Outcome::Ok), Exit::Success));
+    log.change(|shows| shows.cosigned = Some(now() - 3600));
+    let frozen = once(folder.path(), &target).await;
+    assert_eq!((kinds(&frozen), frozen.exit().code()), (vec![AlarmKind::Stale], 9));
+}
+
+#[tokio::test]
+async fn r37_a_clock_that_is_a_day_off_is_named_and_no_fork() {
+    const DAY: u64 = 86_400;
+    let (log, folder) = (Log::of(10).await, folder());
+    let target = Target { witnesses: vec![common::witness_key().key().clone()], ..log.target() };
+    for off in [now() - DAY, now() + DAY] {
+        log.change(|shows| {
+            shows.cosigned = Some(off);
+            shows.date = Some(off);
+        });
+        let round = once(folder.path(), &target).await;
+        assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Clock], 9), "{round:?}");
+        assert!(round.alarms[0].words.contains("clock"), "{}", round.alarms[0].words);
+    }
+}
+
+#[tokio::test]
+async fn r64_a_dropped_tile_is_unreachable_first_and_an_alarm_once_it_lasts() {
+    let (log, folder) = (Log::of(300).await, folder());
+    let mut target = log.target();
+    once(folder.path(), &target).await;
+    log.change(|shows| {
+        shows.tree.grow(600, NEVER, 0);
+        shows.size = 600;
+        shows.dropped = Some("tile/0/001".into());
+    });
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
+    assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Unanswered));
+    target.unreachable_after = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7));
+    assert!(round.alarms[0].words.contains("tile/0/001"), "{}", round.alarms[0].words);
+    log.change(|shows| shows.dropped = None);
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.exit(), round.verified), (Exit::Success, Some(600)));
+}
+
+#[tokio::test]
+async fn r64_a_log_that_answers_500_is_unreachable_first_and_an_alarm_once_it_lasts() {
+    let (log, folder) = (Log::of(300).await, folder());
+    let mut target = log.target();
+    once(folder.path(), &target).await;
+    log.change(|shows| shows.status = Some(500));
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
+    assert!(round.shown.is_none());
+    target.unreachable_after = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Unreachable], 7));
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_another_key_or_log_is_not_believed() {
+    let (log, folder) = (Log::of(10).await, folder());
+    log.change(|shows| shows.other_key = true);
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::UnknownKey], 8));
+    assert_eq!(round.verified, None);
+    log.change(|shows| shows.other_key = false);
+    let mut target = log.target();
+    target.origin = "other.example".parse().unwrap();
+    let round = once(tempfile::tempdir().unwrap().path(), &target).await;
+    assert_eq!(kinds(&round), [AlarmKind::OtherLog]);
+}
+
+#[tokio::test]
+async fn tiles_that_are_not_the_signed_tree_are_inconsistent() {
+    let (log, folder) = (Log::of(300).await, folder());
+    once(folder.path(), &log.target()).await;
+    let other = Shows::tree(Tree::of(600, 450, 1));
+    log.change(|shows| {
+        // The signed tree is one, the tiles are another's that has the same beginning.
+        shows.tree.grow(600, NEVER, 0);
+        shows.size = 600;
+    });
+    let honest = log.checkpoint();
+    log.change(|shows| *shows = other);
+    let folder_of_note = tempfile::tempdir().unwrap();
+    std::fs::write(folder_of_note.path().join("note"), honest).unwrap();
+    let vantages = vec![Vantage::File(folder_of_note.path().join("note"))];
+    let round = once(folder.path(), &Target { vantages, ..log.target() }).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8), "{round:?}");
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn what_another_place_is_shown_is_compared() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    let mut target = Target { vantages: vec![Vantage::File(file.clone())], ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!(round.outcome(CheckName::Vantage), Some(Outcome::NotChecked), "there is no file");
+    std::fs::write(&file, Shows::tree(Tree::of(600, NEVER, 0)).checkpoint()).unwrap();
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), Exit::Success));
+    // Ahead of the log: that may come, for a while.
+    std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::NotChecked), vec![]));
+    target.lag = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8));
+}
+
+#[tokio::test]
+async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let target = Target { depth: Depth::Entries, ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!(
+        (round.outcome(CheckName::Entries), round.exit()),
+        (Some(Outcome::Ok), Exit::Success),
+        "{round:?}"
+    );
+    log.change(|shows| {
+        shows.tree.grow(1000, NEVER, 0);
+        shows.size = 1000;
+        shows.other_entry = Some(900);
+    });
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    assert!(round.alarms[0].words.contains("leaf 900"), "{}", round.alarms[0].words);
+    log.change(|shows| shows.other_entry = None);
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Entries), round.exit()), (Some(Outcome::Ok), Exit::Success));
+}
+
+#[tokio::test]
+async fn r63_a_lost_state_begins_anew_and_says_so() {
+    let (log, folder) = (Log::of(10).await, folder());
+    once(folder.path(), &log.target()).await;
+    std::fs::remove_dir_all(folder.path().join("log")).unwrap();
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::NotChecked));
+    assert!(round.checks.iter().any(|check| check.words.contains("begins anew")));
+}
+
+#[tokio::test]
+async fn r63_a_given_checkpoint_is_what_a_lost_state_begins_with() {
+    let (log, folder) = (Log::of(10).await, folder());
+    let given = folder.path().join("given");
+    std::fs::write(&given, log.checkpoint()).unwrap();
+    log.change(|shows| *shows = Shows::tree(Tree::of(20, 9, 1)));
+    let round = once(folder.path(), &Target { start: Some(given), ..log.target() }).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8));
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn r63_an_older_state_is_verified_from_there_on() {
+    let (log, folder) = (Log::of(10).await, folder());
+    once(folder.path(), &log.target()).await;
+    let state = folder.path().join("log/state.json");
+    let older = std::fs::read(&state).unwrap();
+    log.change(|shows| {
+        shows.tree.grow(300, NEVER, 0);
+        shows.size = 300;
+    });
+    once(folder.path(), &log.target()).await;
+    std::fs::write(&state, older).unwrap();
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((round.outcome(CheckName::Consistency), round.verified), (Some(Outcome::Ok), Some(300)));
+}
+
+#[tokio::test]
+async fn r63_a_state_of_another_log_or_of_nothing_is_refused() {
+    let (log, folder) = (Log::of(10).await, folder());
+    once(folder.path(), &log.target()).await;
+    let other = Target { vkey: common::witness_key().key().clone(), ..log.target() };
+    let refused = Monitor::begin(&config(folder.path(), other)).err().unwrap().to_string();
+    assert!(refused.contains("the state of another log"), "{refused}");
+    let state = folder.path().join("log/state.json");
+    let changed = std::fs::read_to_string(&state).unwrap().replace("\"size\": 10", "\"size\": 9");
+    for bad in [changed.as_str(), "", "{}", "{\"version\": 99}"] {
+        std::fs::write(&state, bad).unwrap();
+        assert!(Monitor::begin(&config(folder.path(), log.target())).is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn r63_two_monitors_in_one_folder_are_one_too_many() {
+    let (log, folder) = (Log::of(10).await, folder());
+    let first = Monitor::begin(&config(folder.path(), log.target())).unwrap();
+    let refused = Monitor::begin(&config(folder.path(), log.target())).err().unwrap().to_string();
+    assert!(refused.contains("another monitor"), "{refused}");
+    drop(first);
+    Monitor::begin(&config(folder.path(), log.target())).unwrap();
+}
+
+#[tokio::test]
+async fn one_bad_log_does_not_stop_the_others() {
+    let (good, bad, folder) = (Log::of(10).await, Log::of(10).await, folder());
+    bad.change(|shows| shows.status = Some(500));
+    let mut bad_target = bad.target();
+    bad_target.name = "bad".into();
+    let both = monitor::Config::new(folder.path().to_owned(), vec![bad_target, good.target()]);
+    let rounds = Monitor::begin(&both).unwrap().once(&Nowhere).await;
+    let exits: Vec<_> = rounds.iter().map(|round| (round.log.as_str(), round.exit().code())).collect();
+    assert_eq!(exits, [("bad", 7), ("log", 0)]);
+}
