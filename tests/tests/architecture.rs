@@ -16,6 +16,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("jose", &[]),
     ("tlog", &["merkle"]),
     ("scitt", &["jose", "merkle"]),
+    ("archive", &["merkle", "store"]),
     ("audit", &["merkle", "registration", "scitt", "store"]),
     ("expression", &[]),
     ("registration", &["expression", "jose", "merkle", "scitt"]),

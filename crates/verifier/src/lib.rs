@@ -12,15 +12,20 @@
 //! When a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of
 //! the statement are judged at that time: a signature made under a valid certificate stays good when it expires.
 //!
-//! Pure: no I/O, no clock. Not here: consistency of a log over time (`monitor`), witnesses, other data structures
+//! [`verify_shown`] asks for more: that witnesses of a policy have cosigned the tree that the statement is in.
+//! [`verify_consistency`] goes on from a tree that is known to a newer one.
+//!
+//! Pure: no I/O, no clock. Not here: watching a log over time (`monitor`), other data structures
 //! (MMR and the like), consistency proofs of CCF ledgers, which are experimental, revocation, printing.
 
+mod consistency;
 mod issuer;
 mod payload;
 mod receipt;
 mod time;
 pub mod trust;
 pub mod verdict;
+mod witnessed;
 
 #[cfg(test)]
 mod tests;
@@ -28,12 +33,15 @@ mod tests;
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 
+pub use consistency::{ConsistencyVerdict, KnownTree, verify_consistency};
 use issuer::IssuerCheck;
 use receipt::{ReceiptReport, Subject};
 pub use trust::{
     IssuerSignature, LeafRule, Profile, TrustError, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
 };
 pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
+use witnessed::WitnessReport;
+pub use witnessed::{CheckpointFacts, Cosigned, Shown, Tree};
 
 /// How far a clock may be behind a log's (seconds).
 pub const CLOCK_SKEW: i64 = 300;
@@ -54,6 +62,12 @@ pub struct Evidence<'e> {
 
 /// Verifies `evidence` against `trust` at `now` (unix seconds).
 pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict {
+    verify_shown(evidence, &Shown::default(), trust, now)
+}
+
+/// The same, with what is shown of the tree that the statement is in. A quorum that the policy names is required; a
+/// tlog-proof under a trusted checkpoint key is as good as a receipt.
+pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustStore, now: u64) -> Verdict {
     let statement = match SignedStatement::parse(evidence.statement.to_vec()) {
         Ok(statement) => statement,
         Err(why) => return not_a_statement(&why.to_string()),
@@ -66,7 +80,8 @@ pub fn verify(evidence: &Evidence<'_>, trust: &TrustStore, now: u64) -> Verdict 
     let at = registered_at.min().unwrap_or_else(|| to_signed(now));
     let issuer = issuer::check(&statement, evidence.payload, trust, at);
     let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
-    conclude(&statement, trust, issuer, payload, receipts)
+    let witnessed = witnessed::check(shown, &statement, &receipts, trust);
+    conclude(&statement, trust, issuer, payload, receipts, witnessed)
 }
 
 /// Verifies that one receipt proves the registration of `statement`, at `now` (unix seconds). The issuer's signature
@@ -88,7 +103,8 @@ fn verify_subject(subject: Subject<'_>, receipt: &[u8], trust: &TrustStore, now:
     let detail = "not part of this verification";
     checks.push(Check::not_done(CheckName::IssuerSignature, Code::LeftToLog, detail));
     let (receipts, outcome, reason) = merge_receipts(receipts, &mut checks);
-    Verdict { outcome, reason, statement: None, receipts, checks }
+    checks.push(Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured"));
+    Verdict { outcome, reason, statement: None, receipts, checkpoint: None, checks }
 }
 
 fn distinct<'r>(receipts: impl Iterator<Item = &'r [u8]>) -> Vec<&'r [u8]> {
@@ -114,7 +130,8 @@ fn not_a_statement(why: &str) -> Verdict {
     checks.extend(
         skipped.map(|name| Check::not_done(name, Code::NotReached, "there is no statement to check")),
     );
-    Verdict { outcome: Outcome::Failed, reason: Some(reason), statement: None, receipts: Vec::new(), checks }
+    let (outcome, reason) = (Outcome::Failed, Some(reason));
+    Verdict { outcome, reason, statement: None, receipts: Vec::new(), checkpoint: None, checks }
 }
 
 fn conclude(
@@ -123,13 +140,19 @@ fn conclude(
     issuer: IssuerCheck,
     payload: Option<Check>,
     receipts: Vec<ReceiptReport>,
+    witnessed: WitnessReport,
 ) -> Verdict {
     let mut checks = vec![Check::ok(CheckName::Statement, format!("entry {}", statement.digest()))];
     checks.extend(issuer.checks);
     checks.extend(payload);
     let own_failure = checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code);
-    let own_gap = own_gap(&checks, trust.issuer_signature);
-    let (facts, outcome, reason) = merge_receipts(receipts, &mut checks);
+    let own_failure = own_failure.or(witnessed.failure());
+    let own_gap = own_gap(&checks, trust.issuer_signature).or(witnessed.gap());
+    let (facts, outcome, reason) = match receipts.is_empty() && witnessed.included {
+        true => (Vec::new(), Outcome::Verified, None),
+        false => merge_receipts(receipts, &mut checks),
+    };
+    checks.extend(witnessed.checks);
     let (outcome, reason) = match (own_failure, outcome, own_gap) {
         (Some(code), ..) => (Outcome::Failed, Some(code)),
         (None, Outcome::Failed, _) => (Outcome::Failed, reason),
@@ -140,7 +163,8 @@ fn conclude(
         (None, Outcome::Verified, Some(code)) => (Outcome::NotVerified, Some(code)),
         (None, Outcome::Verified, None) => (Outcome::Verified, None),
     };
-    Verdict { outcome, reason, statement: Some(facts_of(statement)), receipts: facts, checks }
+    let (statement, checkpoint) = (Some(facts_of(statement)), witnessed.facts);
+    Verdict { outcome, reason, statement, receipts: facts, checkpoint, checks }
 }
 
 /// Why the statement itself is not fully checked, if that matters to the trust store or to who gave a payload.
@@ -168,7 +192,6 @@ fn merge_receipts(
         for name in [CheckName::Inclusion, CheckName::ReceiptSignature] {
             checks.push(Check::not_done(name, Code::NoReceipt, "the statement has no receipt"));
         }
-        checks.push(witnesses());
         return (Vec::new(), Outcome::NotVerified, Some(Code::NoReceipt));
     }
     let first = |state: State| {
@@ -186,12 +209,7 @@ fn merge_receipts(
         checks.extend(report.checks.into_iter().map(|check| Check { receipt: Some(number), ..check }));
         facts.push(report.facts);
     }
-    checks.push(witnesses());
     (facts, outcome, reason)
-}
-
-fn witnesses() -> Check {
-    Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured")
 }
 
 fn facts_of(statement: &SignedStatement) -> StatementFacts {

@@ -78,13 +78,7 @@ fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> Re
     };
     let facts = facts_of(&receipt);
     let iss = receipt.header().claims().and_then(|claims| claims.iss());
-    let (ours, anonymous): (Vec<_>, Vec<_>) = match iss {
-        Some(iss) => {
-            (trust.logs_of(iss).collect(), trust.logs.iter().filter(|log| log.iss.is_none()).collect())
-        }
-        None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == Profile::Rfc9942).collect()),
-    };
-    let logs = if ours.is_empty() { anonymous } else { ours };
+    let logs = logs_for(iss, trust);
     let attempt = |log| Attempt { subject, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
     best(logs.into_iter().map(attempt)).unwrap_or_else(|| {
         let detail = match iss {
@@ -94,6 +88,17 @@ fn check(subject: Subject<'_>, bytes: &[u8], trust: &TrustStore, now: u64) -> Re
         let checks = vec![Check::not_done(CheckName::Receipt, Code::UnknownLog, detail)];
         ReceiptReport::of(facts.clone(), with_rest_not_reached(checks))
     })
+}
+
+/// The logs that may have issued a receipt of this issuer.
+pub(crate) fn logs_for<'t>(iss: Option<&'t str>, trust: &'t TrustStore) -> Vec<&'t TrustedLog> {
+    let (ours, anonymous): (Vec<_>, Vec<_>) = match iss {
+        Some(iss) => {
+            (trust.logs_of(iss).collect(), trust.logs.iter().filter(|log| log.iss.is_none()).collect())
+        }
+        None => (Vec::new(), trust.logs.iter().filter(|log| log.profile == Profile::Rfc9942).collect()),
+    };
+    if ours.is_empty() { anonymous } else { ours }
 }
 
 /// Several logs may issue under one name, or none be named: one that verifies is the one.
@@ -139,7 +144,7 @@ impl Attempt<'_> {
         let mut facts = facts.clone();
         facts.log = Some(self.log.name().to_owned());
         let mut checks = Vec::new();
-        match self.check_form() {
+        match check_form(self.receipt, self.log) {
             Ok(check) => checks.push(check),
             Err(check) => return ReceiptReport::of(facts, with_rest_not_reached(vec![check])),
         }
@@ -151,24 +156,9 @@ impl Attempt<'_> {
             }
             Err(refused) => checks.extend(refused),
         }
-        checks.push(self.check_dates());
+        checks.push(check_dates(self.receipt, self.now));
         facts.verified = checks.iter().all(|check| check.state == State::Ok);
         ReceiptReport::of(facts, with_rest_not_reached(checks))
-    }
-
-    /// Does the receipt carry what the log's profile demands, and is it this log's?
-    fn check_form(&self) -> Result<Check, Check> {
-        let header = self.receipt.header();
-        if self.log.profile == Profile::Rfc9943 {
-            let identity = header
-                .require_scitt()
-                .map_err(|why| Check::failed(CheckName::Receipt, Code::ReceiptIncomplete, why.to_string()))?;
-            if let Some(origin) = self.log.origin.as_deref().filter(|origin| *origin != identity.sub) {
-                let detail = format!("the receipt is for log {:?}, not {origin:?}", identity.sub);
-                return Err(Check::failed(CheckName::Receipt, Code::ReceiptSubjectMismatch, detail));
-            }
-        }
-        Ok(Check::ok(CheckName::Receipt, self.log.name()))
     }
 
     /// A root that a proof leads to from this statement, signed by a key of the log.
@@ -269,25 +259,41 @@ impl Attempt<'_> {
             Check::ok(CheckName::ReceiptSignature, by),
         ]
     }
+}
 
-    fn check_dates(&self) -> Check {
-        let name = CheckName::ReceiptDates;
-        let Some(claims) = self.receipt.header().claims() else { return Check::ok(name, "undated") };
-        if let Some(exp) = claims.exp().filter(|exp| *exp <= self.now) {
-            return Check::failed(name, Code::ReceiptExpired, format!("ended at {}", rfc3339(exp)));
+/// Does the receipt carry what the log's profile demands, and is it this log's?
+pub(crate) fn check_form(receipt: &Receipt, log: &TrustedLog) -> Result<Check, Check> {
+    let header = receipt.header();
+    if log.profile == Profile::Rfc9943 {
+        let identity = header
+            .require_scitt()
+            .map_err(|why| Check::failed(CheckName::Receipt, Code::ReceiptIncomplete, why.to_string()))?;
+        if let Some(origin) = log.origin.as_deref().filter(|origin| *origin != identity.sub) {
+            let detail = format!("the receipt is for log {:?}, not {origin:?}", identity.sub);
+            return Err(Check::failed(CheckName::Receipt, Code::ReceiptSubjectMismatch, detail));
         }
-        let latest = self.now.saturating_add(CLOCK_SKEW);
-        let begins = claims.nbf().max(claims.iat());
-        match begins.filter(|begins| *begins > latest) {
-            Some(begins) => {
-                let detail = format!("dated {}, and now is {}", rfc3339(begins), rfc3339(self.now));
-                Check::failed(name, Code::ReceiptNotYetValid, detail)
-            }
-            None => Check::ok(
-                name,
-                claims.iat().map_or_else(|| "undated".into(), |iat| format!("issued at {}", rfc3339(iat))),
-            ),
+    }
+    Ok(Check::ok(CheckName::Receipt, log.name()))
+}
+
+/// Do the dates in its claims allow its use?
+pub(crate) fn check_dates(receipt: &Receipt, now: i64) -> Check {
+    let name = CheckName::ReceiptDates;
+    let Some(claims) = receipt.header().claims() else { return Check::ok(name, "undated") };
+    if let Some(exp) = claims.exp().filter(|exp| *exp <= now) {
+        return Check::failed(name, Code::ReceiptExpired, format!("ended at {}", rfc3339(exp)));
+    }
+    let latest = now.saturating_add(CLOCK_SKEW);
+    let begins = claims.nbf().max(claims.iat());
+    match begins.filter(|begins| *begins > latest) {
+        Some(begins) => {
+            let detail = format!("dated {}, and now is {}", rfc3339(begins), rfc3339(now));
+            Check::failed(name, Code::ReceiptNotYetValid, detail)
         }
+        None => Check::ok(
+            name,
+            claims.iat().map_or_else(|| "undated".into(), |iat| format!("issued at {}", rfc3339(iat))),
+        ),
     }
 }
 
@@ -353,7 +359,7 @@ fn facts_of(receipt: &Receipt) -> ReceiptFacts {
     }
 }
 
-fn kid_text(header: &Header) -> Option<String> {
+pub(crate) fn kid_text(header: &Header) -> Option<String> {
     header.kid().map(|kid| BASE64URL_NOPAD.encode(kid))
 }
 

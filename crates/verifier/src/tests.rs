@@ -2,11 +2,13 @@
 
 mod attacks;
 mod certificates;
+mod consistency;
 mod foreign;
 mod fuzz;
 mod store;
 mod vectors;
 mod verdicts;
+mod witnessed;
 
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_leaf};
 use scitt::transparent::attach;

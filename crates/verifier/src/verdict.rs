@@ -5,6 +5,8 @@ use std::fmt;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use serde::{Serialize, Serializer};
 
+use crate::witnessed::CheckpointFacts;
+
 /// Everything a verification has to say.
 ///
 /// Details quote the messages that were checked: escape them before printing.
@@ -18,6 +20,9 @@ pub struct Verdict {
     pub statement: Option<StatementFacts>,
     /// What each receipt came to, in the order given: attached ones first.
     pub receipts: Vec<ReceiptFacts>,
+    /// The checkpoint that was shown, and who cosigned it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointFacts>,
     /// Every check, done or not.
     pub checks: Vec<Check>,
 }
@@ -157,6 +162,10 @@ words! {
         ReceiptSignature = "receipt-signature",
         /// The dates in the receipt's claims allow its use.
         ReceiptDates = "receipt-dates",
+        /// The tree that is known is the beginning of the newer one.
+        Consistency = "consistency",
+        /// The checkpoint is the log's, and the statement is under it.
+        Checkpoint = "checkpoint",
         /// Others have seen the log grow without forking.
         Witnesses = "witnesses",
     }
@@ -230,6 +239,30 @@ words! {
         LeftToLog = "left-to-log",
         /// No witness is configured.
         NoWitness = "no-witness",
+        /// Witnesses are required, and no checkpoint is there that they could have cosigned.
+        NoCheckpoint = "no-checkpoint",
+        /// The checkpoint cannot be read.
+        MalformedCheckpoint = "malformed-checkpoint",
+        /// No checkpoint key of this log is trusted that signed it.
+        UnknownCheckpointKey = "unknown-checkpoint-key",
+        /// The signature of the log on its checkpoint does not verify.
+        CheckpointSignatureInvalid = "checkpoint-signature-invalid",
+        /// The checkpoint is of another tree than any receipt.
+        CheckpointOtherTree = "checkpoint-other-tree",
+        /// Receipt and checkpoint give two roots to one tree size.
+        CheckpointRootMismatch = "checkpoint-root-mismatch",
+        /// The tlog-proof cannot be read.
+        MalformedTlogProof = "malformed-tlog-proof",
+        /// The tlog-proof does not lead from this statement to its checkpoint.
+        TlogProofMismatch = "tlog-proof-mismatch",
+        /// Fewer witnesses cosigned than the policy asks for.
+        QuorumNotMet = "quorum-not-met",
+        /// There is no consistency proof in the receipt.
+        NoConsistencyProof = "no-consistency-proof",
+        /// The consistency proof starts from another size than the one that is known.
+        ConsistencyOtherSize = "consistency-other-size",
+        /// The consistency proof does not lead from the tree that is known to the one that is signed.
+        ConsistencyMismatch = "consistency-mismatch",
         /// An earlier check stands in the way.
         NotReached = "not-reached",
     }

@@ -81,8 +81,7 @@ impl Receipt {
             Self::Get { entry, output, service } => get(context, &entry, &output, &service),
             Self::Inspect { file } => context.console.result(&inspection(&read(&file)?)),
             Self::Verify { file, statement, trust } => {
-                let evidence =
-                    Evidence { statement, receipts: vec![file], payload: None, needs_issuer: false };
+                let evidence = Evidence { statement, receipts: vec![file], ..Evidence::default() };
                 verify::run(context, &evidence, trust.as_deref())
             }
             Self::Attach { statement, receipts, output } => attach(&statement, &receipts, &output),

@@ -7,7 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
-use verifier::{Check, Code, Outcome, State, Verdict};
+use tlog::policy::{NotAPolicy, Policy};
+use verifier::{Check, Code, Outcome, Shown, State, Tree, Verdict};
 
 use super::statement;
 use crate::cli::Context;
@@ -25,6 +26,15 @@ pub struct Verify {
     /// The payload, or the preimage of a hash envelope, to compare
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
+    /// A tlog-proof of the statement, with the checkpoint that witnesses cosigned
+    #[arg(long, value_name = "FILE")]
+    proof: Option<PathBuf>,
+    /// The checkpoint of the tree that the receipt is of
+    #[arg(long, value_name = "FILE", conflicts_with = "proof")]
+    checkpoint: Option<PathBuf>,
+    /// Require the quorum of this policy (C2SP tlog-policy)
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
     /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
@@ -37,12 +47,16 @@ impl Verify {
             receipts: self.receipt,
             payload: self.payload,
             needs_issuer: true,
+            proof: self.proof,
+            checkpoint: self.checkpoint,
+            witness_policy: self.witness_policy,
         };
         run(context, &evidence, self.trust.as_deref())
     }
 }
 
 /// What is to be verified, as files.
+#[derive(Default)]
 pub struct Evidence {
     /// The statement.
     pub statement: PathBuf,
@@ -52,6 +66,12 @@ pub struct Evidence {
     pub payload: Option<PathBuf>,
     /// Whether the issuer's signature is part of the question.
     pub needs_issuer: bool,
+    /// A tlog-proof of it.
+    pub proof: Option<PathBuf>,
+    /// The checkpoint of its receipt's tree.
+    pub checkpoint: Option<PathBuf>,
+    /// Whose cosignatures are required.
+    pub witness_policy: Option<PathBuf>,
 }
 
 /// Verifies, prints every check, and ends with the outcome's exit code.
@@ -73,7 +93,28 @@ fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
     let payload = evidence.payload.as_deref().map(files::read).transpose()?;
     let question =
         verifier::Evidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
-    Ok(verifier::verify(&question, &trust.store, now()))
+    let (proof, checkpoint) = (read(&evidence.proof)?, read(&evidence.checkpoint)?);
+    let tree = match (&proof, &checkpoint) {
+        (Some(proof), _) => Tree::Proof(proof),
+        (None, Some(checkpoint)) => Tree::Checkpoint(checkpoint),
+        (None, None) => Tree::NotShown,
+    };
+    let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
+    let shown = Shown { tree, policy: policy.as_ref() };
+    Ok(verifier::verify_shown(&question, &shown, &trust.store, now()))
+}
+
+fn read(file: &Option<PathBuf>) -> Result<Option<Vec<u8>>, Failure> {
+    file.as_deref().map(files::read).transpose()
+}
+
+/// A tlog-policy in a file.
+pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
+    files::read_text(file)?.parse().map_err(|error: NotAPolicy| {
+        Failure::new(Exit::Failure, "policy-unusable", format!("{} is no witness policy", file.display()))
+            .fact("because", error.to_string())
+            .hint("tabellion help formats")
+    })
 }
 
 fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
@@ -95,7 +136,8 @@ pub fn failure(verdict: &Verdict) -> Failure {
     undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
 }
 
-fn exit(outcome: Outcome) -> Exit {
+/// How an answer ends the command.
+pub fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Verified => Exit::Success,
         Outcome::Failed => Exit::VerificationFailed,
@@ -118,7 +160,8 @@ impl Report for Verified<'_> {
     }
 }
 
-fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
+/// A check on a line of its own.
+pub fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     let name = check.name.label();
     let detail = safe(&check.detail);
     match check.state {
@@ -129,7 +172,7 @@ fn line(out: &mut dyn Write, check: &Check) -> io::Result<()> {
 }
 
 /// The one line that a reader needs.
-fn in_words(reason: Code) -> &'static str {
+pub fn in_words(reason: Code) -> &'static str {
     match reason {
         Code::MalformedStatement => "this is not a Signed Statement",
         Code::MissingHeader => "the statement lacks a header that RFC 9943 requires",
@@ -157,6 +200,18 @@ fn in_words(reason: Code) -> &'static str {
         Code::ReceiptSignatureInvalid => "the log did not sign this",
         Code::ReceiptExpired | Code::ReceiptNotYetValid => "the receipt is not valid now",
         Code::NoTrustAnchors => "there is nothing to trust: tabellion help trust",
+        Code::NoCheckpoint => "witnesses are required: show what they signed with --proof or --checkpoint",
+        Code::MalformedCheckpoint => "the checkpoint cannot be read",
+        Code::MalformedTlogProof => "the tlog-proof cannot be read",
+        Code::UnknownCheckpointKey => "no key that is trusted here signed the checkpoint",
+        Code::CheckpointSignatureInvalid => "the log did not sign this checkpoint",
+        Code::CheckpointOtherTree => "the checkpoint is of another tree than the receipt",
+        Code::CheckpointRootMismatch => "the log has signed two different trees of one size",
+        Code::TlogProofMismatch => "this tlog-proof is not for this statement",
+        Code::QuorumNotMet => "too few witnesses have cosigned",
+        Code::NoConsistencyProof => "the receipt does not prove consistency",
+        Code::ConsistencyOtherSize => "the proof starts from another size than the tree that is known",
+        Code::ConsistencyMismatch => "the tree that is known is not the beginning of what the log signed",
         Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
     }
 }

@@ -1,0 +1,201 @@
+//! Does this receipt prove that the tree I know is the beginning of a newer one (RFC 9942, section 5.3)?
+//!
+//! The older root is never taken from what is verified: one that comes beside a receipt proves nothing. It is recomputed
+//! from the path along with the newer root, and the log's signature is checked over that. So a path, a size or a signature
+//! that was changed fails as one.
+//!
+//! Equal sizes and the empty tree have no such receipt, nor have ledgers (vds 2).
+
+use merkle::{RootHash, TreeSize};
+use scitt::{PublicKey, Receipt, ReceiptError, ReceiptRefused};
+use serde::Serialize;
+
+use crate::receipt::{check_dates, check_form, kid_text, logs_for};
+use crate::trust::{Candidates, NoCandidate};
+use crate::verdict::{Check, CheckName, Code, Outcome, State};
+use crate::{TrustStore, TrustedLog, to_signed};
+
+/// A tree that was verified before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownTree {
+    /// Its leaves.
+    pub size: TreeSize,
+    /// Its root.
+    pub root: RootHash,
+}
+
+/// What a consistency receipt came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConsistencyVerdict {
+    /// The answer.
+    pub outcome: Outcome,
+    /// Why the answer is not [`Outcome::Verified`].
+    pub reason: Option<Code>,
+    /// The log.
+    pub log: Option<String>,
+    /// Leaves of the tree that was known.
+    pub older: u64,
+    /// Leaves of the newer tree, as the receipt says.
+    pub newer: Option<u64>,
+    /// The newer root, in hexadecimal: what to know next time. Only of a verified receipt.
+    pub root: Option<String>,
+    /// Every check, done or not.
+    pub checks: Vec<Check>,
+}
+
+impl ConsistencyVerdict {
+    /// Whether the newer tree may be known from now on.
+    pub fn is_verified(&self) -> bool {
+        self.outcome == Outcome::Verified
+    }
+}
+
+/// Verifies that `receipt` extends `known`, at `now` (unix seconds).
+pub fn verify_consistency(
+    receipt: &[u8],
+    known: &KnownTree,
+    trust: &TrustStore,
+    now: u64,
+) -> ConsistencyVerdict {
+    let receipt = match Receipt::parse(receipt.to_vec()) {
+        Ok(receipt) => receipt,
+        Err(why) => return Found::default().conclude(known, vec![unreadable(&why)]),
+    };
+    let newer = receipt.consistency_proofs().first().map(|proof| proof.newer);
+    let iss = receipt.header().claims().and_then(|claims| claims.iss());
+    let logs = logs_for(iss, trust);
+    let attempts = logs.into_iter().map(|log| attempt(&receipt, known, log, newer, to_signed(now)));
+    let best = attempts.min_by_key(|verdict| match verdict.outcome {
+        Outcome::Verified => 0,
+        Outcome::Failed => 1,
+        Outcome::NotVerified => 2,
+    });
+    best.unwrap_or_else(|| {
+        let detail = format!("no trusted log issues receipts as {:?}", iss.unwrap_or_default());
+        let check = Check::not_done(CheckName::Receipt, Code::UnknownLog, detail);
+        Found { newer, ..Found::default() }.conclude(known, vec![check])
+    })
+}
+
+/// What one log would make of it.
+fn attempt(
+    receipt: &Receipt,
+    known: &KnownTree,
+    log: &TrustedLog,
+    newer: Option<TreeSize>,
+    now: i64,
+) -> ConsistencyVerdict {
+    let mut found = Found { log: Some(log.name().to_owned()), newer, root: None };
+    let form = match check_form(receipt, log) {
+        Ok(form) => form,
+        Err(check) => return found.conclude(known, vec![check]),
+    };
+    let mut checks = vec![form];
+    match prove(receipt, known, log) {
+        Ok((root, key)) => {
+            let newer = newer.map_or(0, TreeSize::get);
+            let kid = kid_text(receipt.header())
+                .unwrap_or_else(|| data_encoding::BASE64URL_NOPAD.encode(&key.thumbprint()));
+            let detail = format!("the tree of {} leaves is the beginning of that of {newer}", known.size);
+            checks.push(Check::ok(CheckName::Consistency, detail));
+            checks.push(Check::ok(CheckName::ReceiptSignature, format!("{}, kid {kid}", log.name())));
+            found.root = Some(data_encoding::HEXLOWER.encode(root.as_bytes()));
+        }
+        Err(check) => checks.push(check),
+    }
+    checks.push(check_dates(receipt, now));
+    found.conclude(known, checks)
+}
+
+/// The newer root, and the key that signed it.
+fn prove<'l>(
+    receipt: &Receipt,
+    known: &KnownTree,
+    log: &'l TrustedLog,
+) -> Result<(RootHash, &'l PublicKey), Check> {
+    let kid = receipt.header().kid().map(|kid| kid.as_ref());
+    let mut root = None;
+    let found = Candidates::of(&log.keys, kid)
+        .find(|key| receipt.verify_consistency(known.size, &known.root, key).map(|newer| root = Some(newer)));
+    match (found, root) {
+        (Ok(key), Some(root)) => Ok((root, key)),
+        (Err(NoCandidate::Refused(why)), _) => Err(refused(receipt, known, why)),
+        _ => {
+            let detail = format!(
+                "{} is trusted, but not with a key named {}",
+                log.name(),
+                kid_text(receipt.header()).unwrap_or_default()
+            );
+            Err(Check::not_done(CheckName::ReceiptSignature, Code::UnknownLogKey, detail))
+        }
+    }
+}
+
+fn refused(receipt: &Receipt, known: &KnownTree, why: ReceiptRefused) -> Check {
+    let name = CheckName::Consistency;
+    match why {
+        ReceiptRefused::OlderSize { .. } => {
+            Check::not_done(name, Code::ConsistencyOtherSize, why.to_string())
+        }
+        ReceiptRefused::Signature(scitt::SignatureError::Invalid) if receipt.attached_root().is_none() => {
+            let detail = format!(
+                "the path does not lead from root {} of {} leaves to the one that the receipt signs",
+                known.root, known.size
+            );
+            Check::failed(name, Code::ConsistencyMismatch, detail)
+        }
+        ReceiptRefused::Signature(_) => {
+            Check::failed(CheckName::ReceiptSignature, Code::ReceiptSignatureInvalid, why.to_string())
+        }
+        ReceiptRefused::NoConsistencyProof => {
+            Check::not_done(name, Code::NoConsistencyProof, why.to_string())
+        }
+        _ => Check::failed(name, Code::ConsistencyMismatch, why.to_string()),
+    }
+}
+
+fn unreadable(why: &ReceiptError) -> Check {
+    match why {
+        ReceiptError::Malformed(why) => {
+            Check::failed(CheckName::Receipt, Code::MalformedReceipt, why.to_string())
+        }
+        ReceiptError::UnsupportedStructure(_) => {
+            Check::not_done(CheckName::Receipt, Code::UnsupportedStructure, why.to_string())
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    log: Option<String>,
+    newer: Option<TreeSize>,
+    root: Option<String>,
+}
+
+impl Found {
+    fn conclude(self, known: &KnownTree, mut checks: Vec<Check>) -> ConsistencyVerdict {
+        for name in [CheckName::Consistency, CheckName::ReceiptSignature, CheckName::ReceiptDates] {
+            if !checks.iter().any(|check| check.name == name) {
+                checks.push(Check::not_done(name, Code::NotReached, "an earlier check stands in the way"));
+            }
+        }
+        let first = |state: State| {
+            let of_state = |check: &&Check| check.state == state && check.code != Some(Code::NotReached);
+            checks.iter().find(of_state).and_then(|check| check.code)
+        };
+        let (outcome, reason) = match (first(State::Failed), first(State::NotDone)) {
+            (Some(code), _) => (Outcome::Failed, Some(code)),
+            (None, Some(code)) => (Outcome::NotVerified, Some(code)),
+            (None, None) => (Outcome::Verified, None),
+        };
+        ConsistencyVerdict {
+            root: self.root.filter(|_| outcome == Outcome::Verified),
+            outcome,
+            reason,
+            log: self.log,
+            older: known.size.get(),
+            newer: self.newer.map(TreeSize::get),
+            checks,
+        }
+    }
+}

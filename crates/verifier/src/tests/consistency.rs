@@ -1,0 +1,118 @@
+//! From a tree that is known to a newer one.
+
+use merkle::proof;
+use scitt::Receipt;
+
+use super::*;
+
+fn leaves(count: u64) -> Vec<LeafHash> {
+    (0..count).map(|n| EntryDigest::of(&n.to_be_bytes()).leaf_hash()).collect()
+}
+
+fn root(count: u64) -> RootHash {
+    CompactRange::empty().grow(&leaves(count)).root()
+}
+
+fn known(size: u64) -> KnownTree {
+    KnownTree { size: TreeSize::new(size), root: root(size) }
+}
+
+/// The root of any part of the tree that a plan may ask for.
+fn path(older: u64, newer: u64) -> Vec<Hash> {
+    let plan = proof::consistency(TreeSize::new(older), TreeSize::new(newer)).unwrap();
+    let of = |node: merkle::NodeId| {
+        let span = 1 << node.level;
+        let from = node.index * span;
+        let part = &leaves(newer)[from as usize..(from + span) as usize];
+        Ok::<_, ()>(Hash::from_bytes(*CompactRange::empty().grow(part).root().as_bytes()))
+    };
+    plan.fold(of).unwrap()
+}
+
+fn receipt(log: &Log, older: u64, newer: u64) -> Vec<u8> {
+    let signed = log.header(TreeSize::new(newer)).sign_root(&log.key, &root(newer)).unwrap();
+    signed.consistency_receipt(TreeSize::new(older), &path(older, newer))
+}
+
+fn believing(log: &Log) -> TrustStore {
+    TrustStore { logs: vec![log.trusted()], ..TrustStore::default() }
+}
+
+fn ask(receipt: &[u8], known: &KnownTree, trust: &TrustStore) -> (Outcome, Option<Code>) {
+    let verdict = verify_consistency(receipt, known, trust, NOW);
+    assert_eq!(verdict.root.is_some(), verdict.is_verified(), "{verdict:#?}");
+    (verdict.outcome, verdict.reason)
+}
+
+#[test]
+fn every_tree_leads_on_to_every_larger_one() {
+    let log = Log::new();
+    for newer in 2..=17 {
+        for older in 1..newer {
+            let verdict =
+                verify_consistency(&receipt(&log, older, newer), &known(older), &believing(&log), NOW);
+            assert!(verdict.is_verified(), "{older} {newer}: {verdict:#?}");
+            assert_eq!(verdict.root, Some(root(newer).to_string()));
+            assert_eq!((verdict.older, verdict.newer), (older, Some(newer)));
+        }
+    }
+}
+
+#[test]
+fn a_tree_that_was_rewritten_is_not_the_beginning_of_what_is_signed() {
+    let log = Log::new();
+    let other = KnownTree { root: root(6), ..known(5) };
+    let receipt = receipt(&log, 5, 9);
+    assert_eq!(ask(&receipt, &other, &believing(&log)), (Outcome::Failed, Some(Code::ConsistencyMismatch)));
+}
+
+#[test]
+fn a_proof_from_another_size_says_nothing_about_the_tree_that_is_known() {
+    let log = Log::new();
+    let asked = ask(&receipt(&log, 5, 9), &known(6), &believing(&log));
+    assert_eq!(asked, (Outcome::NotVerified, Some(Code::ConsistencyOtherSize)));
+}
+
+#[test]
+fn a_receipt_of_inclusion_is_none_of_consistency() {
+    let world = World::new();
+    let asked = ask(&world.receipt, &known(5), &world.trust);
+    assert_eq!(asked, (Outcome::NotVerified, Some(Code::NoConsistencyProof)));
+}
+
+#[test]
+fn the_log_must_be_one_that_is_trusted_and_its_key_the_one_that_signed() {
+    let (log, stranger) = (Log::new(), Log::new());
+    let bytes = receipt(&log, 5, 9);
+    let asked = ask(&bytes, &known(5), &believing(&stranger));
+    assert_eq!(asked, (Outcome::NotVerified, Some(Code::UnknownLogKey)));
+    let asked = ask(&bytes, &known(5), &TrustStore::default());
+    assert_eq!(asked, (Outcome::NotVerified, Some(Code::UnknownLog)));
+    assert_eq!(ask(b"nonsense", &known(5), &believing(&log)).1, Some(Code::MalformedReceipt));
+}
+
+#[test]
+fn the_dates_of_the_receipt_count() {
+    let log = Log::new();
+    let verdict = verify_consistency(&receipt(&log, 5, 9), &known(5), &believing(&log), NOW - 10_000);
+    assert_eq!((verdict.outcome, verdict.reason), (Outcome::Failed, Some(Code::ReceiptNotYetValid)));
+    assert_eq!(verdict.root, None);
+}
+
+#[test]
+fn no_changed_byte_of_a_consistency_receipt_leads_to_another_root() {
+    let log = Log::new();
+    let (bytes, trust) = (receipt(&log, 5, 9), believing(&log));
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut changed = bytes.clone();
+            changed[place] ^= 1 << bit;
+            let verdict = verify_consistency(&changed, &known(5), &trust, NOW);
+            if verdict.is_verified() {
+                // What is not signed may be written differently, as long as it says the same.
+                assert_eq!(verdict.root, Some(root(9).to_string()), "byte {place}");
+                assert!(Receipt::parse(changed).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Have others seen the tree that holds this statement?
+//!
+//! A receipt proves that a log signed a tree with the statement in it, not that it shows the same tree to everybody. Witnesses
+//! cosign what they have all seen grow. Their word is about a checkpoint (C2SP tlog-checkpoint), so it must first be shown
+//! that the statement is under it: by a tlog-proof, which leads from the leaf to the checkpoint's root, or by a verified
+//! receipt with the same root. Then the policy counts.
+//!
+//! Keys of logs come from the trust store and the policy, keys of witnesses from the policy alone. Not here: whether a
+//! cosignature is recent enough (the newest time is told), and fetching anything.
+
+use std::str::FromStr;
+
+use merkle::verify::implied_root;
+use merkle::{LeafHash, RootHash, hash_leaf};
+use scitt::SignedStatement;
+use serde::Serialize;
+use tlog::checkpoint::Checkpoint;
+use tlog::key::VerifierKey;
+use tlog::note::{NotVerified, Note};
+use tlog::policy::Policy;
+use tlog::proof::TlogProof;
+
+use crate::receipt::ReceiptReport;
+use crate::time::rfc3339;
+use crate::verdict::{Check, CheckName, Code, State};
+use crate::{LeafRule, TrustStore, to_signed};
+
+/// What is shown of the tree that the statement is in, and whose word about it is asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown<'e> {
+    /// The tree.
+    pub tree: Tree<'e>,
+    /// Whose cosignatures are required. Without it nobody's.
+    pub policy: Option<&'e Policy>,
+}
+
+/// How a tree is shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Tree<'e> {
+    /// Not at all.
+    #[default]
+    NotShown,
+    /// A tlog-proof of the statement, with its checkpoint.
+    Proof(&'e [u8]),
+    /// The checkpoint of the tree that a receipt is of.
+    Checkpoint(&'e [u8]),
+}
+
+/// A checkpoint that was shown. Nothing here is proven unless the verdict is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckpointFacts {
+    /// The log.
+    pub origin: String,
+    /// Leaves of the tree.
+    pub tree_size: u64,
+    /// The root, in hexadecimal.
+    pub root: String,
+    /// Who cosigned it, of those that the policy names.
+    pub cosigned: Vec<Cosigned>,
+}
+
+/// A witness's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cosigned {
+    /// Its name in the policy.
+    pub witness: String,
+    /// When (unix seconds).
+    pub at: u64,
+}
+
+/// What came of it.
+pub(crate) struct WitnessReport {
+    pub(crate) checks: Vec<Check>,
+    pub(crate) facts: Option<CheckpointFacts>,
+    /// Whether a tlog-proof showed the statement in a tree that a trusted log signed: as good as a receipt.
+    pub(crate) included: bool,
+}
+
+impl WitnessReport {
+    /// The first check that failed.
+    pub(crate) fn failure(&self) -> Option<Code> {
+        self.checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code)
+    }
+
+    /// What was asked for and could not be checked.
+    pub(crate) fn gap(&self) -> Option<Code> {
+        let open = self.checks.iter().filter(|check| check.state == State::NotDone);
+        let mut codes = open.filter_map(|check| check.code).filter(|code| *code != Code::NoWitness);
+        codes.next()
+    }
+}
+
+/// Checks what is shown for a statement with these receipts.
+pub(crate) fn check(
+    shown: &Shown<'_>,
+    statement: &SignedStatement,
+    receipts: &[ReceiptReport],
+    trust: &TrustStore,
+) -> WitnessReport {
+    let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
+    let asked = Asked { shown, statement, receipts, trust };
+    let note = match asked.bind(&mut report) {
+        Ok(note) => note,
+        Err(check) => {
+            let about_tree = check.name != CheckName::Witnesses;
+            report.checks.push(check);
+            if about_tree && shown.policy.is_some() {
+                let why = "an earlier check stands in the way";
+                report.checks.push(Check::not_done(CheckName::Witnesses, Code::NotReached, why));
+            } else if about_tree {
+                report.checks.push(no_policy());
+            }
+            return report;
+        }
+    };
+    report.checks.push(asked.count(&note, report.facts.as_mut()));
+    report
+}
+
+struct Asked<'a> {
+    shown: &'a Shown<'a>,
+    statement: &'a SignedStatement,
+    receipts: &'a [ReceiptReport],
+    trust: &'a TrustStore,
+}
+
+impl Asked<'_> {
+    /// The checkpoint that the statement was shown to be under.
+    fn bind(&self, report: &mut WitnessReport) -> Result<Note, Check> {
+        match self.shown.tree {
+            Tree::NotShown if self.shown.policy.is_none() => Err(no_policy()),
+            Tree::NotShown => {
+                let why = "no checkpoint is shown that witnesses could have cosigned";
+                Err(Check::not_done(CheckName::Witnesses, Code::NoCheckpoint, why))
+            }
+            Tree::Proof(bytes) => self.bind_by_proof(bytes, report),
+            Tree::Checkpoint(bytes) => self.bind_by_receipt(bytes, report),
+        }
+    }
+
+    fn bind_by_proof(&self, bytes: &[u8], report: &mut WitnessReport) -> Result<Note, Check> {
+        let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedTlogProof, why);
+        let text = std::str::from_utf8(bytes).map_err(|why| malformed(why.to_string()))?;
+        let proof = TlogProof::from_str(text).map_err(|why| malformed(why.to_string()))?;
+        let (checkpoint, opened) = self.open(proof.note(), report)?;
+        report.checks.push(opened);
+        let leaf = self.leaf(checkpoint.origin().as_str());
+        let name = CheckName::Inclusion;
+        let root = implied_root(leaf, proof.index(), checkpoint.size(), proof.path())
+            .map_err(|why| Check::failed(name, Code::ReceiptProofInvalid, why.to_string()))?;
+        if root != checkpoint.root() {
+            let detail =
+                format!("leaf hash {leaf} leads to root {root}, the checkpoint's is {}", checkpoint.root());
+            return Err(Check::failed(name, Code::TlogProofMismatch, detail));
+        }
+        let place = format!("leaf {} of {} (tlog-proof)", proof.index(), checkpoint.size());
+        report.checks.push(Check::ok(name, place));
+        report.included = true;
+        Ok(proof.note().clone())
+    }
+
+    fn bind_by_receipt(&self, bytes: &[u8], report: &mut WitnessReport) -> Result<Note, Check> {
+        let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why);
+        let note = Note::parse(bytes).map_err(|why| malformed(why.to_string()))?;
+        let (checkpoint, opened) = self.open(&note, report)?;
+        self.same_tree(&checkpoint)?;
+        report.checks.push(opened);
+        Ok(note)
+    }
+
+    /// A verified receipt must be of the very tree that the checkpoint is of.
+    fn same_tree(&self, checkpoint: &Checkpoint) -> Result<(), Check> {
+        let (origin, size, root) = (checkpoint.origin(), checkpoint.size(), checkpoint.root());
+        let of_this_log = |report: &&ReceiptReport| {
+            report.facts.verified && report.facts.log.as_deref() == Some(origin.as_str())
+        };
+        let mut others = Vec::new();
+        for facts in self.receipts.iter().filter(of_this_log).map(|report| &report.facts) {
+            let Some(position) = facts.position else { continue };
+            let same_root = facts.root.as_deref() == Some(hex(&root).as_str());
+            match (position.signed, position.tree_size == size) {
+                (_, true) | (false, false) if same_root => return Ok(()),
+                (true, true) => {
+                    let theirs = facts.root.as_deref().unwrap_or_default();
+                    let detail = format!(
+                        "{origin} signed root {theirs} of {size} leaves in the receipt, and {} here: it shows two trees",
+                        hex(&root)
+                    );
+                    return Err(Check::failed(CheckName::Checkpoint, Code::CheckpointRootMismatch, detail));
+                }
+                _ => others.push(position.tree_size.to_string()),
+            }
+        }
+        let detail = match others.as_slice() {
+            [] => format!("no receipt of {origin} verified that could lead to its checkpoint"),
+            sizes => format!("the checkpoint is of {size} leaves, the receipt of {}", sizes.join(", ")),
+        };
+        Err(Check::not_done(CheckName::Checkpoint, Code::CheckpointOtherTree, detail))
+    }
+
+    /// What a note says, once a key of that log that is believed has signed it.
+    fn open(&self, note: &Note, report: &mut WitnessReport) -> Result<(Checkpoint, Check), Check> {
+        let name = CheckName::Checkpoint;
+        let checkpoint = Checkpoint::parse_text(note.text())
+            .map_err(|why| Check::failed(name, Code::MalformedCheckpoint, why.to_string()))?;
+        let origin = checkpoint.origin().as_str();
+        report.facts = Some(CheckpointFacts {
+            origin: origin.to_owned(),
+            tree_size: checkpoint.size().get(),
+            root: hex(&checkpoint.root()),
+            cosigned: Vec::new(),
+        });
+        let keys = self.keys_of(origin);
+        match note.verify(&keys) {
+            Ok(signed) => {
+                let by =
+                    signed.first().map_or_else(String::new, |key| format!("{}+{}", key.name(), key.id()));
+                let detail = format!("{} leaves, signed by {by}", checkpoint.size());
+                Ok((checkpoint, Check::ok(name, detail)))
+            }
+            Err(NotVerified::NoKnownKey) => {
+                let detail = format!("no checkpoint key of {origin:?} that is trusted here signed it");
+                Err(Check::not_done(name, Code::UnknownCheckpointKey, detail))
+            }
+            Err(why @ NotVerified::BadSignature { .. }) => {
+                Err(Check::failed(name, Code::CheckpointSignatureInvalid, why.to_string()))
+            }
+        }
+    }
+
+    fn keys_of(&self, origin: &str) -> Vec<VerifierKey> {
+        let trusted = self.trust.logs.iter().filter(|log| log.origin.as_deref() == Some(origin));
+        let mut keys: Vec<VerifierKey> =
+            trusted.flat_map(|log| &log.checkpoint_keys).filter_map(|key| key.parse().ok()).collect();
+        let named = self.shown.policy.into_iter().flat_map(Policy::logs).map(|log| &log.key);
+        for key in named.filter(|key| key.name().as_str() == origin) {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+
+    fn leaf(&self, origin: &str) -> LeafHash {
+        let log = self.trust.logs.iter().find(|log| log.origin.as_deref() == Some(origin));
+        match log.map(|log| log.leaf_rule).unwrap_or_default() {
+            LeafRule::Sha256OfStatement => self.statement.digest().leaf_hash(),
+            LeafRule::Statement => hash_leaf(self.statement.bytes()),
+        }
+    }
+
+    fn count(&self, note: &Note, facts: Option<&mut CheckpointFacts>) -> Check {
+        let Some(policy) = self.shown.policy else { return no_policy() };
+        let judged = policy.judge(note);
+        let names: Vec<&str> = judged.cosigned.iter().map(|(name, _)| name.as_str()).collect();
+        let newest = judged.cosigned.iter().map(|(_, at)| *at).max();
+        let mut detail = format!("{} of {}", names.len(), policy.witnesses().len());
+        if !names.is_empty() {
+            detail.push_str(&format!(" ({})", names.join(", ")));
+        }
+        if let Some(newest) = newest {
+            detail.push_str(&format!(", newest {}", rfc3339(to_signed(newest))));
+        }
+        if let Some(facts) = facts {
+            let told = judged.cosigned.iter();
+            facts.cosigned =
+                told.map(|(witness, at)| Cosigned { witness: witness.clone(), at: *at }).collect();
+        }
+        match (policy.quorum_name(), judged.met) {
+            (None, _) => {
+                let detail = format!("the policy asks for none ({detail} cosigned)");
+                Check::not_done(CheckName::Witnesses, Code::NoWitness, detail)
+            }
+            (Some(_), true) => Check::ok(CheckName::Witnesses, detail),
+            (Some(quorum), false) => {
+                let detail = format!("{detail}: quorum {quorum:?} is not met");
+                Check::failed(CheckName::Witnesses, Code::QuorumNotMet, detail)
+            }
+        }
+    }
+}
+
+fn no_policy() -> Check {
+    Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured")
+}
+
+fn hex(root: &RootHash) -> String {
+    data_encoding::HEXLOWER.encode(root.as_bytes())
+}
