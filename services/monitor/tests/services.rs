@@ -297,6 +297,10 @@ async fn receipts_of_a_ccf_ledger_are_watched_under_the_ledger_s_own_names() {
     for _ in 0..2 {
         assert_eq!(once(&config).await.exit(), Exit::Success);
     }
+    // Another tree of the same ledger, for the same statement, signed as of the same transaction.
+    let other = hex(vector("last-leaf")["receipts"][0].as_str().unwrap());
+    service.answers("2.18", StatusCode::OK, other);
+    assert_eq!(only_alarm(&once(&config).await), (AlarmKind::Fork, Verdict::Contradiction));
     service.answers("2.18", StatusCode::NOT_FOUND, Vec::new());
     assert_eq!(only_alarm(&once(&config).await), (AlarmKind::Vanished, Verdict::OnWord));
     for lie in ["left-flipped", "data-hash-of-another-statement", "two-roots"] {
