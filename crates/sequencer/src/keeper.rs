@@ -11,33 +11,56 @@ use tokio::sync::mpsc;
 use crate::crash::Point;
 use crate::{Limits, Observer};
 
-/// Runs until the sender is dropped and everything is kept.
+/// The most signatures in one transaction.
+const AT_ONCE: usize = 64;
+
+/// Runs until the sender is dropped and everything is kept. What came while the database was busy goes together: each
+/// transaction is one more flush beside the commits.
 pub(crate) async fn keep(
     store: Arc<dyn LogStore>,
     observer: Arc<dyn Observer>,
     limits: Limits,
     mut signatures: mpsc::UnboundedReceiver<HeadSignature>,
 ) {
-    while let Some(signature) = signatures.recv().await {
+    let mut waiting = Vec::new();
+    while signatures.recv_many(&mut waiting, AT_ONCE).await > 0 {
         Point::BeforeKeep.visit();
-        keep_one(&*store, &*observer, &limits, &signature).await;
+        let keeper = Keeper { store: &*store, observer: &*observer, limits: &limits };
+        if !keeper.keep(&waiting).await && waiting.len() > 1 {
+            // One that cannot be kept takes none with it.
+            for signature in &waiting {
+                keeper.keep(std::slice::from_ref(signature)).await;
+            }
+        }
+        waiting.clear();
     }
 }
 
-async fn keep_one(store: &dyn LogStore, observer: &dyn Observer, limits: &Limits, signature: &HeadSignature) {
-    for attempt in 1.. {
-        match store.keep_signature(signature).await {
-            Ok(()) => return,
-            Err(StoreError::Unavailable(why)) => {
-                observer.signature_not_kept();
-                tracing::warn!(size = %signature.size, why, "a signature is not kept yet");
-                tokio::time::sleep(limits.pause(attempt)).await;
-            }
-            Err(error) => {
-                observer.signature_not_kept();
-                tracing::error!(size = %signature.size, %error, "a signature cannot be kept");
-                return;
+struct Keeper<'k> {
+    store: &'k dyn LogStore,
+    observer: &'k dyn Observer,
+    limits: &'k Limits,
+}
+
+impl Keeper<'_> {
+    /// Answers whether they are kept; if not, they never will be together.
+    async fn keep(&self, signatures: &[HeadSignature]) -> bool {
+        let Some(newest) = signatures.last().map(|signature| signature.size) else { return true };
+        for attempt in 1.. {
+            match self.store.keep_signatures(signatures).await {
+                Ok(()) => break,
+                Err(StoreError::Unavailable(why)) => {
+                    self.observer.signature_not_kept();
+                    tracing::warn!(size = %newest, why, "a signature is not kept yet");
+                    tokio::time::sleep(self.limits.pause(attempt)).await;
+                }
+                Err(error) => {
+                    self.observer.signature_not_kept();
+                    tracing::error!(size = %newest, %error, "a signature cannot be kept");
+                    return false;
+                }
             }
         }
+        true
     }
 }

@@ -129,7 +129,7 @@ async fn signatures_that_could_not_be_kept_are_kept_later_and_in_order() {
     let log = Log::with(0).await;
     let process = log.start().await;
     for nth in 1..=3 {
-        process.store.fail(Call::KeepSignature, nth, Fault::Refused);
+        process.store.fail(Call::KeepSignatures, nth, Fault::Refused);
     }
     for n in 1..=3 {
         log.submit(&process, statement(n)).await.unwrap();

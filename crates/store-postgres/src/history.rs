@@ -101,26 +101,35 @@ fn kind_column(kind: SignatureKind) -> i16 {
     i16::from(kind as u8)
 }
 
-pub(crate) async fn keep_signature(
+pub(crate) async fn keep_signatures(
     pool: &PgPool,
     log: i16,
-    signature: &HeadSignature,
+    signatures: &[HeadSignature],
 ) -> Result<(), StoreError> {
+    let (mut sizes, mut kinds, mut kids, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for signature in signatures {
+        sizes.push(column(signature.size.get()));
+        kinds.push(kind_column(signature.kind));
+        kids.push(signature.kid.clone());
+        bytes.push(signature.bytes.to_vec());
+    }
     let kept = sqlx::query!(
-        "INSERT INTO head_signature (log_id, size, kind, kid, bytes) VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
+             SELECT $1, size, kind, kid, bytes
+             FROM UNNEST($2::bigint[], $3::smallint[], $4::bytea[], $5::bytea[]) AS t (size, kind, kid, bytes)
              ON CONFLICT (log_id, size, kind, kid) DO NOTHING",
         log,
-        column(signature.size.get()),
-        kind_column(signature.kind),
-        signature.kid,
-        signature.bytes.as_ref()
+        &sizes,
+        &kinds,
+        &kids,
+        &bytes
     )
     .execute(pool)
     .await;
     match kept {
         Ok(_) => Ok(()),
         Err(sqlx::Error::Database(answer)) if answer.is_foreign_key_violation() => {
-            Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)))
+            Err(StoreError::Refused(format!("of these sizes, one was never committed: {sizes:?}")))
         }
         Err(error) => Err(store_error(error)),
     }

@@ -185,8 +185,8 @@ impl LogStore for Postgres {
         self.in_time(history::head_of_size(&self.pool, self.log, size)).await
     }
 
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
-        self.in_time(history::keep_signature(&self.pool, self.log, signature)).await
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+        self.in_time(history::keep_signatures(&self.pool, self.log, signatures)).await
     }
 
     async fn signature(

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use merkle::{RootHash, TreeSize};
 use sqlx::Row;
-use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedHead, StoreError};
 
 use crate::reader::{blob, number};
@@ -37,14 +37,28 @@ fn committed_head(row: &SqliteRow) -> Result<CommittedHead, StoreError> {
     })
 }
 
-pub(crate) async fn keep_signature(pool: &SqlitePool, signature: &HeadSignature) -> Result<(), StoreError> {
+pub(crate) async fn keep_signatures(
+    pool: &SqlitePool,
+    signatures: &[HeadSignature],
+) -> Result<(), StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    for signature in signatures {
+        insert_signature(&mut transaction, signature).await?;
+    }
+    transaction.commit().await.map_err(store_error)
+}
+
+async fn insert_signature(
+    connection: &mut SqliteConnection,
+    signature: &HeadSignature,
+) -> Result<(), StoreError> {
     let query = sqlx::query(
         "INSERT INTO head_signature (size, kind, kid, bytes) VALUES (?, ?, ?, ?)
          ON CONFLICT (size, kind, kid) DO NOTHING",
     );
     let query = query.bind(signed(signature.size.get())).bind(signature.kind as u8);
     let query = query.bind(&signature.kid[..]).bind(&signature.bytes[..]);
-    match query.execute(pool).await {
+    match query.execute(connection).await {
         Ok(_) => Ok(()),
         Err(error) if sql::is_constraint(&error) => {
             Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)))

@@ -295,8 +295,8 @@ impl LogStore for Sqlite {
         heads::of_size(&self.read, size).await
     }
 
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
-        heads::keep_signature(self.writable()?, signature).await
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+        heads::keep_signatures(self.writable()?, signatures).await
     }
 
     async fn signature(

@@ -47,7 +47,7 @@ pub enum Call {
     Tiles,
     Heads,
     HeadOfSize,
-    KeepSignature,
+    KeepSignatures,
     Signature,
     NewestSigned,
     Signatures,
@@ -85,6 +85,7 @@ pub enum Call {
     Freeze,
     SeenRows,
     GuardRows,
+    CollateralRows,
     Waiting,
     BeginFilling,
     Fill,
@@ -260,8 +261,8 @@ impl LogStore for Failing {
         self.run(Call::HeadOfSize, self.inner.head_of_size(size)).await
     }
 
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
-        self.run(Call::KeepSignature, self.inner.keep_signature(signature)).await
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+        self.run(Call::KeepSignatures, self.inner.keep_signatures(signatures)).await
     }
 
     async fn signature(

@@ -112,9 +112,14 @@ pub trait LogStore:
     /// The committed head of exactly this size.
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
 
-    /// Keeps a signature over a committed head. A second one for the same (size, kind, kid) is
-    /// ignored: the first stands. A size that was never committed is [`StoreError::Refused`].
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError>;
+    /// Keeps signatures over committed heads, all of them or none. A second one for the same (size, kind,
+    /// kid) is ignored: the first stands. A size that was never committed is [`StoreError::Refused`].
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError>;
+
+    /// The same for one.
+    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+        self.keep_signatures(std::slice::from_ref(signature)).await
+    }
 
     /// The signature of this kind by this key over the head of this size.
     async fn signature(

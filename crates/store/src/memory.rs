@@ -184,13 +184,16 @@ impl LogStore for Memory {
         Ok(self.tables().head_of_size(size))
     }
 
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        if tables.head_of_size(signature.size).is_none() {
-            return Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)));
+        let lost = signatures.iter().find(|signature| tables.head_of_size(signature.size).is_none());
+        if let Some(lost) = lost {
+            return Err(StoreError::Refused(format!("no head of size {} was committed", lost.size)));
         }
-        let key = (signature.size, signature.kind, signature.kid.clone());
-        tables.signatures.entry(key).or_insert_with(|| signature.bytes.clone());
+        for signature in signatures {
+            let key = (signature.size, signature.kind, signature.kid.clone());
+            tables.signatures.entry(key).or_insert_with(|| signature.bytes.clone());
+        }
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! A store whose commits wait at a gate: to see what happens while nothing is sequenced.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
@@ -96,8 +98,8 @@ impl LogStore for Gated {
         self.memory.head_of_size(size).await
     }
 
-    async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
-        self.memory.keep_signature(signature).await
+    async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+        self.memory.keep_signatures(signatures).await
     }
 
     async fn signature(
@@ -276,6 +278,10 @@ impl Moving for Gated {
 
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
         self.memory.guard_rows(after, limit).await
+    }
+
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+        self.memory.collateral_rows(entries).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
