@@ -1,6 +1,5 @@
 //! `tabellion audit`: every admission decided again, from the log alone.
 
-mod outside;
 mod report;
 mod threads;
 
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use audit::{Audit as Walk, AuditError, BadState, Source, SourceError, State, Stored};
 use clap::Args;
+use monitor::outside::Outside;
 use transparency::storage;
 
 use super::serve::config;
@@ -20,7 +20,6 @@ use crate::service::ServiceArgs;
 use crate::settings::{self, KeeperFlags};
 use crate::trust_file::TrustFile;
 
-use outside::Outside;
 use report::Audited;
 use threads::Threads;
 
