@@ -124,7 +124,7 @@ impl ServiceWatcher {
     pub fn open(target: &ServiceTarget, state: &StateDir) -> Result<Self, BadService> {
         let options = client::Options {
             patience: SERVICE_EXCHANGE,
-            extra_roots: target.ca_file.as_ref().map(file::read).transpose()?.map(Bytes::from),
+            extra_roots: target.ca_file.as_deref().map(file::read).transpose()?.map(Bytes::from),
             ..client::Options::default()
         };
         let entries = target.entries.iter().map(Entry::open).collect::<Result<_, _>>()?;

@@ -91,8 +91,8 @@ fn is_path_segment(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.chars().all(fits) && !id.chars().all(|c| c == '.')
 }
 
-pub fn trust(path: &PathBuf) -> Result<TrustStore, BadService> {
-    let bad = |why: String| BadService::File { path: path.clone(), why };
+pub fn trust(path: &Path) -> Result<TrustStore, BadService> {
+    let bad = |why: String| BadService::File { path: path.to_owned(), why };
     let text = String::from_utf8(read(path)?).map_err(|why| bad(why.to_string()))?;
     let trust = TrustStore::from_toml(&text).map_err(|why| bad(why.to_string()))?;
     match trust.logs.is_empty() {
@@ -101,14 +101,14 @@ pub fn trust(path: &PathBuf) -> Result<TrustStore, BadService> {
     }
 }
 
-pub fn statement(path: &PathBuf) -> Result<SignedStatement, BadService> {
+pub fn statement(path: &Path) -> Result<SignedStatement, BadService> {
     SignedStatement::parse(read(path)?)
-        .map_err(|why| BadService::File { path: path.clone(), why: why.to_string() })
+        .map_err(|why| BadService::File { path: path.to_owned(), why: why.to_string() })
 }
 
-pub fn read(path: &PathBuf) -> Result<Vec<u8>, BadService> {
+pub fn read(path: &Path) -> Result<Vec<u8>, BadService> {
     let most = (MAX_TRUST_BYTES.max(scitt::limits::STATEMENT_BYTES)) as u64;
-    let bad = |why: String| BadService::File { path: path.clone(), why };
+    let bad = |why: String| BadService::File { path: path.to_owned(), why };
     let bytes = durable::read_bounded(path, most).map_err(|why| bad(why.to_string()))?;
     bytes.ok_or_else(|| bad("there is no such file".into()))
 }
