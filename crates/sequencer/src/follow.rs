@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::driver::{Context, settle, stopped};
 use crate::handle::{Answer, Command, Follow};
-use crate::recover::signatures_of;
+use crate::recover::known_signatures;
 use crate::{Placement, PublishedHead, Role, SubmitError};
 
 /// Failures are asked for one by one, so only of so many at once.
@@ -180,6 +180,6 @@ impl<'a> Follower<'a> {
             return Ok(None);
         };
         let head: CommittedHead = signed.head;
-        Ok(Some(PublishedHead { head, signatures: signatures_of(&*parts.store, head.size).await? }))
+        Ok(Some(PublishedHead { head, signatures: known_signatures(parts, &head).await? }))
     }
 }

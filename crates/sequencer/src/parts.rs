@@ -42,6 +42,11 @@ pub trait HeadSigner: Send + Sync + 'static {
     /// Signs this head once for each kind. Called for one head at a time, from the sequencer's own
     /// task: a signer that is slow should leave the async workers (`block_in_place`).
     fn sign(&self, head: &CommittedHead) -> Result<Vec<HeadSignature>, SignFailed>;
+
+    /// Whether a signature that the database kept is right. One that is not is published by nobody.
+    fn knows(&self, _head: &CommittedHead, _kept: &HeadSignature) -> bool {
+        true
+    }
 }
 
 /// The signer could not sign.

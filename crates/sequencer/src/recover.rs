@@ -55,7 +55,7 @@ pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Ob
     let newest = newest_batch(&*parts.store, &head).await?;
     let tiles = open_tiles(&*parts.store, &head).await?;
     let signatures = match newest {
-        Some(newest) => kept_signatures(parts, newest.size).await?,
+        Some(newest) => kept_signatures(parts, &newest).await?,
         None => None,
     };
     Ok((Recovered { head, tiles, newest, signatures, frozen }, clock))
@@ -153,12 +153,31 @@ async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obst
     }
 }
 
-/// The signatures over the newest head, if all that the signer makes are there.
-async fn kept_signatures(parts: &Parts, size: TreeSize) -> Result<Option<Vec<HeadSignature>>, StoreError> {
-    let kept = signatures_of(&*parts.store, size).await?;
+/// The signatures over the newest head, if all that the signer makes are there and right.
+async fn kept_signatures(
+    parts: &Parts,
+    newest: &CommittedHead,
+) -> Result<Option<Vec<HeadSignature>>, StoreError> {
+    let kept = known_signatures(parts, newest).await?;
     let has =
         |(kind, kid): &(SignatureKind, Vec<u8>)| kept.iter().any(|it| it.kind == *kind && it.kid == *kid);
     Ok(parts.signer.makes().iter().all(has).then_some(kept).filter(|kept| !kept.is_empty()))
+}
+
+/// The signatures over a head, but those that are damaged.
+pub(crate) async fn known_signatures(
+    parts: &Parts,
+    head: &CommittedHead,
+) -> Result<Vec<HeadSignature>, StoreError> {
+    let mut kept = signatures_of(&*parts.store, head.size).await?;
+    kept.retain(|signature| {
+        let known = parts.signer.knows(head, signature);
+        if !known {
+            tracing::error!(size = %head.size, kind = ?signature.kind, "a stored signature does not verify");
+        }
+        known
+    });
+    Ok(kept)
 }
 
 /// All signatures over the head of this size.

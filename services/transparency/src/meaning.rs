@@ -205,6 +205,23 @@ pub fn check_key(key: &LogKey) -> Result<(), String> {
     if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) }
 }
 
+/// A stored signature, unless the log's own keys on record say that it is damaged: wrong bytes are not served.
+///
+/// # Errors
+/// If the keys or the head cannot be read, or the signature does not verify.
+pub async fn sound(store: &dyn LogStore, signature: HeadSignature) -> Result<HeadSignature, StoreError> {
+    let damaged = |why: &str| {
+        let HeadSignature { size, kind, .. } = &signature;
+        StoreError::Damaged(format!("the {kind:?} signature over size {size}: {why}"))
+    };
+    let keys = store.keys().await?;
+    let origin = keys.iter().find_map(|key| std::str::from_utf8(&key.public).ok()?.split('+').next());
+    let meaning = LogMeaning::of(origin.unwrap_or_default())?;
+    let head = store.head_of_size(signature.size).await?.ok_or_else(|| damaged("its head is missing"))?;
+    meaning.check_signature(&head, &signature, &keys).map_err(|why| damaged(&why))?;
+    Ok(signature)
+}
+
 /// The entries that an erasure statement names. One that cannot be read excuses nothing, and is found for itself.
 async fn erased(store: &dyn LogStore, number: u64) -> Result<Vec<LeafIndex>, StoreError> {
     let registered = match erasure::registered(store, number..number + 1).await {

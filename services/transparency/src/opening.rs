@@ -129,7 +129,7 @@ pub async fn open_log(
     Ok(Log {
         identity,
         receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
-        keys: ArcSwap::from_pointee(PublishedKeys::of(&store.keys().await?)),
+        keys: ArcSwap::from_pointee(PublishedKeys::sound(&store.keys().await?)),
         store,
         sequencer,
         policies,

@@ -11,6 +11,8 @@ use scitt::key::{kid_segment, kid_segment_matches};
 use scitt::{CoseKey, KeySet};
 use store::LogKey;
 
+use crate::meaning::check_key;
+
 /// What the key resources answer with.
 #[derive(Clone, Debug, Default)]
 pub struct PublishedKeys {
@@ -20,8 +22,21 @@ pub struct PublishedKeys {
 }
 
 impl PublishedKeys {
+    /// Those of the log's records that are what they are called: a damaged key is served to nobody.
+    pub fn sound(recorded: &[LogKey]) -> Self {
+        let sound = recorded.iter().filter(|key| match check_key(key) {
+            Ok(()) => true,
+            Err(why) => {
+                let kid = data_encoding::BASE64URL_NOPAD.encode(&key.kid);
+                tracing::error!(kid, why, "a key on record is damaged, and not served");
+                false
+            }
+        });
+        Self::of(&sound.cloned().collect::<Vec<_>>())
+    }
+
     /// Out of the log's records; keys of other kinds are passed over.
-    pub fn of(recorded: &[LogKey]) -> Self {
+    fn of(recorded: &[LogKey]) -> Self {
         let keys: Vec<CoseKey> = recorded.iter().filter_map(|key| CoseKey::parse(&key.public).ok()).collect();
         let mut by_segment = BTreeMap::new();
         for key in &keys {

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scitt::receipt::ReceiptHeader;
+use scitt::receipt::{ReceiptHeader, SignedRoot};
 use scitt::{Algorithm, CoseKey, Signer, SigningKey};
 use sequencer::{HeadSigner, SignFailed};
 use store::{CommittedHead, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
@@ -179,6 +179,21 @@ impl HeadSigner for LogSigner {
 
     fn sign(&self, head: &CommittedHead) -> Result<Vec<HeadSignature>, SignFailed> {
         Ok(vec![self.receipt_signature(head)?, self.checkpoint_signature(head)?])
+    }
+
+    fn knows(&self, head: &CommittedHead, kept: &HeadSignature) -> bool {
+        match kept.kind {
+            SignatureKind::Receipt if kept.kid == self.kid => SignedRoot::parse(kept.bytes.clone())
+                .is_ok_and(|signed| {
+                    signed.tree_size() == head.size
+                        && signed.verify(&head.root, self.receipt.public_key()).is_ok()
+                }),
+            // Ed25519 signs the same the same way.
+            SignatureKind::Checkpoint if kept.kid == self.checkpoint_kid() => {
+                self.checkpoint_signature(head).is_ok_and(|signed| signed.bytes == kept.bytes)
+            }
+            _ => true,
+        }
     }
 }
 

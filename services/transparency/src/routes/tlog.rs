@@ -21,6 +21,7 @@ use store::{SignatureKind, StoreError};
 use super::Binary;
 use crate::app::App;
 use crate::limits::WITNESS_PACE;
+use crate::meaning::sound;
 use crate::problem::Problem;
 use crate::receipts::NoReceipt;
 
@@ -109,7 +110,10 @@ pub async fn published(app: &App) -> Result<(TreeSize, Bytes), Problem> {
         return Ok((signature.size, signature.bytes.clone()));
     }
     match app.log.store.newest_signed(SignatureKind::Checkpoint).await? {
-        Some(signed) => Ok((signed.head.size, signed.signature.bytes)),
+        Some(signed) => {
+            let signature = sound(&*app.log.store, signed.signature).await?;
+            Ok((signature.size, signature.bytes))
+        }
         None => Err(Problem::busy("not-signed-yet", "No checkpoint is signed yet", 1)),
     }
 }
