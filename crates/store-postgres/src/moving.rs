@@ -1,10 +1,13 @@
 //! What a log is doing, its end, and the rows that lead to its entries. Filling is in `commit::fill`.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::PgPool;
 use store::{
-    GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State, StoreError,
+    Collateral, GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey, SeenRow, Source, State,
+    StoreError,
 };
 use uuid::Uuid;
 
@@ -30,6 +33,10 @@ impl Moving for Postgres {
 
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
         self.in_time(guards(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+        self.in_time(collateral(&self.pool, self.log, entries)).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
@@ -106,6 +113,29 @@ async fn guards(
                 "a guard of entry {} is stored as its hash only, and cannot be taken elsewhere",
                 row.idx
             ))),
+        })
+        .collect()
+}
+
+async fn collateral(
+    pool: &PgPool,
+    log: i16,
+    entries: Range<u64>,
+) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+    let items = sqlx::query!(
+        r#"SELECT idx, kind, bytes AS "bytes!" FROM collateral
+            WHERE log_id = $1 AND idx >= $2 AND idx < $3 AND bytes IS NOT NULL ORDER BY idx, kind, no"#,
+        log,
+        column(entries.start),
+        column(entries.end)
+    );
+    let items = items.fetch_all(pool).await.map_err(store_error)?;
+    items
+        .into_iter()
+        .map(|item| {
+            let kind = u8::try_from(item.kind)
+                .map_err(|_| StoreError::Damaged(format!("collateral of kind {}", item.kind)))?;
+            Ok((LeafIndex::new(number(item.idx)?), Collateral { kind, bytes: item.bytes.into() }))
         })
         .collect()
 }

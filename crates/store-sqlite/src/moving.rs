@@ -1,5 +1,7 @@
 //! What a log is doing, its end, the rows that lead to its entries, and filling a database with history.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{Hash, LeafIndex};
@@ -7,8 +9,8 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection, SqliteExecutor};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
 use store::{
-    Batch, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, InboxItem, Moving, SeenKey,
-    SeenRow, Source, State, StoreError,
+    Batch, Collateral, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, InboxItem, Moving,
+    SeenKey, SeenRow, Source, State, StoreError,
 };
 
 use crate::reader::{blob, number};
@@ -32,6 +34,10 @@ impl Moving for Sqlite {
 
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
         guards(&self.read, after, limit).await
+    }
+
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+        collateral(&self.read, entries).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
@@ -117,6 +123,22 @@ async fn guards(
     let rows = query.fetch_all(pool).await.map_err(store_error)?;
     let row = |row: &SqliteRow| Ok((GuardKey(blob(row, 0)?.to_vec()), LeafIndex::new(number(row, 1)?)));
     rows.iter().map(row).collect()
+}
+
+async fn collateral(
+    pool: &SqlitePool,
+    entries: Range<u64>,
+) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+    let query =
+        sqlx::query("SELECT idx, kind, bytes FROM collateral WHERE idx >= ? AND idx < ? ORDER BY idx, kind");
+    let query = query.bind(signed(entries.start)).bind(signed(entries.end));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let item = |row: &SqliteRow| {
+        let kind = row.try_get::<u8, _>(1).map_err(store_error)?;
+        let item = Collateral { kind, bytes: Bytes::copy_from_slice(blob(row, 2)?) };
+        Ok((LeafIndex::new(number(row, 0)?), item))
+    };
+    rows.iter().map(item).collect()
 }
 
 async fn waiting(

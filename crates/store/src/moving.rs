@@ -10,11 +10,14 @@
 //! Not here: the file between the two databases and what it must prove (`archive`), and signatures,
 //! keys, holds, reports and erasures, which are written with the promises that everybody uses.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 
 use crate::{
-    Batch, CommittedHead, Cosignature, GuardKey, Head, HeadSignature, InboxItem, StoreError, is_tile,
+    Batch, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature, InboxItem, StoreError,
+    is_tile,
 };
 
 /// Reading what else leads to an entry, freezing, and filling.
@@ -36,6 +39,9 @@ pub trait Moving: Send + Sync + 'static {
 
     /// Up to `limit` guards with their holders, in order of key.
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError>;
+
+    /// What came beside these entries, by entry and then in order of kind.
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError>;
 
     /// Up to `limit` statements that wait in the inbox, in the order in which they came, each with
     /// a number: where to go on.

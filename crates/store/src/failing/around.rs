@@ -1,13 +1,15 @@
 //! What a store promises beside the log, failing on request.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 
 use super::{Call, Failing};
 use crate::{
-    Cosignature, Cosignatures, Custody, Erased, GuardKey, GuardRow, Head, History, Hold, InboxItem, Indexed,
-    KeptReport, Lookup, LookupIndex, Moving, Page, Query, Quotas, Report, Reports, SeenKey, SeenRow, Source,
-    Standing, State, StoreError,
+    Collateral, Cosignature, Cosignatures, Custody, Erased, GuardKey, GuardRow, Head, History, Hold,
+    InboxItem, Indexed, KeptReport, Lookup, LookupIndex, Moving, Page, Query, Quotas, Report, Reports,
+    SeenKey, SeenRow, Source, Standing, State, StoreError,
 };
 
 #[async_trait]
@@ -125,6 +127,10 @@ impl Moving for Failing {
 
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
         self.run(Call::GuardRows, self.inner.guard_rows(after, limit)).await
+    }
+
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+        self.run(Call::CollateralRows, self.inner.collateral_rows(entries)).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {

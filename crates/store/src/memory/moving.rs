@@ -1,5 +1,7 @@
 //! Freezing and filling, in memory.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use merkle::{CompactRange, LeafIndex};
 
@@ -7,8 +9,8 @@ use super::Memory;
 use super::tables::{Tables, not_open};
 use crate::moving::{half_filled, not_empty, not_filling, other_claim};
 use crate::{
-    GuardKey, GuardRow, Head, HeadSignature, History, InboxItem, Moving, SeenKey, SeenRow, Source, State,
-    StoreError,
+    Collateral, GuardKey, GuardRow, Head, HeadSignature, History, InboxItem, Moving, SeenKey, SeenRow,
+    Source, State, StoreError,
 };
 
 #[async_trait]
@@ -57,6 +59,13 @@ impl Moving for Memory {
         rows.sort_unstable();
         rows.truncate(limit);
         Ok(rows)
+    }
+
+    async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+        let tables = self.tables();
+        let of =
+            |index: u64| tables.collateral.get(&index).into_iter().flatten().map(move |item| (index, item));
+        Ok(entries.flat_map(of).map(|(index, item)| (LeafIndex::new(index), item.clone())).collect())
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {

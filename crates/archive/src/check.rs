@@ -1,0 +1,367 @@
+//! Whether the records of an archive are a log: asked of each one as it is written and as it is read.
+
+use std::collections::HashMap;
+
+use merkle::{CompactRange, EntryDigest, TreeSize};
+use store::custody::CASE_BYTES;
+use store::{
+    Collateral, CommittedHead, Cosignature, Entry, GuardRow, HeadSignature, Hold, LogKey, Report, SeenRow,
+    SignatureKind, Source,
+};
+
+use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
+use crate::summary::End;
+use crate::{Counts, Purpose, Record, Summary};
+
+/// What an archive cannot know about its own bytes.
+pub trait Meaning: Send + Sync {
+    /// What an entry does to others, or why it cannot stand in a log.
+    fn says(&self, entry: &Entry) -> Result<Says, String>;
+
+    /// Checks a signature over a head by one of these keys, or says what is wrong.
+    fn check_signature(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+    ) -> Result<(), String>;
+}
+
+/// What an entry does to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Says {
+    /// It is the policy from here on.
+    pub is_policy: bool,
+    /// It says that these entries have lost their bytes, or will.
+    pub erases: Vec<EntryDigest>,
+}
+
+/// Takes records in their order, and finds the first that contradicts those before it.
+pub struct Checker<'a> {
+    meaning: &'a dyn Meaning,
+    /// The kind of the record taken last, entries and what follows them being one kind.
+    section: u8,
+    opening: Option<(String, Purpose, u64)>,
+    keys: Vec<LogKey>,
+    tree: CompactRange,
+    head: Option<CommittedHead>,
+    /// Entries since the last head, and the bytes of their statements.
+    batch: (usize, usize),
+    /// Entries without bytes that nothing has explained yet.
+    unexplained: HashMap<EntryDigest, u64>,
+    /// The policy that admits, and the newest one.
+    admitted_under: u64,
+    policy: Option<u64>,
+    signatures: Vec<HeadSignature>,
+    witnesses: Vec<Vec<u8>>,
+    checkpoint: Option<String>,
+    last_hold: u64,
+    last_seen: Option<[u8; 16]>,
+    last_guard: Option<Vec<u8>>,
+    counts: Counts,
+    end: Option<End>,
+}
+
+impl<'a> Checker<'a> {
+    /// Before the first record.
+    pub fn new(meaning: &'a dyn Meaning) -> Self {
+        Self {
+            meaning,
+            section: 0,
+            opening: None,
+            keys: Vec::new(),
+            tree: CompactRange::empty(),
+            head: None,
+            batch: (0, 0),
+            unexplained: HashMap::new(),
+            admitted_under: 0,
+            policy: None,
+            signatures: Vec::new(),
+            witnesses: Vec::new(),
+            checkpoint: None,
+            last_hold: 0,
+            last_seen: None,
+            last_guard: None,
+            counts: Counts::default(),
+            end: None,
+        }
+    }
+
+    /// What has come so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The head over what has come so far.
+    pub fn head(&self) -> Option<&CommittedHead> {
+        self.head.as_ref()
+    }
+
+    /// An entry without bytes of which no entry so far says that it was erased.
+    pub fn unexplained(&self) -> Option<u64> {
+        self.unexplained.values().min().copied()
+    }
+
+    /// The newest checkpoint so far.
+    pub fn checkpoint(&self) -> Option<&str> {
+        self.checkpoint.as_deref()
+    }
+
+    /// Takes the next record.
+    pub fn accept(&mut self, record: &Record) -> Result<(), String> {
+        self.in_order(record)?;
+        match record {
+            Record::Opening { origin, purpose, made_at } => {
+                self.opening = Some((origin.clone(), *purpose, *made_at));
+                Ok(())
+            }
+            Record::Key(key) => self.key(key),
+            Record::Entry(entry, collateral) => self.entry(entry, collateral),
+            Record::Head(head) => self.committed(head),
+            Record::Signature(signature) => self.signature(signature),
+            Record::Cosignature(cosignature) => self.cosignature(cosignature),
+            Record::Hold(hold) => self.hold(hold),
+            Record::Report(report) => self.report(report),
+            Record::Seen(rows) => self.seen(rows),
+            Record::Guards(rows) => self.guards(rows),
+            Record::Waiting(_) => {
+                self.counts.waiting += 1;
+                Ok(())
+            }
+            Record::End(end) => self.ended(end),
+        }
+    }
+
+    /// What it all comes to. The checksum says which archive it is.
+    pub fn finish(self, checksum: [u8; 32]) -> Result<Summary, String> {
+        let (Some((origin, purpose, made_at)), Some(head), Some(end)) = (self.opening, self.head, self.end)
+        else {
+            return Err("it has no beginning, no head or no end".into());
+        };
+        Ok(Summary {
+            origin,
+            purpose,
+            made_at,
+            size: head.size,
+            root: head.root,
+            batch: head.batch,
+            epoch: end.epoch,
+            at: head.at,
+            policy: merkle::LeafIndex::new(end.policy),
+            counts: self.counts,
+            keys: self.keys,
+            signatures: self.signatures,
+            source: Source(checksum),
+        })
+    }
+
+    fn in_order(&mut self, record: &Record) -> Result<(), String> {
+        const HISTORY: std::ops::RangeInclusive<u8> = 3..=6;
+        let kind = record.kind();
+        let section = if HISTORY.contains(&kind) { *HISTORY.start() } else { kind };
+        let first = self.section == 0;
+        if section < self.section || first != (kind == 1) || (section == 1 && self.section == 1) {
+            return Err("a record stands where it does not belong".into());
+        }
+        if self.section == *HISTORY.start() && section > self.section && self.batch.0 > 0 {
+            return Err("the last entries have no head".into());
+        }
+        if self.end.is_some() {
+            return Err("there are records after the last one".into());
+        }
+        self.section = section;
+        Ok(())
+    }
+
+    fn key(&mut self, key: &LogKey) -> Result<(), String> {
+        self.counts.keys += 1;
+        if self.keys.len() == KEYS {
+            return Err(format!("more than {KEYS} keys"));
+        }
+        if self.keys.iter().any(|known| known.kid == key.kid) {
+            return Err("a key is listed twice".into());
+        }
+        self.keys.push(key.clone());
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry, collateral: &[Collateral]) -> Result<(), String> {
+        let index = self.counts.entries;
+        self.batch.0 += 1;
+        self.batch.1 += entry.statement.as_ref().map_or(0, |statement| statement.len());
+        if self.batch.0 > BATCH_ENTRIES || self.batch.1 > BATCH_BYTES {
+            return Err(format!("a batch of more than {BATCH_ENTRIES} entries or {BATCH_BYTES} bytes"));
+        }
+        let policy = entry.policy.get();
+        if policy > index || (policy == index && index > 0) || policy < self.admitted_under {
+            return Err(format!("entry {index} cannot be admitted by entry {policy}"));
+        }
+        self.admitted_under = policy;
+        match &entry.statement {
+            Some(bytes) if EntryDigest::of(bytes) != entry.digest => {
+                return Err(format!("the statement of entry {index} does not hash to its digest"));
+            }
+            Some(_) => self.said(entry)?,
+            None if entry.facts != "{}" || !collateral.is_empty() => {
+                return Err(format!("entry {index} has lost its statement, and not what was read from it"));
+            }
+            None => {
+                self.counts.erased += 1;
+                self.unexplained.insert(entry.digest, index);
+            }
+        }
+        if collateral.len() > ITEMS || !collateral.is_sorted_by_key(|item| item.kind) {
+            return Err(format!("what came beside entry {index} is not in order"));
+        }
+        self.tree.append(entry.digest.leaf_hash());
+        self.counts.entries += 1;
+        Ok(())
+    }
+
+    fn said(&mut self, entry: &Entry) -> Result<(), String> {
+        let says = self.meaning.says(entry).map_err(|why| format!("entry {}: {why}", entry.index))?;
+        if says.is_policy {
+            self.policy = Some(entry.index.get());
+        }
+        for digest in says.erases {
+            self.unexplained.remove(&digest);
+        }
+        Ok(())
+    }
+
+    fn committed(&mut self, head: &CommittedHead) -> Result<(), String> {
+        let before = self.head.map_or((0, 0, 0), |before| (before.batch, before.at, before.epoch));
+        let complaint = if self.batch.0 == 0 {
+            "has no entries of its own"
+        } else if head.batch != before.0 + 1 || head.at < before.1 || head.epoch < before.2 {
+            "does not follow the one before it"
+        } else if head.size.get() != self.counts.entries {
+            "does not cover the entries before it"
+        } else if head.root != self.tree.root() {
+            "has another root than the entries before it"
+        } else {
+            self.batch = (0, 0);
+            self.counts.heads += 1;
+            self.head = Some(*head);
+            self.signatures.clear();
+            self.witnesses.clear();
+            return Ok(());
+        };
+        Err(format!("the head of batch {}, of size {}, {complaint}", head.batch, head.size))
+    }
+
+    /// The head that was just committed, if this is its size.
+    fn just_committed(&self, size: TreeSize) -> Result<CommittedHead, String> {
+        match self.head.filter(|head| head.size == size && self.batch.0 == 0) {
+            Some(head) => Ok(head),
+            None => Err(format!("a signature over size {size} does not stand behind that head")),
+        }
+    }
+
+    fn signature(&mut self, signature: &HeadSignature) -> Result<(), String> {
+        let head = self.just_committed(signature.size)?;
+        let key = |it: &HeadSignature| (it.kind, it.kid.clone());
+        let in_turn = self.signatures.last().is_none_or(|last| key(last) < key(signature));
+        if !in_turn || !self.witnesses.is_empty() {
+            return Err(format!("a signature over size {} is not in its place", head.size));
+        }
+        self.meaning
+            .check_signature(&head, signature, &self.keys)
+            .map_err(|why| format!("a signature over size {} is wrong: {why}", head.size))?;
+        if signature.kind == SignatureKind::Checkpoint {
+            let text = String::from_utf8(signature.bytes.to_vec());
+            self.checkpoint = Some(text.map_err(|_| "a checkpoint is not text".to_owned())?);
+        }
+        self.signatures.push(signature.clone());
+        self.counts.signatures += 1;
+        Ok(())
+    }
+
+    fn cosignature(&mut self, cosignature: &Cosignature) -> Result<(), String> {
+        let head = self.just_committed(cosignature.size)?;
+        if self.witnesses.last().is_some_and(|last| *last >= cosignature.witness) {
+            return Err(format!("a cosignature over size {} is not in its place", head.size));
+        }
+        self.witnesses.push(cosignature.witness.clone());
+        self.counts.cosignatures += 1;
+        Ok(())
+    }
+
+    fn hold(&mut self, hold: &Hold) -> Result<(), String> {
+        let entry = hold.entry.get();
+        if entry < self.last_hold || entry >= self.counts.entries {
+            return Err(format!("a hold on entry {entry} is not in its place"));
+        }
+        if hold.case.is_empty() || hold.case.len() > CASE_BYTES || hold.case.contains('\0') {
+            return Err(format!("a hold on entry {entry} has no name that a case has"));
+        }
+        self.last_hold = entry;
+        self.counts.holds += 1;
+        Ok(())
+    }
+
+    fn report(&mut self, report: &Report) -> Result<(), String> {
+        let entry = report.registered.0.get();
+        if entry >= self.counts.entries {
+            return Err(format!("a report is about entry {entry}, which is not in the log"));
+        }
+        if report.statement.as_ref().is_some_and(|bytes| EntryDigest::of(bytes) != report.refused) {
+            return Err(format!("the statement of a report about entry {entry} is not the one refused"));
+        }
+        self.counts.reports += 1;
+        Ok(())
+    }
+
+    fn seen(&mut self, rows: &[SeenRow]) -> Result<(), String> {
+        for (key, entry) in rows {
+            if self.last_seen.is_some_and(|last| last >= *key) || entry.get() >= self.counts.entries {
+                return Err(format!("a key of entry {entry} is not in its place"));
+            }
+            self.last_seen = Some(*key);
+        }
+        self.counts.seen += rows.len() as u64;
+        Ok(())
+    }
+
+    fn guards(&mut self, rows: &[GuardRow]) -> Result<(), String> {
+        for (key, entry) in rows {
+            if self.last_guard.as_ref().is_some_and(|last| *last >= key.0)
+                || entry.get() >= self.counts.entries
+            {
+                return Err(format!("a guard of entry {entry} is not in its place"));
+            }
+            self.last_guard = Some(key.0.clone());
+        }
+        self.counts.guards += rows.len() as u64;
+        Ok(())
+    }
+
+    fn ended(&mut self, end: &End) -> Result<(), String> {
+        let Some(head) = self.head else { return Err("it holds no committed head".into()) };
+        let origin = self.opening.as_ref().map(|(origin, ..)| origin);
+        if Some(&end.origin) != origin
+            || (end.size, &end.root, end.batch) != (head.size.get(), &head.root.to_string(), head.batch)
+            || end.counts != self.counts
+            || end.checkpoint != self.checkpoint
+        {
+            return Err("its last record does not say what is in it".into());
+        }
+        if let Some(index) = self.unexplained() {
+            return Err(format!("entry {index} has no bytes, and no entry says that they were erased"));
+        }
+        if self.signatures.is_empty() {
+            return Err(format!("its newest head, of size {}, is not signed", head.size));
+        }
+        if end.epoch < head.epoch || end.policy < self.admitted_under || end.policy >= head.size.get() {
+            return Err("its epoch or its policy is not that of its history".into());
+        }
+        if self.policy.is_some_and(|policy| policy != end.policy) {
+            return Err(format!("entry {} is not its newest policy", end.policy));
+        }
+        if self.counts.seen < self.counts.entries {
+            return Err("not every entry can be found by its digest".into());
+        }
+        self.end = Some(end.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,313 @@
+//! Writing an archive from a database that may be in use.
+//!
+//! What is written is a prefix of the log: everything up to one signed head. Entries, heads and
+//! claims of that prefix never change, so they are read page by page beside a service that goes on.
+//! Only bytes go: an entry that is erased meanwhile may be read before or after. In the second case
+//! the statement that erased it may lie beyond the prefix; then the archive goes on to the newest
+//! signed head, until every absence is explained.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+use merkle::{LeafIndex, TreeSize};
+use store::{Collateral, CommittedHead, HeadSignature, LogStore, SignatureKind, State, StoreError};
+
+use crate::frame::Writer;
+use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
+use crate::summary::End;
+use crate::{Checker, Meaning, Purpose, Record, Summary};
+
+/// How long to wait for a newer signed head that explains an erasure.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Why no archive was written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A log that still grows is not moved.
+    #[error("the log is not frozen: what it takes from now on would be missing where it goes")]
+    NotFrozen,
+    /// The last head of a frozen log has no signature yet.
+    #[error("the last head, of size {size}, is not signed yet: {signed} is the newest that is")]
+    NotSigned {
+        /// The log's size.
+        size: TreeSize,
+        /// The newest signed one.
+        signed: TreeSize,
+    },
+    /// There is nothing that anybody has signed.
+    #[error("the log has no signed head yet")]
+    Empty,
+    /// What is stored is no log.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+}
+
+/// Writes the log of this origin to `out`. What was written is to be thrown away after an error.
+pub async fn write(
+    store: &dyn LogStore,
+    meaning: &dyn Meaning,
+    (origin, purpose, made_at): (&str, Purpose, u64),
+    out: impl Write + Send,
+    progress: &(dyn Fn(u64) + Send + Sync),
+) -> Result<Summary, WriteError> {
+    let target = first_target(store, purpose).await?;
+    let mut writing = Writing {
+        store,
+        checker: Checker::new(meaning),
+        writer: Writer::new(out)?,
+        signatures: VecDeque::new(),
+        batch: 0,
+        progress,
+    };
+    writing.put(Record::Opening { origin: origin.to_owned(), purpose, made_at })?;
+    for key in store.keys().await? {
+        writing.put(Record::Key(key))?;
+    }
+    writing.history(target).await?;
+    writing.explain().await?;
+    writing.beside().await?;
+    writing.end(origin).await
+}
+
+/// The newest head that is signed in every way.
+async fn newest_signed(store: &dyn LogStore) -> Result<Option<CommittedHead>, StoreError> {
+    let mut newest: Option<CommittedHead> = None;
+    for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
+        let Some(signed) = store.newest_signed(kind).await? else { return Ok(None) };
+        newest = match newest {
+            Some(known) if known.size < signed.head.size => Some(known),
+            _ => Some(signed.head),
+        };
+    }
+    Ok(newest)
+}
+
+async fn first_target(store: &dyn LogStore, purpose: Purpose) -> Result<TreeSize, WriteError> {
+    let head = store.head().await?;
+    let signed = newest_signed(store).await?.ok_or(WriteError::Empty)?.size;
+    if purpose == Purpose::Export {
+        if !matches!(store.state().await?, State::Frozen { .. }) {
+            return Err(WriteError::NotFrozen);
+        }
+        if signed != head.size() {
+            return Err(WriteError::NotSigned { size: head.size(), signed });
+        }
+    }
+    Ok(signed)
+}
+
+struct Writing<'a, W> {
+    store: &'a dyn LogStore,
+    checker: Checker<'a>,
+    writer: Writer<W>,
+    /// Signatures read ahead, of heads that are not written yet.
+    signatures: VecDeque<HeadSignature>,
+    /// The newest batch written.
+    batch: u64,
+    progress: &'a (dyn Fn(u64) + Send + Sync),
+}
+
+impl<W: Write> Writing<'_, W> {
+    fn put(&mut self, record: Record) -> Result<(), WriteError> {
+        self.checker.accept(&record).map_err(WriteError::Damaged)?;
+        Ok(self.writer.write(&record)?)
+    }
+
+    fn size(&self) -> u64 {
+        self.checker.counts().entries
+    }
+
+    /// Every batch up to the head of this size.
+    async fn history(&mut self, target: TreeSize) -> Result<(), WriteError> {
+        // What is kept of heads up to the target is complete only now.
+        self.signatures.clear();
+        while self.size() < target.get() {
+            let heads = self.store.heads(self.batch + 1, PAGE_ROWS).await?;
+            if heads.is_empty() {
+                return Err(WriteError::Damaged(format!("there is no batch {}", self.batch + 1)));
+            }
+            for head in heads.into_iter().take_while(|head| head.size <= target) {
+                self.one_batch(&head).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn one_batch(&mut self, head: &CommittedHead) -> Result<(), WriteError> {
+        while self.size() < head.size.get() {
+            self.entries(head.size.get()).await?;
+        }
+        self.put(Record::Head(*head))?;
+        self.batch = head.batch;
+        for signature in self.signatures_of(head.size).await? {
+            self.put(Record::Signature(signature))?;
+        }
+        for cosignature in self.store.cosignatures(head.size).await? {
+            self.put(Record::Cosignature(cosignature))?;
+        }
+        (self.progress)(self.size());
+        Ok(())
+    }
+
+    async fn entries(&mut self, end: u64) -> Result<(), WriteError> {
+        let from = self.size();
+        let limit = (end - from).min(PAGE_ENTRIES as u64);
+        let entries = self.store.entries(LeafIndex::new(from), limit as usize).await?;
+        if entries.len() as u64 != limit {
+            return Err(WriteError::Damaged(format!("there is no entry {}", from + entries.len() as u64)));
+        }
+        let beside = self.store.collateral_rows(from..from + limit).await?;
+        let mut beside = VecDeque::from(beside);
+        for entry in entries {
+            let mut collateral: Vec<Collateral> = Vec::new();
+            while let Some((_, item)) = beside.pop_front_if(|(index, _)| *index <= entry.index) {
+                collateral.push(item);
+            }
+            self.put(Record::Entry(entry, collateral))?;
+        }
+        Ok(())
+    }
+
+    async fn signatures_of(&mut self, size: TreeSize) -> Result<Vec<HeadSignature>, WriteError> {
+        if self.signatures.is_empty() {
+            let before = size.get().checked_sub(1).map(TreeSize::new);
+            self.signatures = self.store.signatures(before, PAGE_ROWS).await?.into();
+        }
+        let mut of_this = Vec::new();
+        while let Some(signature) = self.signatures.pop_front_if(|signature| signature.size <= size) {
+            if signature.size == size {
+                of_this.push(signature);
+            }
+        }
+        Ok(of_this)
+    }
+
+    /// Goes on until the statements are there that took bytes away while they were read.
+    async fn explain(&mut self) -> Result<(), WriteError> {
+        for _ in 0..ROUNDS {
+            let Some(index) = self.checker.unexplained() else { return Ok(()) };
+            let newest = newest_signed(self.store).await?.ok_or(WriteError::Empty)?.size;
+            if newest.get() > self.size() {
+                self.history(newest).await?;
+            } else if self.store.head().await?.size() == newest {
+                let why = format!("entry {index} has no bytes, and no entry says that they were erased");
+                return Err(WriteError::Damaged(why));
+            } else {
+                tokio::time::sleep(PAUSE).await; // the head that explains it is about to be signed
+            }
+        }
+        Err(StoreError::Unavailable("entries are erased faster than they are written down".into()).into())
+    }
+
+    /// What stands beside the entries.
+    async fn beside(&mut self) -> Result<(), WriteError> {
+        self.holds().await?;
+        self.reports().await?;
+        self.seen().await?;
+        self.guards().await?;
+        self.waiting().await
+    }
+
+    async fn holds(&mut self) -> Result<(), WriteError> {
+        let mut after = None;
+        loop {
+            let page = self.store.holds(after, PAGE_ROWS).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.entry);
+            for hold in page {
+                if hold.entry.get() < self.size() {
+                    self.put(Record::Hold(hold))?;
+                }
+            }
+        }
+    }
+
+    async fn reports(&mut self) -> Result<(), WriteError> {
+        let mut after = None;
+        loop {
+            let page = self.store.reports(after, PAGE_ENTRIES).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.number);
+            for kept in page {
+                if kept.report.registered.0.get() < self.size() {
+                    self.put(Record::Report(kept.report))?;
+                }
+            }
+        }
+    }
+
+    async fn seen(&mut self) -> Result<(), WriteError> {
+        let mut after = None;
+        loop {
+            let mut page = self.store.seen_rows(after, ROWS).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            page.retain(|(_, entry)| entry.get() < self.size());
+            self.put(Record::Seen(page))?;
+        }
+    }
+
+    async fn guards(&mut self) -> Result<(), WriteError> {
+        let mut after = None;
+        loop {
+            let mut page = self.store.guard_rows(after.as_ref(), ROWS).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            page.retain(|(_, entry)| entry.get() < self.size());
+            self.put(Record::Guards(page))?;
+        }
+    }
+
+    async fn waiting(&mut self) -> Result<(), WriteError> {
+        let mut after = None;
+        loop {
+            let page = self.store.waiting(after, PAGE_ENTRIES).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            for (_, item) in page {
+                self.put(Record::Waiting(item))?;
+            }
+        }
+    }
+
+    async fn end(mut self, origin: &str) -> Result<Summary, WriteError> {
+        let head = self.store.head().await?;
+        let policy = self.policy_in_force(head.policy).await?;
+        let written = self.checker.head().copied().ok_or(WriteError::Empty)?;
+        let mut end = End {
+            origin: origin.to_owned(),
+            size: written.size.get(),
+            root: written.root.to_string(),
+            batch: written.batch,
+            epoch: head.epoch,
+            policy: policy.get(),
+            counts: self.checker.counts(),
+            checkpoint: self.checker.checkpoint().map(str::to_owned),
+            sha256: String::new(),
+        };
+        let checksum = end.checksum_after(self.writer.checksum());
+        end.sha256 = HEXLOWER.encode(&checksum);
+        self.put(Record::End(Box::new(end)))?;
+        self.writer.finish()?;
+        self.checker.finish(checksum).map_err(WriteError::Damaged)
+    }
+
+    /// The newest policy in the archive: each policy was admitted by the one before it.
+    async fn policy_in_force(&self, newest: LeafIndex) -> Result<LeafIndex, WriteError> {
+        let mut policy = newest;
+        while policy.get() >= self.size() {
+            let entry = self.store.entry(policy).await?.filter(|entry| entry.policy < policy);
+            let before = entry.ok_or_else(|| WriteError::Damaged(format!("there is no policy {policy}")))?;
+            policy = before.policy;
+        }
+        Ok(policy)
+    }
+}

@@ -1,0 +1,256 @@
+//! Filling an empty database from an archive.
+//!
+//! The archive must have been checked to its end before ([`verify`](crate::verify)); it is checked
+//! again as it is read. Batches go in as they were committed, many at a time; what was erased is
+//! erased again after the holds that had ended by then. The database stays closed to everybody else
+//! until [`finish`]: whoever is interrupted begins again with the same file, and it goes on where it
+//! was.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use merkle::LeafIndex;
+use merkle::tile::OpenTiles;
+use store::custody::ERASED_AT_ONCE;
+use store::proofs::address_of;
+use store::{
+    Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature, History, Hold, LogStore,
+    NewEntry, StoreError, TileAddress, TileWrite,
+};
+
+use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
+use crate::{Checker, Meaning, Reader, Record, Summary, Unreadable};
+
+/// Why a database was not filled.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// The database failed, or is not one that can be filled.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The archive is not what it was when it was checked.
+    #[error(transparent)]
+    Archive(#[from] Unreadable),
+    /// Entries that should be erased are held.
+    #[error("entry {0} is without bytes and on hold")]
+    ErasedAndHeld(LeafIndex),
+    /// The archive that is read is not the one that was checked.
+    #[error("the file changed while it was read")]
+    Changed,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Entries that an earlier attempt had written.
+    pub there_before: u64,
+    /// Entries that this one wrote.
+    pub written: u64,
+}
+
+/// Writes all of a checked archive into an empty database. It is not open before [`finish`].
+pub async fn fill(
+    store: &dyn LogStore,
+    archive: impl Read,
+    (summary, meaning): (&Summary, &dyn Meaning),
+    progress: &(dyn Fn(u64) + Send + Sync),
+) -> Result<Filled, FillError> {
+    let mut reader = Reader::new(archive)?;
+    let mut checker = Checker::new(meaning);
+    let head = store.begin_filling(&summary.origin, &summary.source).await?;
+    let there_before = head.size().get();
+    let tiles = open_tiles(store, &head).await?;
+    let mut filling = Filling {
+        store,
+        summary,
+        tiles,
+        head,
+        chunk: Chunk::default(),
+        erased: Vec::new(),
+        holds: Holds::default(),
+    };
+    while let Some(record) = reader.next()? {
+        checker.accept(&record).map_err(|what| reader.contradicts(what))?;
+        if let Record::Head(head) = &record {
+            progress(head.size.get());
+        }
+        filling.take(record).await?;
+    }
+    match reader.checksum() == summary.source.0 {
+        true => Ok(Filled { there_before, written: filling.head.size().get() - there_before }),
+        false => Err(FillError::Changed),
+    }
+}
+
+/// Opens the filled database for everybody.
+pub async fn finish(store: &dyn LogStore, summary: &Summary) -> Result<Head, StoreError> {
+    store.end_filling(&summary.source, summary.epoch, summary.policy).await
+}
+
+/// Batches that are not written yet.
+#[derive(Default)]
+struct Chunk {
+    entries: Vec<NewEntry>,
+    bytes: usize,
+    policy: u64,
+    heads: Vec<CommittedHead>,
+    signatures: Vec<HeadSignature>,
+    cosignatures: Vec<Cosignature>,
+}
+
+impl Chunk {
+    fn is_full(&self) -> bool {
+        self.bytes >= FILL_BYTES || self.entries.len() >= FILL_ENTRIES || self.heads.len() >= FILL_HEADS
+    }
+}
+
+/// The holds of the entry that has the floor.
+#[derive(Default)]
+struct Holds {
+    entry: Option<LeafIndex>,
+    there: Vec<Hold>,
+    next: usize,
+}
+
+struct Filling<'a> {
+    store: &'a dyn LogStore,
+    summary: &'a Summary,
+    head: Head,
+    tiles: OpenTiles,
+    chunk: Chunk,
+    erased: Vec<LeafIndex>,
+    holds: Holds,
+}
+
+impl Filling<'_> {
+    async fn take(&mut self, record: Record) -> Result<(), FillError> {
+        let is_history = matches!(
+            record,
+            Record::Entry(..) | Record::Head(_) | Record::Signature(_) | Record::Cosignature(_)
+        );
+        if !is_history && !self.chunk.heads.is_empty() {
+            self.write().await?;
+        }
+        match record {
+            Record::Opening { .. } => {}
+            Record::Key(key) => self.store.keep_key(&key).await?,
+            Record::Entry(entry, collateral) => self.entry(entry, collateral).await?,
+            Record::Head(head) if head.batch <= self.head.batch => {}
+            Record::Head(head) => self.chunk.heads.push(head),
+            Record::Signature(signature) if signature.size <= self.head.size() => {}
+            Record::Signature(signature) => self.chunk.signatures.push(signature),
+            Record::Cosignature(cosignature) if cosignature.size <= self.head.size() => {}
+            Record::Cosignature(cosignature) => self.chunk.cosignatures.push(cosignature),
+            Record::Hold(hold) => self.hold(hold).await?,
+            Record::Report(report) => {
+                self.erase().await?;
+                self.store.keep_report(&report).await?;
+            }
+            Record::Seen(rows) => self.store.fill_claims(&self.summary.source, &rows, &[]).await?,
+            Record::Guards(rows) => self.store.fill_claims(&self.summary.source, &[], &rows).await?,
+            Record::Waiting(item) => self.store.enqueue(&item).await?,
+            Record::End(_) => self.erase().await?,
+        }
+        Ok(())
+    }
+
+    /// The first entry of a batch writes the batches before it, once there are enough of them.
+    async fn entry(&mut self, entry: Entry, collateral: Vec<Collateral>) -> Result<(), FillError> {
+        if entry.statement.is_none() {
+            self.erased.push(entry.index);
+        }
+        if entry.index.get() < self.head.size().get() {
+            return Ok(());
+        }
+        let begins = self.chunk.heads.last().is_some_and(|last| last.size.get() == entry.index.get());
+        if begins && self.chunk.is_full() {
+            self.write().await?;
+        }
+        self.chunk.bytes += entry.statement.as_ref().map_or(0, Bytes::len);
+        self.chunk.policy = entry.policy.get();
+        self.chunk.entries.push(NewEntry {
+            digest: entry.digest,
+            twin: None,
+            statement: entry.statement.unwrap_or_default(),
+            policy: entry.policy,
+            rule: entry.rule,
+            facts: entry.facts,
+            guards: Vec::new(),
+            collateral,
+        });
+        Ok(())
+    }
+
+    async fn write(&mut self) -> Result<(), FillError> {
+        let chunk = std::mem::take(&mut self.chunk);
+        let Some(last) = chunk.heads.last().copied() else { return Ok(()) };
+        let leaves: Vec<_> = chunk.entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
+        let growth = self.head.edge.grow(&leaves);
+        let (tiles, touched) =
+            self.tiles.grow(&growth).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let to = Head {
+            epoch: last.epoch,
+            batch: last.batch,
+            edge: growth.into_range(),
+            at: last.at,
+            policy: LeafIndex::new(chunk.policy.max(self.head.policy.get())),
+        };
+        let write =
+            |tile: merkle::tile::Tile| TileWrite { address: address_of(tile.id), data: tile.data.into() };
+        let batch = Batch {
+            from: self.head.clone(),
+            to: to.clone(),
+            entries: chunk.entries,
+            tiles: touched.into_iter().map(write).collect(),
+            settled: Vec::new(),
+        };
+        let (heads, signatures, cosignatures) = (chunk.heads, chunk.signatures, chunk.cosignatures);
+        let history = History { batch, heads, signatures, cosignatures };
+        self.store.fill(&self.summary.source, &history).await?;
+        (self.head, self.tiles) = (to, tiles);
+        Ok(())
+    }
+
+    /// Begins and ends a hold, unless an earlier attempt has done so.
+    async fn hold(&mut self, hold: Hold) -> Result<(), FillError> {
+        if self.holds.entry != Some(hold.entry) {
+            let before = hold.entry.get().checked_sub(1).map(LeafIndex::new);
+            let mut there = self.store.holds(before, 1).await?;
+            there.retain(|there| there.entry == hold.entry);
+            self.holds = Holds { entry: Some(hold.entry), there, next: 0 };
+        }
+        let there = self.holds.there.get(self.holds.next);
+        self.holds.next += 1;
+        if there.is_none() {
+            self.store.hold(hold.entry, &hold.case, hold.at).await?;
+        }
+        if let Some(at) = hold.released
+            && there.is_none_or(|there| there.released.is_none())
+        {
+            self.store.release(hold.entry, &hold.case, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes out what is not in the archive.
+    async fn erase(&mut self) -> Result<(), FillError> {
+        for entries in std::mem::take(&mut self.erased).chunks(ERASED_AT_ONCE) {
+            let done = self.store.erase(entries).await?;
+            if let Some(held) = done.held.first() {
+                return Err(FillError::ErasedAndHeld(*held));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is needed to go on from a head: at most one tile for each level.
+async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, StoreError> {
+    let needed: Vec<TileAddress> = OpenTiles::needed(head.size()).into_iter().map(address_of).collect();
+    let stored = store.tiles(&needed).await?.into_iter().collect::<Option<Vec<Bytes>>>();
+    let stored = stored.ok_or_else(|| StoreError::Damaged("a tile of its right edge is missing".into()))?;
+    match OpenTiles::restore(head.size(), &stored) {
+        Ok(tiles) if tiles.range() == head.edge => Ok(tiles),
+        Ok(_) => Err(StoreError::Damaged("its tiles are not those of its head".into())),
+        Err(error) => Err(StoreError::Damaged(error.to_string())),
+    }
+}

@@ -1,0 +1,352 @@
+//! The records of an archive, and their bytes.
+//!
+//! Numbers are big-endian and of fixed width, byte strings have their length before them, what may
+//! be absent has a byte 0 or 1 before it. A record has one encoding: what is read is encoded again
+//! by no other bytes, and what is left over is an error. The last record is canonical JSON, so that
+//! a person can read it with `tail`.
+
+use bytes::Bytes;
+use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
+use serde::{Deserialize, Serialize};
+use store::{
+    Collateral, CommittedHead, Cosignature, Entry, GuardKey, GuardRow, HeadSignature, Hold, InboxItem,
+    LogKey, Report, SeenRow, SignatureKind,
+};
+
+use crate::frame::LAST_KIND;
+use crate::limits::{ITEMS, ROWS, TEXT_BYTES};
+use crate::summary::End;
+
+/// What an archive was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// A copy of a log that goes on where it is.
+    Backup,
+    /// A frozen log that goes on elsewhere.
+    Export,
+}
+
+/// One record. They come in the order in which they stand here, but that each batch is its
+/// entries, their head, and what was signed of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// The first one.
+    Opening {
+        /// Which log.
+        origin: String,
+        /// Made for what.
+        purpose: Purpose,
+        /// Unix seconds at which it was begun.
+        made_at: u64,
+    },
+    /// A key that signs heads.
+    Key(LogKey),
+    /// The next entry, and what came beside it.
+    Entry(Entry, Vec<Collateral>),
+    /// The head over the entries so far.
+    Head(CommittedHead),
+    /// A signature over the last head.
+    Signature(HeadSignature),
+    /// What a witness said about the last head.
+    Cosignature(Cosignature),
+    /// A hold on an entry.
+    Hold(Hold),
+    /// A report of a contradiction.
+    Report(Report),
+    /// What leads to entries by a digest, in order of key.
+    Seen(Vec<SeenRow>),
+    /// What leads to entries by a claim, in order of key.
+    Guards(Vec<GuardRow>),
+    /// A statement that waits for its place.
+    Waiting(InboxItem),
+    /// The last one.
+    End(Box<End>),
+}
+
+impl Record {
+    /// The byte that names its kind; also its place in the order.
+    pub(crate) fn kind(&self) -> u8 {
+        match self {
+            Self::Opening { .. } => 1,
+            Self::Key(_) => 2,
+            Self::Entry(..) => 3,
+            Self::Head(_) => 4,
+            Self::Signature(_) => 5,
+            Self::Cosignature(_) => 6,
+            Self::Hold(_) => 7,
+            Self::Report(_) => 8,
+            Self::Seen(_) => 9,
+            Self::Guards(_) => 10,
+            Self::Waiting(_) => 11,
+            Self::End(_) => LAST_KIND,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Fields(Vec::new());
+        match self {
+            Self::Opening { origin, purpose, made_at } => {
+                out.bytes(origin.as_bytes());
+                out.byte(match purpose {
+                    Purpose::Backup => 0,
+                    Purpose::Export => 1,
+                });
+                out.number(*made_at);
+            }
+            Self::Key(key) => {
+                out.bytes(&key.kid);
+                out.bytes(&key.public);
+                out.number(key.from_size.get());
+                out.maybe(key.retired_at, Fields::number);
+            }
+            Self::Entry(entry, collateral) => out.entry(entry, collateral),
+            Self::Head(head) => {
+                out.number(head.batch);
+                out.number(head.epoch);
+                out.number(head.size.get());
+                out.0.extend_from_slice(head.root.as_bytes());
+                out.number(head.at);
+            }
+            Self::Signature(signature) => {
+                out.number(signature.size.get());
+                out.byte(signature.kind as u8);
+                out.bytes(&signature.kid);
+                out.bytes(&signature.bytes);
+            }
+            Self::Cosignature(cosignature) => {
+                out.number(cosignature.size.get());
+                out.bytes(&cosignature.witness);
+                out.number(cosignature.at);
+                out.bytes(&cosignature.line);
+            }
+            Self::Hold(hold) => {
+                out.number(hold.entry.get());
+                out.bytes(hold.case.as_bytes());
+                out.number(hold.at);
+                out.maybe(hold.released, Fields::number);
+            }
+            Self::Report(report) => out.report(report),
+            Self::Seen(rows) => {
+                out.number(rows.len() as u64);
+                for (key, entry) in rows {
+                    out.0.extend_from_slice(key);
+                    out.number(entry.get());
+                }
+            }
+            Self::Guards(rows) => {
+                out.number(rows.len() as u64);
+                for (key, entry) in rows {
+                    out.bytes(&key.0);
+                    out.number(entry.get());
+                }
+            }
+            Self::Waiting(item) => {
+                out.0.extend_from_slice(item.digest.as_bytes());
+                out.bytes(&item.submission);
+            }
+            Self::End(end) => out.0.extend_from_slice(end.to_text().as_bytes()),
+        }
+        out.0
+    }
+
+    /// From the bytes of one frame; `index` is that of the next entry.
+    pub(crate) fn decode(kind: u8, payload: Bytes, index: u64) -> Result<Self, String> {
+        let mut from = Cursor(payload);
+        let record = match kind {
+            1 => Self::Opening {
+                origin: from.text()?,
+                purpose: match from.byte()? {
+                    0 => Purpose::Backup,
+                    1 => Purpose::Export,
+                    other => return Err(format!("{other} is no purpose")),
+                },
+                made_at: from.number()?,
+            },
+            2 => Self::Key(LogKey {
+                kid: from.bytes()?.into(),
+                public: from.bytes()?,
+                from_size: TreeSize::new(from.number()?),
+                retired_at: from.maybe(Cursor::number)?,
+            }),
+            3 => from.entry(index)?,
+            4 => Self::Head(CommittedHead {
+                batch: from.number()?,
+                epoch: from.number()?,
+                size: TreeSize::new(from.number()?),
+                root: RootHash::from_bytes(from.array()?),
+                at: from.number()?,
+            }),
+            5 => Self::Signature(HeadSignature {
+                size: TreeSize::new(from.number()?),
+                kind: match from.byte()? {
+                    1 => SignatureKind::Receipt,
+                    2 => SignatureKind::Checkpoint,
+                    3 => SignatureKind::Cosignature,
+                    other => return Err(format!("{other} is no kind of signature")),
+                },
+                kid: from.bytes()?.into(),
+                bytes: from.bytes()?,
+            }),
+            6 => Self::Cosignature(Cosignature {
+                size: TreeSize::new(from.number()?),
+                witness: from.bytes()?.into(),
+                at: from.number()?,
+                line: from.bytes()?,
+            }),
+            7 => Self::Hold(Hold {
+                entry: LeafIndex::new(from.number()?),
+                case: from.text()?,
+                at: from.number()?,
+                released: from.maybe(Cursor::number)?,
+            }),
+            8 => Self::Report(from.report()?),
+            9 => Self::Seen(from.rows(|from| Ok((from.array()?, LeafIndex::new(from.number()?))))?),
+            10 => Self::Guards(
+                from.rows(|from| Ok((GuardKey(from.bytes()?.into()), LeafIndex::new(from.number()?))))?,
+            ),
+            11 => Self::Waiting(InboxItem {
+                digest: EntryDigest::from_bytes(from.array()?),
+                submission: from.bytes()?,
+            }),
+            LAST_KIND => return End::parse(&from.0).map(|end| Self::End(Box::new(end))),
+            other => return Err(format!("there is no record of kind {other}")),
+        };
+        match from.0.is_empty() {
+            true => Ok(record),
+            false => Err("a record is longer than what it says".into()),
+        }
+    }
+}
+
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn maybe<T>(&mut self, value: Option<T>, put: impl Fn(&mut Self, T)) {
+        self.byte(u8::from(value.is_some()));
+        if let Some(value) = value {
+            put(self, value);
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry, collateral: &[Collateral]) {
+        self.0.extend_from_slice(entry.digest.as_bytes());
+        self.number(entry.policy.get());
+        self.bytes(entry.rule.as_bytes());
+        self.bytes(entry.facts.as_bytes());
+        self.maybe(entry.statement.as_ref(), |out, statement| out.bytes(statement));
+        self.number(collateral.len() as u64);
+        for item in collateral {
+            self.byte(item.kind);
+            self.bytes(&item.bytes);
+        }
+    }
+
+    fn report(&mut self, report: &Report) {
+        self.bytes(&report.guard.0);
+        self.number(report.registered.0.get());
+        self.0.extend_from_slice(report.registered.1.as_bytes());
+        self.0.extend_from_slice(report.refused.as_bytes());
+        self.maybe(report.statement.as_ref(), |out, statement| out.bytes(statement));
+        self.number(report.at);
+    }
+}
+
+struct Cursor(Bytes);
+
+impl Cursor {
+    fn take(&mut self, length: usize) -> Result<Bytes, String> {
+        match length <= self.0.len() {
+            true => Ok(self.0.split_to(length)),
+            false => Err("a record is shorter than what it says".into()),
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let bytes = self.take(N)?;
+        bytes[..].try_into().map_err(|_| "a record is shorter than what it says".into())
+    }
+
+    fn byte(&mut self) -> Result<u8, String> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        let number = u64::from_be_bytes(self.array()?);
+        // As databases have them; none of ours is ever larger.
+        match i64::try_from(number) {
+            Ok(_) => Ok(number),
+            Err(_) => Err(format!("{number} is larger than any number of a log")),
+        }
+    }
+
+    fn count(&mut self, most: usize) -> Result<usize, String> {
+        let count = self.number()?;
+        match usize::try_from(count).ok().filter(|count| *count <= most) {
+            Some(count) => Ok(count),
+            None => Err(format!("{count} where at most {most} are allowed")),
+        }
+    }
+
+    fn bytes(&mut self) -> Result<Bytes, String> {
+        let length = self.count(usize::MAX >> 1)?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Result<String, String> {
+        let bytes = self.bytes()?;
+        if bytes.len() > TEXT_BYTES {
+            return Err(format!("a text of {} bytes, where {TEXT_BYTES} are allowed", bytes.len()));
+        }
+        String::from_utf8(bytes.into()).map_err(|_| "a text is not UTF-8".into())
+    }
+
+    fn maybe<T>(&mut self, get: impl Fn(&mut Self) -> Result<T, String>) -> Result<Option<T>, String> {
+        match self.byte()? {
+            0 => Ok(None),
+            1 => get(self).map(Some),
+            other => Err(format!("{other} where 0 or 1 was expected")),
+        }
+    }
+
+    fn rows<T>(&mut self, row: impl Fn(&mut Self) -> Result<T, String>) -> Result<Vec<T>, String> {
+        (0..self.count(ROWS)?).map(|_| row(self)).collect()
+    }
+
+    fn entry(&mut self, index: u64) -> Result<Record, String> {
+        let entry = Entry {
+            index: LeafIndex::new(index),
+            digest: EntryDigest::from_bytes(self.array()?),
+            policy: LeafIndex::new(self.number()?),
+            rule: self.text()?,
+            facts: self.text()?,
+            statement: self.maybe(Self::bytes)?,
+        };
+        let item = |from: &mut Self| Ok(Collateral { kind: from.byte()?, bytes: from.bytes()? });
+        let collateral = (0..self.count(ITEMS)?).map(|_| item(self)).collect::<Result<_, String>>()?;
+        Ok(Record::Entry(entry, collateral))
+    }
+
+    fn report(&mut self) -> Result<Report, String> {
+        Ok(Report {
+            guard: GuardKey(self.bytes()?.into()),
+            registered: (LeafIndex::new(self.number()?), EntryDigest::from_bytes(self.array()?)),
+            refused: EntryDigest::from_bytes(self.array()?),
+            statement: self.maybe(Self::bytes)?,
+            at: self.number()?,
+        })
+    }
+}
