@@ -25,10 +25,13 @@ pub use alarms::{Alarms, AlarmsError, Reset, Standing, State};
 pub use evidence_file::{EvidenceFile, NotEvidence};
 
 use crate::alarm::Alarm;
+use crate::config::Config;
 use crate::durable;
+use crate::limits::MAX_STATE_BYTES;
 use crate::metrics::Metrics;
 use crate::round::{Round, Sink};
-use crate::webhook::Webhooks;
+use crate::run::now;
+use crate::webhook::{OpenError, Pass, WebhookPublicKey, Webhooks};
 
 /// What happens that somebody may want to hear of, as it happens.
 #[derive(Clone, Debug, Serialize)]
@@ -84,6 +87,43 @@ impl Keeper {
             Err(error) => keeper.fail(&error.into()),
         }
         keeper
+    }
+
+    /// Keeps as a configuration says.
+    ///
+    /// # Errors
+    /// If nobody can be told as it says.
+    pub fn open(config: &Config, ear: Ear) -> Result<Self, OpenError> {
+        let webhooks = Arc::new(Webhooks::open(config)?);
+        let services = config.services.iter().map(|service| service.name.as_str());
+        let logs = config.logs.iter().map(|log| log.name.as_str()).chain(services);
+        let metrics = Metrics::new(logs).map_err(|why| OpenError::File {
+            path: config.state_dir.clone(),
+            why: std::io::Error::other(why.to_string()),
+        })?;
+        Ok(Self::new(&config.state_dir, webhooks, Arc::new(metrics), ear))
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
+    /// The key that signs webhooks, if there are any.
+    pub fn webhook_key(&self) -> Option<WebhookPublicKey> {
+        (!self.webhooks.is_empty()).then(|| self.webhooks.public_key())
+    }
+
+    /// Tries once to deliver what waits and is due.
+    pub async fn send(&self) {
+        let pass = self.webhooks.pass(now()).await;
+        self.metrics.webhooks(pass, self.webhooks.waiting());
+    }
+
+    /// Delivers until the future is dropped.
+    pub async fn send_always(&self) {
+        self.metrics.webhooks(Pass::default(), self.webhooks.waiting());
+        self.webhooks.run(now, |pass| self.metrics.webhooks(pass, self.webhooks.waiting())).await;
     }
 
     /// Whether something could not be kept: then what was said is not all on disk.
@@ -170,7 +210,7 @@ impl Keeper {
 }
 
 /// The file of a log's last round.
-pub(crate) const ROUND: &str = "round.json";
+const ROUND: &str = "round.json";
 
 #[async_trait]
 impl Sink for Keeper {
@@ -183,6 +223,20 @@ impl Sink for Keeper {
         }
         (self.ear)(&Event::Round { round: Box::new(without_evidence(round)) });
     }
+}
+
+/// The last round of every log, as they are kept below a state directory.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn last_rounds(state_dir: &Path) -> std::io::Result<Vec<Round>> {
+    let mut rounds = Vec::new();
+    for name in durable::names(state_dir, "")? {
+        let bytes = durable::read_bounded(&state_dir.join(&name).join(ROUND), MAX_STATE_BYTES);
+        let round = bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        rounds.extend(round);
+    }
+    Ok(rounds)
 }
 
 fn without_evidence(round: &Round) -> Round {

@@ -43,7 +43,7 @@ pub mod webhook;
 pub use alarm::{About, Alarm, AlarmKind, Exit};
 pub use config::{BadConfig, Config, Depth, Target, Vantage, Watch};
 pub use evidence::{Evidence, Sighting};
-pub use keeper::{Alarms, EvidenceFile, Keeper};
+pub use keeper::{Alarms, EvidenceFile, Keeper, last_rounds};
 pub use metrics::Metrics;
 pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
 pub use run::{Monitor, MonitorError};
