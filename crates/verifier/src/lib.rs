@@ -41,7 +41,7 @@ pub use trust::{
 };
 pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
 use witnessed::WitnessReport;
-pub use witnessed::{CheckpointFacts, Cosigned, Shown, Tree};
+pub use witnessed::{CheckpointFacts, CheckpointVerdict, Cosigned, Shown, Tree, verify_checkpoint};
 
 /// How far a clock may be behind a log's (seconds).
 pub const CLOCK_SKEW: i64 = 300;

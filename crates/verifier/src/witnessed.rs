@@ -22,7 +22,7 @@ use tlog::proof::TlogProof;
 
 use crate::receipt::ReceiptReport;
 use crate::time::rfc3339;
-use crate::verdict::{Check, CheckName, Code, State};
+use crate::verdict::{Check, CheckName, Code, Outcome, State};
 use crate::{LeafRule, TrustStore, to_signed};
 
 /// What is shown of the tree that the statement is in, and whose word about it is asked for.
@@ -98,7 +98,8 @@ pub(crate) fn check(
     trust: &TrustStore,
 ) -> WitnessReport {
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
-    let asked = Asked { shown, statement, receipts, trust };
+    let believed = Believed { trust, keys: &[], policy: shown.policy };
+    let asked = Asked { shown, statement, receipts, believed };
     let note = match asked.bind(&mut report) {
         Ok(note) => note,
         Err(check) => {
@@ -113,15 +114,67 @@ pub(crate) fn check(
             return report;
         }
     };
-    report.checks.push(asked.count(&note, report.facts.as_mut()));
+    report.checks.push(believed.count(&note, report.facts.as_mut()));
     report
+}
+
+/// What a checkpoint by itself came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckpointVerdict {
+    /// The answer.
+    pub outcome: Outcome,
+    /// Why the answer is not [`Outcome::Verified`].
+    pub reason: Option<Code>,
+    /// What it says; none if it is no checkpoint.
+    pub checkpoint: Option<CheckpointFacts>,
+    /// Every check, done or not.
+    pub checks: Vec<Check>,
+}
+
+/// Verifies a checkpoint: that a key of its log has signed it, one of the trust store, of the policy or of `keys`; and that
+/// the quorum of the policy has cosigned it.
+pub fn verify_checkpoint(
+    note: &[u8],
+    keys: &[VerifierKey],
+    policy: Option<&Policy>,
+    trust: &TrustStore,
+) -> CheckpointVerdict {
+    let believed = Believed { trust, keys, policy };
+    let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
+    let parsed = Note::parse(note)
+        .map_err(|why| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why.to_string()));
+    match parsed.and_then(|note| Ok((believed.open(&note, &mut report)?, note))) {
+        Ok(((_, opened), note)) => {
+            let counted = believed.count(&note, report.facts.as_mut());
+            report.checks.extend([opened, counted]);
+        }
+        Err(check) => {
+            let why = "an earlier check stands in the way";
+            report.checks.extend([check, Check::not_done(CheckName::Witnesses, Code::NotReached, why)]);
+        }
+    }
+    let (outcome, reason) = match (report.failure(), report.gap()) {
+        (Some(code), _) => (Outcome::Failed, Some(code)),
+        (None, Some(code)) => (Outcome::NotVerified, Some(code)),
+        (None, None) => (Outcome::Verified, None),
+    };
+    CheckpointVerdict { outcome, reason, checkpoint: report.facts, checks: report.checks }
 }
 
 struct Asked<'a> {
     shown: &'a Shown<'a>,
     statement: &'a SignedStatement,
     receipts: &'a [ReceiptReport],
+    believed: Believed<'a>,
+}
+
+/// Whose signatures and cosignatures count.
+#[derive(Clone, Copy)]
+struct Believed<'a> {
     trust: &'a TrustStore,
+    /// Keys beside those of store and policy.
+    keys: &'a [VerifierKey],
+    policy: Option<&'a Policy>,
 }
 
 impl Asked<'_> {
@@ -142,9 +195,9 @@ impl Asked<'_> {
         let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedTlogProof, why);
         let text = std::str::from_utf8(bytes).map_err(|why| malformed(why.to_string()))?;
         let proof = TlogProof::from_str(text).map_err(|why| malformed(why.to_string()))?;
-        let (checkpoint, opened) = self.open(proof.note(), report)?;
+        let (checkpoint, opened) = self.believed.open(proof.note(), report)?;
         report.checks.push(opened);
-        let leaf = self.leaf(checkpoint.origin().as_str());
+        let leaf = self.believed.leaf(self.statement, checkpoint.origin().as_str());
         let name = CheckName::Inclusion;
         let root = implied_root(leaf, proof.index(), checkpoint.size(), proof.path())
             .map_err(|why| Check::failed(name, Code::ReceiptProofInvalid, why.to_string()))?;
@@ -162,7 +215,7 @@ impl Asked<'_> {
     fn bind_by_receipt(&self, bytes: &[u8], report: &mut WitnessReport) -> Result<Note, Check> {
         let malformed = |why: String| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why);
         let note = Note::parse(bytes).map_err(|why| malformed(why.to_string()))?;
-        let (checkpoint, opened) = self.open(&note, report)?;
+        let (checkpoint, opened) = self.believed.open(&note, report)?;
         self.same_tree(&checkpoint)?;
         report.checks.push(opened);
         Ok(note)
@@ -197,7 +250,9 @@ impl Asked<'_> {
         };
         Err(Check::not_done(CheckName::Checkpoint, Code::CheckpointOtherTree, detail))
     }
+}
 
+impl Believed<'_> {
     /// What a note says, once a key of that log that is believed has signed it.
     fn open(&self, note: &Note, report: &mut WitnessReport) -> Result<(Checkpoint, Check), Check> {
         let name = CheckName::Checkpoint;
@@ -232,8 +287,8 @@ impl Asked<'_> {
         let trusted = self.trust.logs.iter().filter(|log| log.origin.as_deref() == Some(origin));
         let mut keys: Vec<VerifierKey> =
             trusted.flat_map(|log| &log.checkpoint_keys).filter_map(|key| key.parse().ok()).collect();
-        let named = self.shown.policy.into_iter().flat_map(Policy::logs).map(|log| &log.key);
-        for key in named.filter(|key| key.name().as_str() == origin) {
+        let named = self.policy.into_iter().flat_map(Policy::logs).map(|log| &log.key);
+        for key in named.chain(self.keys).filter(|key| key.name().as_str() == origin) {
             if !keys.contains(key) {
                 keys.push(key.clone());
             }
@@ -241,16 +296,16 @@ impl Asked<'_> {
         keys
     }
 
-    fn leaf(&self, origin: &str) -> LeafHash {
+    fn leaf(&self, statement: &SignedStatement, origin: &str) -> LeafHash {
         let log = self.trust.logs.iter().find(|log| log.origin.as_deref() == Some(origin));
         match log.map(|log| log.leaf_rule).unwrap_or_default() {
-            LeafRule::Sha256OfStatement => self.statement.digest().leaf_hash(),
-            LeafRule::Statement => hash_leaf(self.statement.bytes()),
+            LeafRule::Sha256OfStatement => statement.digest().leaf_hash(),
+            LeafRule::Statement => hash_leaf(statement.bytes()),
         }
     }
 
     fn count(&self, note: &Note, facts: Option<&mut CheckpointFacts>) -> Check {
-        let Some(policy) = self.shown.policy else { return no_policy() };
+        let Some(policy) = self.policy else { return no_policy() };
         let judged = policy.judge(note);
         let names: Vec<&str> = judged.cosigned.iter().map(|(name, _)| name.as_str()).collect();
         let newest = judged.cosigned.iter().map(|(_, at)| *at).max();

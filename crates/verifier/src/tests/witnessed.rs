@@ -216,3 +216,23 @@ fn a_cut_or_changed_proof_never_verifies_as_more_than_it_was() {
         assert!(!world.show_bare(Tree::Proof(&proof[..place]), Some(&policy)).is_verified());
     }
 }
+
+#[test]
+fn a_checkpoint_by_itself_is_verified_with_any_key_that_is_believed() {
+    let (world, policy) = (world(), policy("two"));
+    let (note, nobody) = (world.checkpoint(&[2, 3]), TrustStore::default());
+    let outcome = |note: &[u8], keys: &[tlog::key::VerifierKey], policy, trust| {
+        let verdict = verify_checkpoint(note, keys, policy, trust);
+        (verdict.outcome, verdict.reason)
+    };
+    let verified = (Outcome::Verified, None);
+    assert_eq!(outcome(&note, &[], None, &world.trust), verified);
+    assert_eq!(outcome(&note, &[checkpoint_key().key().clone()], Some(&policy), &nobody), verified);
+    let unknown = (Outcome::NotVerified, Some(Code::UnknownCheckpointKey));
+    assert_eq!(outcome(&note, &[], None, &nobody), unknown);
+    assert_eq!(outcome(&note, &[witness(2).key().clone()], None, &nobody), unknown, "a witness is no log");
+    let few = (Outcome::Failed, Some(Code::QuorumNotMet));
+    assert_eq!(outcome(&world.checkpoint(&[2]), &[], Some(&policy), &world.trust), few);
+    let nonsense = (Outcome::Failed, Some(Code::MalformedCheckpoint));
+    assert_eq!(outcome(b"nonsense", &[], None, &world.trust), nonsense);
+}
