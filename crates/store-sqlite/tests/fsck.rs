@@ -9,7 +9,7 @@ use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeSize};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, entry, statement};
-use store::fsck::{Finding, Fsck, Meaning, Opaque, Progress, Report};
+use store::fsck::{BadState, Finding, Fsck, Meaning, Opaque, Progress, Report, State, Step, Walk};
 use store::{
     CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, NewEntry, SignatureKind, StoreError,
 };
@@ -51,6 +51,10 @@ impl Meaning for Toy {
 
     fn may_be_erased(&self, index: LeafIndex) -> bool {
         index == LeafIndex::new(42)
+    }
+
+    fn kinds(&self) -> &[SignatureKind] {
+        &[SignatureKind::Receipt]
     }
 
     fn check_signature(
@@ -411,4 +415,96 @@ async fn a_log_that_grows_meanwhile_is_clean() {
         assert_eq!(Fsck::new(&store, &Opaque).deep().await.unwrap().findings, []);
     }
     growing.await.unwrap();
+}
+
+/// A walk in small steps that is taken up again after each of them, as a restart would.
+async fn walk_with_restarts(log: &Tampered) -> (Vec<String>, usize) {
+    let mut restarts = 0;
+    let mut state: State =
+        Walk::begin(&log.store, &Toy).await.unwrap().state().expect("the head can be read");
+    loop {
+        let text = serde_json::to_string(&state).unwrap();
+        assert!(text.len() < 64 << 10, "a state of {} bytes", text.len());
+        let kept: State = serde_json::from_str(&text).unwrap();
+        let walk = Walk::resume(&log.store, &Toy, &kept).await.unwrap().unwrap();
+        let mut walk = walk.in_pages_of(7);
+        if walk.step().await.unwrap() == Step::Done {
+            return (walk.findings(), restarts);
+        }
+        state = walk.state().unwrap();
+        restarts += 1;
+    }
+}
+
+#[tokio::test]
+async fn a_walk_that_is_taken_up_again_after_every_step_finds_what_one_run_finds() {
+    let damage = [
+        "UPDATE entry SET statement = CAST('statement 78' AS BLOB) WHERE idx = 77",
+        "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB) WHERE level = 0 AND number = 1",
+        "UPDATE batch SET root = zeroblob(32) WHERE batch = 4",
+        "DELETE FROM head_signature WHERE size = 180",
+    ];
+    for damage in [&damage[..0], &damage] {
+        let log = log_after(damage).await;
+        let whole = log.deep().await.findings;
+        let (found, restarts) = walk_with_restarts(&log).await;
+        assert_eq!(found, whole.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(found.is_empty(), damage.is_empty());
+        assert!(restarts > 80, "{restarts}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_of_another_log_or_of_a_head_that_is_gone_is_refused() {
+    let log = log_after(&[]).await;
+    let mut walk = Walk::begin(&log.store, &Toy).await.unwrap();
+    for _ in 0..5 {
+        walk.step().await.unwrap();
+    }
+    let state = walk.state().unwrap();
+    let resumed = |other: Tampered| {
+        let state = state.clone();
+        async move { Walk::resume(&other.store, &Toy, &state).await.unwrap().err() }
+    };
+    assert_eq!(resumed(log_after(&[]).await).await, None, "the same log in another file");
+    let other = log_after(&["UPDATE entry SET digest = randomblob(32) WHERE idx = 0"]).await;
+    assert!(matches!(resumed(other).await, Some(BadState::AnotherLog { .. })));
+    let size = TreeSize::new(SIZE);
+    for gone in
+        ["DELETE FROM batch WHERE batch = 10", "UPDATE batch SET root = zeroblob(32) WHERE batch = 10"]
+    {
+        assert_eq!(resumed(log_after(&[gone]).await).await, Some(BadState::AnotherHistory { size }));
+    }
+    let text = serde_json::to_string(&state).unwrap();
+    for (wrong, right) in [("\"version\":2", "\"version\":1"), ("\"next\":9", "\"next\":")] {
+        let changed: State = serde_json::from_str(&text.replacen(right, wrong, 1)).unwrap();
+        let refused = Walk::resume(&log.store, &Toy, &changed).await.unwrap().err();
+        assert!(matches!(refused, Some(BadState::Unreadable(_))), "{wrong}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_walk_over_a_log_that_grows_checks_the_head_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(Settings::new(folder.path().join("log.db"))).await.unwrap();
+    let mut appender = Appender::with(Arc::new(store.clone()), 300).await;
+    let mut walk = Walk::begin(&store, &Opaque).await.unwrap().in_pages_of(16);
+    while walk.step().await.unwrap() != Step::Done {
+        appender.append(3).await;
+    }
+    assert!(walk.is_clean(), "{:?}", walk.findings());
+    assert_eq!(walk.report().entries, 300);
+}
+
+#[tokio::test]
+async fn r40_lost_signatures_are_named() {
+    let some = log_after(&["DELETE FROM head_signature WHERE size IN (120, 180, 360)"]).await.deep().await;
+    assert_eq!(
+        some.findings,
+        [Finding::HeadsUnsigned { first: 2, last: 3 }, Finding::HeadsUnsigned { first: 6, last: 6 }]
+    );
+    let last = log_after(&["DELETE FROM head_signature WHERE size > 480"]).await.deep().await;
+    assert_eq!(last.findings, [], "a process that was killed did not sign the last heads");
+    let all = log_after(&["DELETE FROM head_signature"]).await.deep().await;
+    assert_eq!(all.findings, [Finding::HeadsUnsigned { first: 1, last: 10 }]);
 }

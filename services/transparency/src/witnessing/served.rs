@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::Witnessing;
 use super::witness::{Trouble, id_of};
 use crate::limits::{WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RETRY, WITNESS_SCAN};
+use crate::meaning::sound;
 use crate::watch::now;
 
 /// A checkpoint with cosignatures.
@@ -193,6 +194,7 @@ async fn merged(
     let signatures = store.signatures(before, 1).await?;
     let own = signatures.into_iter().rfind(|one| one.size == size && one.kind == SignatureKind::Checkpoint);
     let Some(own) = own else { return Ok(None) };
+    let own = sound(store, own).await?;
     let damaged =
         |why: &dyn std::fmt::Display| StoreError::Damaged(format!("the checkpoint of size {size}: {why}"));
     let mut note = Note::parse(&own.bytes).map_err(|why| damaged(&why))?;
