@@ -7,6 +7,7 @@
 //! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
 
 mod batch;
+mod events;
 mod multipart;
 mod retry;
 mod tell;
@@ -29,6 +30,7 @@ use thiserror::Error;
 use verifier::{TrustStore, Verdict};
 
 pub use batch::{BATCH_STATEMENTS, Message};
+pub use events::{Begin, Event, Events};
 pub use tell::Verb;
 
 use multipart::Body;
@@ -292,7 +294,15 @@ impl Client {
     /// # Errors
     /// If there is none.
     pub async fn bytes(&self, path: &str) -> Result<Bytes, ClientError> {
-        Ok(self.get(path, "*/*").await?.body)
+        self.bytes_as(path, "*/*").await
+    }
+
+    /// A resource in one of its forms: a proof as a receipt or as a tlog-proof.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub async fn bytes_as(&self, path: &str, media_type: &'static str) -> Result<Bytes, ClientError> {
+        Ok(self.get(path, media_type).await?.body)
     }
 
     /// One page of a JSON resource under `/v1`, and the path of the next one while there is more.

@@ -33,7 +33,11 @@ pub struct Answer {
 impl Answer {
     /// Sends a request and reads the answer.
     pub async fn to(request: RequestBuilder, accept: &'static str) -> Result<Self, ClientError> {
-        let response = request.header(ACCEPT, accept).send().await.map_err(unreachable)?;
+        Self::of(request.header(ACCEPT, accept).send().await.map_err(unreachable)?).await
+    }
+
+    /// Reads an answer whose head has come.
+    pub async fn of(response: Response) -> Result<Self, ClientError> {
         let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
         let body = read_bounded(response, MAX_ANSWER_BYTES).await?;
         Ok(Self { status, headers, body, url })
