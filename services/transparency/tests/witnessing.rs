@@ -97,8 +97,7 @@ async fn readiness(site: &Site) -> (u16, String) {
 async fn metric(site: &Site, line: &str) -> Option<f64> {
     let answer = site.send(reqwest::Method::GET, &format!("{}/metrics", site.admin), &[], "").await;
     let text = answer.text();
-    let value = text.lines().find_map(|found| found.strip_prefix(line)?.trim().parse().ok());
-    value
+    text.lines().find_map(|found| found.strip_prefix(line)?.trim().parse().ok())
 }
 
 async fn three() -> [TestWitness; 3] {

@@ -1,6 +1,10 @@
 //! `tabellion witness`: a small witness, and what a log's operator does with witnesses.
 
+mod add;
+mod list;
+mod policy_file;
 mod serve;
+mod status;
 mod submit;
 
 use clap::Subcommand;
@@ -17,6 +21,12 @@ pub enum Witness {
     Serve(serve::Serve),
     /// Hand a log's newest checkpoint to a witness, and print the cosignature
     Submit(submit::Submit),
+    /// The witnesses of a log and their quorum, as its operator wrote them down
+    List(list::List),
+    /// Write one more down
+    Add(add::Add),
+    /// How far each witness of a log has come
+    Status(status::Status),
 }
 
 impl Witness {
@@ -24,6 +34,9 @@ impl Witness {
         match self {
             Self::Serve(command) => command.run(context),
             Self::Submit(command) => command.run(context),
+            Self::List(command) => command.run(context),
+            Self::Add(command) => command.run(context),
+            Self::Status(command) => command.run(context),
         }
     }
 }

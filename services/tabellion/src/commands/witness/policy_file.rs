@@ -1,0 +1,104 @@
+//! The file that says who cosigns a log's checkpoints: found, read, and shown.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use tlog::policy::Policy;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::settings;
+
+/// Which file.
+#[derive(Clone, Debug, Args)]
+pub struct PolicyFile {
+    /// The witness policy [default: setting witness_policy]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+impl PolicyFile {
+    /// Where it is, or should be.
+    pub fn path(&self, context: &Context) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.policy {
+            return Ok(path.clone());
+        }
+        let configured = context.settings(Vec::new())?.path("witness_policy");
+        configured.map_err(|mistake| settings::refuse(vec![mistake]))?.ok_or_else(|| {
+            Failure::new(Exit::Usage, "no-witness-policy", "no witness policy is configured")
+                .fact("setting", "witness_policy")
+                .hint("tabellion witness list --policy witnesses.txt")
+        })
+    }
+}
+
+/// Reads a policy.
+pub fn read(path: &Path) -> Result<Policy, Failure> {
+    parse(path, &files::read_text(path)?)
+}
+
+/// Reads the text of one.
+pub fn parse(path: &Path, text: &str) -> Result<Policy, Failure> {
+    text.parse().map_err(|why: tlog::policy::NotAPolicy| {
+        Failure::new(
+            Exit::Failure,
+            "witness-policy-unusable",
+            format!("{} is no witness policy", path.display()),
+        )
+        .fact("because", why.to_string())
+        .hint("tabellion help formats")
+    })
+}
+
+/// A policy, as it is shown.
+#[derive(Serialize)]
+pub struct Listed {
+    file: String,
+    /// The witness or group that must cosign a checkpoint before it is served; null if none has to.
+    quorum: Option<String>,
+    /// The group's lines and the quorum's, as they stand in the file.
+    rule: Vec<String>,
+    witnesses: Vec<One>,
+}
+
+#[derive(Serialize)]
+struct One {
+    name: String,
+    key: String,
+    url: Option<String>,
+}
+
+impl Listed {
+    /// Of this file.
+    pub fn of(path: &Path, policy: &Policy) -> Self {
+        let text = policy.to_string();
+        let is_rule = |line: &&str| line.starts_with("group ") || line.starts_with("quorum ");
+        let one = |witness: &tlog::policy::Witness| One {
+            name: witness.name.clone(),
+            key: witness.key.to_string(),
+            url: witness.url.clone(),
+        };
+        Self {
+            file: path.display().to_string(),
+            quorum: policy.quorum_name().map(str::to_owned),
+            rule: text.lines().filter(is_rule).map(str::to_owned).collect(),
+            witnesses: policy.witnesses().iter().map(one).collect(),
+        }
+    }
+}
+
+impl Report for Listed {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let width = self.witnesses.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
+        for one in &self.witnesses {
+            let url = one.url.as_deref().unwrap_or("(is not asked: no URL)");
+            writeln!(out, "witness  {:width$}  {}  {}", safe(&one.name), safe(url), safe(&one.key))?;
+        }
+        self.rule.iter().try_for_each(|line| {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            writeln!(out, "{word:7}  {}", safe(rest))
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! `tabellion witness status`: how far each witness of a log has come, as the log tells it.
+//!
+//! The log is believed here. Whoever does not want to believe it asks the witnesses: `tabellion monitor`.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::service::ServiceArgs;
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion witness status --url http://127.0.0.1:7390")]
+pub struct Status {
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Status {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service.connect(context)?;
+        let shown: Shown = service.block_on(service.client.json("v1/witnesses"))?;
+        context.console.result(&shown)?;
+        // The reasons stand in the result.
+        if shown.quorum_met { Ok(()) } else { Err(Failure::told(Exit::Stale)) }
+    }
+}
+
+/// `GET /v1/witnesses`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Shown {
+    quorum: Option<String>,
+    quorum_met: bool,
+    newest_size: u64,
+    served_size: Option<u64>,
+    interval_seconds: u64,
+    witnesses: Vec<One>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct One {
+    name: String,
+    key: String,
+    url: Option<String>,
+    cosigned_size: Option<u64>,
+    cosigned_at: Option<String>,
+    behind: u64,
+    fresh: bool,
+    trouble: Option<Trouble>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Trouble {
+    code: String,
+    times: u32,
+    at: Option<String>,
+}
+
+impl Report for Shown {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let width = self.witnesses.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
+        for one in &self.witnesses {
+            let mark = if one.fresh { "ok" } else { "--" };
+            writeln!(out, "{mark}  {:width$}  {}", safe(&one.name), safe(&one.words()))?;
+        }
+        let served = self.served_size.map_or_else(|| "nothing".to_owned(), |size| format!("size {size}"));
+        writeln!(out, "served   {served} of {} signed", self.newest_size)?;
+        match (&self.quorum, self.quorum_met) {
+            (None, _) => writeln!(out, "quorum   none is asked for"),
+            (Some(quorum), true) => writeln!(out, "quorum   {} is met", safe(quorum)),
+            (Some(quorum), false) => writeln!(out, "quorum   {} is not met", safe(quorum)),
+        }
+    }
+}
+
+impl One {
+    fn words(&self) -> String {
+        let seen = match (self.cosigned_size, &self.cosigned_at) {
+            (Some(size), Some(at)) => format!("size {size} at {at}, {} behind", self.behind),
+            _ => "has cosigned nothing".to_owned(),
+        };
+        match &self.trouble {
+            Some(trouble) => format!("{seen}; {} {} times", trouble.code, trouble.times),
+            None => seen,
+        }
+    }
+}
