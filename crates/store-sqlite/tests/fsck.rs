@@ -11,7 +11,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, entry, statement};
 use store::fsck::{BadState, Finding, Fsck, Meaning, Opaque, Progress, Report, State, Step, Walk};
 use store::{
-    CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, NewEntry, SignatureKind, StoreError,
+    CommittedHead, Cosignature, Cosignatures, Entry, GuardKey, HeadSignature, LogKey, LogStore, NewEntry,
+    SignatureKind, StoreError,
 };
 use store_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
@@ -55,6 +56,13 @@ impl Meaning for Toy {
 
     fn kinds(&self) -> &[SignatureKind] {
         &[SignatureKind::Receipt]
+    }
+
+    fn check_cosignature(&self, head: &CommittedHead, kept: &Cosignature) -> Result<(), String> {
+        match kept.line == format!("seen {}", head.root).as_bytes() {
+            true => Ok(()),
+            false => Err("it does not verify".into()),
+        }
     }
 
     fn check_signature(
@@ -507,4 +515,26 @@ async fn r40_lost_signatures_are_named() {
     assert_eq!(last.findings, [], "a process that was killed did not sign the last heads");
     let all = log_after(&["DELETE FROM head_signature"]).await.deep().await;
     assert_eq!(all.findings, [Finding::HeadsUnsigned { first: 1, last: 10 }]);
+}
+
+#[tokio::test]
+async fn r38_a_damaged_cosignature_is_named() {
+    let log = log_after(&[]).await;
+    for head in log.store.heads(0, 100).await.unwrap() {
+        for witness in [b"one", b"two"] {
+            let (size, line) = (head.size, format!("seen {}", head.root).into());
+            let cosignature = Cosignature { size, witness: witness.to_vec(), at: 7, line };
+            log.store.keep_cosignature(&cosignature).await.unwrap();
+        }
+    }
+    let report = log.deep().await;
+    assert_eq!((report.findings, report.signatures), (vec![], 30));
+    by_hand(
+        &log.path,
+        &["UPDATE cosignature SET line = x'00' WHERE size = 180 AND witness = CAST('two' AS BLOB)"],
+    )
+    .await;
+    let (size, witness) = (TreeSize::new(180), b"two".to_vec());
+    let wrong = Finding::CosignatureWrong { size, witness, why: "it does not verify".into() };
+    assert_eq!(log.deep().await.findings, [wrong]);
 }

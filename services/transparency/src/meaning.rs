@@ -13,10 +13,13 @@ use scitt::receipt::SignedRoot;
 use scitt::{CoseKey, SignedStatement};
 use store::fsck::Meaning;
 use store::{
-    CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogStore, Lookup, SignatureKind, StoreError,
+    CommittedHead, Cosignature, Entry, GuardKey, HeadSignature, LogKey, LogStore, Lookup, SignatureKind,
+    StoreError,
 };
 use tlog::checkpoint::{Checkpoint, Origin};
+use tlog::cosignature;
 use tlog::key::VerifierKey;
+use tlog::note::{NotANote, Note};
 
 use crate::erasure;
 use crate::index;
@@ -174,6 +177,22 @@ impl Meaning for LogMeaning {
 
     fn check_key(&self, key: &LogKey) -> Result<(), String> {
         check_key(key)
+    }
+
+    fn check_cosignature(&self, head: &CommittedHead, kept: &Cosignature) -> Result<(), String> {
+        // A witness is kept by its key.
+        let key = std::str::from_utf8(&kept.witness).ok().and_then(|text| text.parse::<VerifierKey>().ok());
+        let key = key.ok_or("its witness is no key")?;
+        let line = std::str::from_utf8(&kept.line).map_err(|why| why.to_string())?;
+        let line = line.parse().map_err(|why: NotANote| why.to_string())?;
+        let checkpoint = Checkpoint::new(self.origin.clone(), head.size, head.root);
+        let text = checkpoint.map_err(|why| why.to_string())?.text();
+        let note = Note::from_parts(&text, vec![line]).map_err(|why| why.to_string())?;
+        match cosignature::verified(&note, &key) {
+            Some(at) if at == kept.at => Ok(()),
+            Some(at) => Err(format!("it was made at {at}, and is stored as made at {}", kept.at)),
+            None => Err("it does not verify".to_owned()),
+        }
     }
 
     fn check_signature(

@@ -172,6 +172,16 @@ pub enum Finding {
         /// The last.
         last: u64,
     },
+    /// What a witness said does not verify over the head as it is stored.
+    #[error("cosignature: over size {size}, of {}: {why}", String::from_utf8_lossy(witness))]
+    CosignatureWrong {
+        /// The size cosigned.
+        size: TreeSize,
+        /// Which witness.
+        witness: Vec<u8>,
+        /// What the caller's check says.
+        why: String,
+    },
     /// A signature over a head that the history does not have.
     #[error("head_signature: {kind:?} over size {size}, which was never committed")]
     SignatureOverNothing {

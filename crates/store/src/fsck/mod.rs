@@ -32,7 +32,8 @@ pub use state::{BadState, State};
 pub use walk::{Step, Walk};
 
 use crate::{
-    CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogStore, Lookup, SignatureKind, StoreError,
+    CommittedHead, Cosignature, Entry, GuardKey, Head, HeadSignature, LogKey, LogStore, Lookup,
+    SignatureKind, StoreError,
 };
 
 /// Findings that a report lists; more are only counted.
@@ -82,6 +83,11 @@ pub trait Meaning: Send + Sync {
 
     /// Checks that a published key is the one that it is called, or says what is wrong.
     fn check_key(&self, _: &LogKey) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Checks what a witness said about a head, or says what is wrong.
+    fn check_cosignature(&self, _: &CommittedHead, _: &Cosignature) -> Result<(), String> {
         Ok(())
     }
 

@@ -96,6 +96,32 @@ impl Fsck<'_> {
         Ok(Some(page.len() as u64))
     }
 
+    /// The next of what witnesses said, from the largest head down; how much there was, or `None` when that was all.
+    pub(super) async fn check_cosignatures(
+        &self,
+        below: &mut Option<u64>,
+        report: &mut Report,
+    ) -> Result<Option<u64>, StoreError> {
+        let page = self.store.cosigned(below.map(TreeSize::new), ROWS).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        for of_one_head in page.chunk_by(|a, b| a.size == b.size) {
+            let head = self.store.head_of_size(of_one_head[0].size).await?;
+            for cosignature in of_one_head {
+                report.signatures += 1;
+                let outcome = match &head {
+                    Some(head) => self.meaning.check_cosignature(head, cosignature),
+                    None => Err("no head of this size was committed".to_owned()),
+                };
+                if let Err(why) = outcome {
+                    let (size, witness) = (cosignature.size, cosignature.witness.clone());
+                    report.add(Finding::CosignatureWrong { size, witness, why });
+                }
+            }
+        }
+        *below = Some(last.size.get());
+        Ok(Some(page.len() as u64))
+    }
+
     fn has_all(&self, signatures: &[HeadSignature]) -> bool {
         let kept = |kind: &SignatureKind| signatures.iter().any(|signature| signature.kind == *kind);
         self.meaning.kinds().iter().all(kept)

@@ -51,6 +51,7 @@ enum Place {
     History { next: u64, last: Option<Row> },
     Entries { next: u64, open: Vec<String>, next_batch: u64, wrong: Wrong },
     Signatures(Signed),
+    Cosignatures(Option<u64>),
     Done,
 }
 
@@ -104,6 +105,7 @@ impl<'a> Walk<'a> {
                 Stage::Entries(Box::new((tree, Roots::from(store, batch, wrong).await?)))
             }
             Parsed::Signatures(signed) => Stage::Signatures(signed),
+            Parsed::Cosignatures(below) => Stage::Cosignatures(below),
             Parsed::Done => Stage::Done,
         };
         let report = Report {
@@ -154,6 +156,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Stage::Signatures(signed) => Place::Signatures(signed.clone()),
+            Stage::Cosignatures(below) => Place::Cosignatures(*below),
             Stage::Done => Place::Done,
         }
     }
@@ -164,6 +167,7 @@ enum Parsed {
     History(History),
     Entries(Tree, u64, Wrong),
     Signatures(Signed),
+    Cosignatures(Option<u64>),
     Done,
 }
 
@@ -192,6 +196,7 @@ impl State {
                 Parsed::Entries(tree, *next_batch, *wrong)
             }
             Place::Signatures(signed) => Parsed::Signatures(signed.clone()),
+            Place::Cosignatures(below) => Parsed::Cosignatures(*below),
             Place::Done => Parsed::Done,
         };
         Ok((head, place))

@@ -1,7 +1,7 @@
 //! A deep check, step by step.
 //!
 //! ```text
-//! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures ─▶ done
+//! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures ─▶ cosignatures ─▶ done
 //! ```
 //!
 //! A step that the database did not answer changes nothing, and can be repeated.
@@ -34,6 +34,8 @@ pub(super) enum Stage<'a> {
     /// The tree so far says at which entry.
     Entries(Box<(Tree, Roots<'a>)>),
     Signatures(Signed),
+    /// Those below this size, or all.
+    Cosignatures(Option<u64>),
     Done,
 }
 
@@ -99,6 +101,7 @@ impl<'a> Walk<'a> {
                 fsck.check_entries(&head, tree, roots, &mut self.pages, report).await?
             }
             Stage::Signatures(signed) => fsck.check_signatures(&head, signed, report).await?,
+            Stage::Cosignatures(below) => fsck.check_cosignatures(below, report).await?,
             Stage::Done => return Ok(Step::Done),
         };
         if looked.is_none() {
@@ -115,7 +118,8 @@ impl<'a> Walk<'a> {
                 Stage::Entries(Box::new((Tree::default(), roots)))
             }
             Stage::Entries(_) => Stage::Signatures(Signed::default()),
-            Stage::Signatures(_) | Stage::Done => Stage::Done,
+            Stage::Signatures(_) => Stage::Cosignatures(None),
+            Stage::Cosignatures(_) | Stage::Done => Stage::Done,
         })
     }
 
@@ -130,7 +134,7 @@ impl<'a> Walk<'a> {
         let entries = match &self.stage {
             Stage::History(_) => 0,
             Stage::Entries(at) => at.0.size().get(),
-            Stage::Signatures(_) | Stage::Done => of,
+            Stage::Signatures(_) | Stage::Cosignatures(_) | Stage::Done => of,
         };
         Progress { entries, of }
     }
@@ -162,6 +166,7 @@ impl Stage<'_> {
             Self::History(_) => "batch",
             Self::Entries(_) => "entry, tile or batch",
             Self::Signatures(_) => "head_signature",
+            Self::Cosignatures(_) => "cosignature",
             Self::Done => "log",
         }
     }
