@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use merkle::{CompactRange, EntryDigest, TreeSize};
+use merkle::{CompactRange, EntryDigest, RootHash, TreeSize};
 use store::custody::CASE_BYTES;
 use store::{
     Collateral, CommittedHead, Cosignature, Entry, GuardRow, HeadSignature, Hold, LogKey, Report, SeenRow,
@@ -60,6 +60,8 @@ pub struct Checker<'a> {
     last_guard: Option<Vec<u8>>,
     counts: Counts,
     end: Option<End>,
+    /// A size whose root is wanted, and the root.
+    wanted: Option<(TreeSize, Option<RootHash>)>,
 }
 
 impl<'a> Checker<'a> {
@@ -84,7 +86,14 @@ impl<'a> Checker<'a> {
             last_guard: None,
             counts: Counts::default(),
             end: None,
+            wanted: None,
         }
+    }
+
+    /// Remembers the root of the head of this size, should there be one.
+    #[must_use]
+    pub fn wanting(self, size: Option<TreeSize>) -> Self {
+        Self { wanted: size.map(|size| (size, None)), ..self }
     }
 
     /// What has come so far.
@@ -151,6 +160,7 @@ impl<'a> Checker<'a> {
             counts: self.counts,
             keys: self.keys,
             signatures: self.signatures,
+            wanted_root: self.wanted.and_then(|(_, root)| root),
             source: Source(checksum),
         })
     }
@@ -243,6 +253,9 @@ impl<'a> Checker<'a> {
             self.batch = (0, 0);
             self.counts.heads += 1;
             self.head = Some(*head);
+            if let Some((_, root)) = self.wanted.as_mut().filter(|(size, _)| *size == head.size) {
+                *root = Some(head.root);
+            }
             self.signatures.clear();
             self.witnesses.clear();
             return Ok(());

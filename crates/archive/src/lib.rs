@@ -27,6 +27,10 @@ pub mod limits;
 mod record;
 mod summary;
 
+use std::io::Read;
+
+use merkle::TreeSize;
+
 pub use check::{Checker, Meaning, Says};
 pub use create::{WriteError, write};
 pub use file::Aside;
@@ -40,12 +44,25 @@ pub use summary::{Counts, Summary};
 /// # Errors
 /// If it cannot be read, is damaged, or holds a log that contradicts itself.
 pub fn verify(
-    source: impl std::io::Read,
+    source: impl Read,
     meaning: &dyn Meaning,
     progress: &dyn Fn(u64),
 ) -> Result<Summary, Unreadable> {
+    verify_wanting(source, meaning, None, progress)
+}
+
+/// The same, and answers the root of the committed head of one size besides.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_wanting(
+    source: impl Read,
+    meaning: &dyn Meaning,
+    size: Option<TreeSize>,
+    progress: &dyn Fn(u64),
+) -> Result<Summary, Unreadable> {
     let mut reader = Reader::new(source)?;
-    let mut checker = Checker::new(meaning);
+    let mut checker = Checker::new(meaning).wanting(size);
     while let Some(record) = reader.next()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
         if let Record::Head(_) = record {
@@ -53,4 +70,16 @@ pub fn verify(
         }
     }
     checker.finish(reader.checksum()).map_err(|what| reader.contradicts(what))
+}
+
+/// Which log a file says it holds, from its first record.
+///
+/// # Errors
+/// If it is not an archive, or its first record is damaged.
+pub fn origin_of(source: impl Read) -> Result<String, Unreadable> {
+    let mut reader = Reader::new(source)?;
+    match reader.next()? {
+        Some(Record::Opening { origin, .. }) => Ok(origin),
+        _ => Err(reader.contradicts("it does not begin with its log's name".into())),
+    }
 }

@@ -113,6 +113,8 @@ pub struct Summary {
     pub keys: Vec<LogKey>,
     /// The signatures over the newest head.
     pub signatures: Vec<HeadSignature>,
+    /// The root of the size that was asked for ([`verify_wanting`](crate::verify_wanting)).
+    pub wanted_root: Option<RootHash>,
     /// The checksum of its last record: which archive this is.
     pub source: Source,
 }

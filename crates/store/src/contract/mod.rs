@@ -16,6 +16,7 @@ mod fixture;
 mod heads;
 mod inbox;
 mod lookup;
+mod moving;
 mod opening;
 mod quotas;
 mod reading;
@@ -32,6 +33,7 @@ pub use fixture::{Appender, ORIGIN, entry, statement};
 pub use heads::*;
 pub use inbox::*;
 pub use lookup::*;
+pub use moving::*;
 pub use opening::*;
 pub use quotas::*;
 pub use reading::*;
@@ -154,6 +156,17 @@ macro_rules! log_store_contract {
                 any_value_can_be_indexed_and_found,
                 values_are_found_by_their_beginning,
                 a_search_with_too_many_terms_is_refused,
+
+                a_frozen_log_takes_no_commit_and_no_take_over,
+                freezing_sees_the_commit_it_raced_or_refuses_it,
+                a_frozen_log_stays_as_it_is_when_it_is_frozen_again,
+                a_frozen_log_is_signed_held_and_erased,
+                a_frozen_log_accepts_nothing_into_its_inbox,
+                rows_that_lead_to_entries_come_in_order_of_key,
+                a_filled_log_is_the_log_that_it_was,
+                a_log_that_is_being_filled_is_nobody_elses,
+                a_database_with_a_log_is_not_filled,
+                history_that_contradicts_itself_is_not_filled,
 
                 a_quota_is_shared_and_never_exceeded,
                 a_quota_grants_what_is_left,

@@ -98,6 +98,10 @@ impl Moving for Memory {
         if (head.batch, &head.edge) != (from.batch, &from.edge) {
             return Err(StoreError::Refused("the database is not where this history begins".into()));
         }
+        let fits = tables
+            .check_unique(&history.batch.entries)
+            .and_then(|()| tables.check_growth(&history.batch.tiles));
+        fits.map_err(|error| StoreError::Damaged(error.to_string()))?;
         tables.append(&history.batch);
         tables.batches.extend(&history.heads);
         for HeadSignature { size, kind, kid, bytes } in &history.signatures {

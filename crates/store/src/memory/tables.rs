@@ -62,7 +62,7 @@ impl Tables {
         Ok(())
     }
 
-    fn check_unique(&self, entries: &[NewEntry]) -> Result<(), CommitError> {
+    pub(super) fn check_unique(&self, entries: &[NewEntry]) -> Result<(), CommitError> {
         let mut seen = HashSet::new();
         let mut guards = HashSet::new();
         for entry in entries {
@@ -79,7 +79,7 @@ impl Tables {
         Ok(())
     }
 
-    fn check_growth(&self, tiles: &[TileWrite]) -> Result<(), CommitError> {
+    pub(super) fn check_growth(&self, tiles: &[TileWrite]) -> Result<(), CommitError> {
         let shrinks = |tile: &&TileWrite| {
             self.tiles
                 .get(&tile.address)
