@@ -41,7 +41,9 @@ pub use trust::{
 };
 pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
 use witnessed::WitnessReport;
-pub use witnessed::{CheckpointFacts, CheckpointVerdict, Cosigned, Shown, Tree, verify_checkpoint};
+pub use witnessed::{
+    CheckpointFacts, CheckpointVerdict, Cosigned, Shown, Tree, verify_checkpoint, verify_tlog_proof_of,
+};
 
 /// How far a clock may be behind a log's (seconds).
 pub const CLOCK_SKEW: i64 = 300;
@@ -80,7 +82,7 @@ pub fn verify_shown(evidence: &Evidence<'_>, shown: &Shown<'_>, trust: &TrustSto
     let at = registered_at.min().unwrap_or_else(|| to_signed(now));
     let issuer = issuer::check(&statement, evidence.payload, trust, at);
     let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
-    let witnessed = witnessed::check(shown, &statement, &receipts, trust);
+    let witnessed = witnessed::check(shown, (&statement).into(), &receipts, trust);
     conclude(&statement, trust, issuer, payload, receipts, witnessed)
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Subject<'a> {
 
 impl Subject<'_> {
     /// The leaf of a log with this rule, unless that takes the statement itself.
-    fn leaf(&self, rule: LeafRule) -> Option<LeafHash> {
+    pub(crate) fn leaf(&self, rule: LeafRule) -> Option<LeafHash> {
         match rule {
             LeafRule::Sha256OfStatement => Some(self.entry.leaf_hash()),
             LeafRule::Statement => self.statement.map(|statement| hash_leaf(statement.bytes())),

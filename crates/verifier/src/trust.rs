@@ -42,7 +42,7 @@ pub struct TrustedLog {
     pub leaf_rule: LeafRule,
     /// What its receipts must carry.
     pub profile: Profile,
-    /// Its checkpoint keys as C2SP vkeys. Kept for other commands; receipts are not checked with them.
+    /// Its checkpoint keys as C2SP vkeys: what tlog-proofs and checkpoints are checked with, and receipts are not.
     pub checkpoint_keys: Vec<String>,
 }
 

@@ -11,8 +11,7 @@
 use std::str::FromStr;
 
 use merkle::verify::implied_root;
-use merkle::{LeafHash, RootHash, hash_leaf};
-use scitt::SignedStatement;
+use merkle::{EntryDigest, RootHash};
 use serde::Serialize;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
@@ -20,7 +19,7 @@ use tlog::note::{NotVerified, Note};
 use tlog::policy::Policy;
 use tlog::proof::TlogProof;
 
-use crate::receipt::ReceiptReport;
+use crate::receipt::{ReceiptReport, Subject};
 use crate::time::rfc3339;
 use crate::verdict::{Check, CheckName, Code, Outcome, State};
 use crate::{LeafRule, TrustStore, to_signed};
@@ -82,6 +81,15 @@ impl WitnessReport {
         self.checks.iter().find(|check| check.state == State::Failed).and_then(|check| check.code)
     }
 
+    fn conclude(self) -> CheckpointVerdict {
+        let (outcome, reason) = match (self.failure(), self.gap()) {
+            (Some(code), _) => (Outcome::Failed, Some(code)),
+            (None, Some(code)) => (Outcome::NotVerified, Some(code)),
+            (None, None) => (Outcome::Verified, None),
+        };
+        CheckpointVerdict { outcome, reason, checkpoint: self.facts, checks: self.checks }
+    }
+
     /// What was asked for and could not be checked.
     pub(crate) fn gap(&self) -> Option<Code> {
         let open = self.checks.iter().filter(|check| check.state == State::NotDone);
@@ -93,13 +101,13 @@ impl WitnessReport {
 /// Checks what is shown for a statement with these receipts.
 pub(crate) fn check(
     shown: &Shown<'_>,
-    statement: &SignedStatement,
+    subject: Subject<'_>,
     receipts: &[ReceiptReport],
     trust: &TrustStore,
 ) -> WitnessReport {
     let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
     let believed = Believed { trust, keys: &[], policy: shown.policy };
-    let asked = Asked { shown, statement, receipts, believed };
+    let asked = Asked { shown, subject, receipts, believed };
     let note = match asked.bind(&mut report) {
         Ok(note) => note,
         Err(check) => {
@@ -153,17 +161,23 @@ pub fn verify_checkpoint(
             report.checks.extend([check, Check::not_done(CheckName::Witnesses, Code::NotReached, why)]);
         }
     }
-    let (outcome, reason) = match (report.failure(), report.gap()) {
-        (Some(code), _) => (Outcome::Failed, Some(code)),
-        (None, Some(code)) => (Outcome::NotVerified, Some(code)),
-        (None, None) => (Outcome::Verified, None),
-    };
-    CheckpointVerdict { outcome, reason, checkpoint: report.facts, checks: report.checks }
+    report.conclude()
+}
+
+/// Verifies a tlog-proof of the statement with this entry ID, and the quorum of the policy.
+pub fn verify_tlog_proof_of(
+    entry: EntryDigest,
+    proof: &[u8],
+    policy: Option<&Policy>,
+    trust: &TrustStore,
+) -> CheckpointVerdict {
+    let shown = Shown { tree: Tree::Proof(proof), policy };
+    check(&shown, Subject { entry, statement: None }, &[], trust).conclude()
 }
 
 struct Asked<'a> {
     shown: &'a Shown<'a>,
-    statement: &'a SignedStatement,
+    subject: Subject<'a>,
     receipts: &'a [ReceiptReport],
     believed: Believed<'a>,
 }
@@ -197,7 +211,12 @@ impl Asked<'_> {
         let proof = TlogProof::from_str(text).map_err(|why| malformed(why.to_string()))?;
         let (checkpoint, opened) = self.believed.open(proof.note(), report)?;
         report.checks.push(opened);
-        let leaf = self.believed.leaf(self.statement, checkpoint.origin().as_str());
+        let leaf =
+            self.subject.leaf(self.believed.leaf_rule(checkpoint.origin().as_str())).ok_or_else(|| {
+                let detail =
+                    "this log's leaves are of whole statements, and only the hash of this one is at hand";
+                Check::not_done(CheckName::Inclusion, Code::NotReached, detail)
+            })?;
         let name = CheckName::Inclusion;
         let root = implied_root(leaf, proof.index(), checkpoint.size(), proof.path())
             .map_err(|why| Check::failed(name, Code::ReceiptProofInvalid, why.to_string()))?;
@@ -296,12 +315,9 @@ impl Believed<'_> {
         keys
     }
 
-    fn leaf(&self, statement: &SignedStatement, origin: &str) -> LeafHash {
+    fn leaf_rule(&self, origin: &str) -> LeafRule {
         let log = self.trust.logs.iter().find(|log| log.origin.as_deref() == Some(origin));
-        match log.map(|log| log.leaf_rule).unwrap_or_default() {
-            LeafRule::Sha256OfStatement => statement.digest().leaf_hash(),
-            LeafRule::Statement => hash_leaf(statement.bytes()),
-        }
+        log.map(|log| log.leaf_rule).unwrap_or_default()
     }
 
     fn count(&self, note: &Note, facts: Option<&mut CheckpointFacts>) -> Check {

@@ -12,7 +12,8 @@ fn a_store_survives_its_file() {
     store.issuer_signature = IssuerSignature::LeftToLog;
     store.logs[0].keys[0].kid = Some(vec![0, 255, 7]);
     store.logs[0].keys[0].algorithm = Some(Algorithm::Esp256);
-    store.logs[0].checkpoint_keys = vec!["log.example+0a0b0c0d+AQ==".into()];
+    store.logs[0].checkpoint_keys =
+        vec!["example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k".into()];
     store.logs.push(TrustedLog {
         iss: None,
         origin: None,
@@ -131,4 +132,17 @@ fn a_store_is_edited_by_name() {
     assert!(store.remove_log(ORIGIN) && !store.remove_log(LOG_ISS));
     assert!(store.remove_issuer(ISS) && !store.remove_issuer(ISS));
     assert!(store.is_empty());
+}
+
+#[test]
+fn a_checkpoint_key_that_is_none_is_a_mistake() {
+    let mut store = TrustStore { logs: vec![Log::new().trusted()], ..TrustStore::default() };
+    let of_a_witness = "w1+7051cf13+BGGoetNo9POSJHa0fB9sFVpaRhLt4S1pC3lgW95fSjcD";
+    for wrong in ["log.example+0a0b0c0d+AQ==", "nonsense", of_a_witness] {
+        store.logs[0].checkpoint_keys = vec![wrong.into()];
+        let TrustError::Mistakes(mistakes) = TrustStore::from_toml(&store.to_toml()).unwrap_err() else {
+            panic!("{wrong}: not a mistake");
+        };
+        assert_eq!(mistakes[0].place, "log[0].checkpoint_keys[0]", "{wrong}");
+    }
 }

@@ -145,6 +145,17 @@ fn a_tlog_proof_under_a_trusted_key_is_as_good_as_a_receipt() {
 }
 
 #[test]
+fn a_tlog_proof_is_checked_with_the_hash_of_its_statement_alone() {
+    let (one, other) = (world(), world());
+    let verdict = |world: &World| {
+        verify_tlog_proof_of(world.statement.digest(), &one.proof(&[2, 3]), Some(&policy("two")), &one.trust)
+    };
+    assert_eq!((verdict(&one).outcome, verdict(&one).reason), (Outcome::Verified, None));
+    let refused = verdict(&other);
+    assert_eq!((refused.outcome, refused.reason), (Outcome::Failed, Some(Code::TlogProofMismatch)));
+}
+
+#[test]
 fn a_log_may_be_believed_because_the_policy_names_it() {
     let mut world = world();
     world.trust.logs[0].checkpoint_keys.clear();

@@ -7,6 +7,7 @@ use scitt::x509::{RootCertificate, is_oid};
 use scitt::{Algorithm, CoseKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tlog::key::{KeyKind, VerifierKey};
 
 use super::{
     IssuerSignature, LeafRule, MAX_TRUST_BYTES, Profile, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
@@ -221,6 +222,15 @@ impl LogText {
         }
         if self.keys.is_empty() {
             mistakes.add(place, "keys is empty: no receipt of this log could be checked");
+        }
+        for (number, key) in self.checkpoint_keys.iter().enumerate() {
+            match key.parse::<VerifierKey>() {
+                Ok(key) if key.kind() == KeyKind::Ed25519 => {}
+                Ok(_) => {
+                    mistakes.add(format!("{place}.checkpoint_keys[{number}]"), "a witness's key, not a log's")
+                }
+                Err(why) => mistakes.add(format!("{place}.checkpoint_keys[{number}]"), why),
+            }
         }
         TrustedLog {
             iss: self.iss,

@@ -4,6 +4,7 @@
 mod erase;
 mod hold;
 mod search;
+mod tail;
 
 use std::io::{self, Write};
 
@@ -20,6 +21,7 @@ use erase::Erase;
 pub use hold::Admin;
 use hold::Hold;
 use search::Search;
+use tail::Tail;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion entry list --limit 20")]
@@ -49,6 +51,9 @@ pub enum Entry {
         before_help = "example:  tabellion entry search --issuer https://issuer.example --verdict fail"
     )]
     Search(Box<Search>),
+    /// Entries as they come, for ever
+    #[command(before_help = "example:  tabellion entry tail --json")]
+    Tail(Box<Tail>),
     /// Take the bytes of entries out of the log; its proofs stand
     #[command(
         before_help = "example:  tabellion entry erase report.json.cose --reason 'asked to' --key operator.pem"
@@ -81,6 +86,7 @@ impl Entry {
                 context.console.result(&Many(page))
             }
             Self::Search(search) => search.run(context),
+            Self::Tail(tail) => tail.run(context),
             Self::Erase(erase) => erase.run(context),
             Self::Hold(hold) => hold.begin(context),
             Self::Release(hold) => hold.end(context),

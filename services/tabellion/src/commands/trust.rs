@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use data_encoding::BASE64URL_NOPAD;
 use scitt::CoseKey;
 use serde::Serialize;
+use tlog::key::VerifierKey;
 use verifier::{LeafRule, TrustedLog};
 
 use crate::cli::Context;
@@ -71,6 +72,9 @@ pub enum Add {
         /// `sub` of its receipts [default: as the service says]
         #[arg(long)]
         origin: Option<String>,
+        /// A verifier key of its checkpoints (vkey)
+        #[arg(long, value_name = "VKEY")]
+        checkpoint_key: Vec<VerifierKey>,
         /// It hashes whole statements (leaf rule `statement`), not their SHA-256
         #[arg(long)]
         leaf_is_statement: bool,
@@ -137,7 +141,7 @@ impl Add {
                 file.store.add_issuer_key(&iss, bare(keyfile::read_public(&key)?));
                 file
             }
-            Self::Log { key, kid, iss, origin, leaf_is_statement, service, which } => {
+            Self::Log { key, kid, iss, origin, checkpoint_key, leaf_is_statement, service, which } => {
                 let mut file = which.to_change(context)?;
                 let mut log = match (key, kid) {
                     (Some(key), _) => {
@@ -153,6 +157,7 @@ impl Add {
                 if leaf_is_statement {
                     log.leaf_rule = LeafRule::Statement;
                 }
+                log.checkpoint_keys = checkpoint_key.iter().map(ToString::to_string).collect();
                 keep_older_keys(&mut log, &file);
                 file.store.put_log(log);
                 file
@@ -189,6 +194,12 @@ fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile) {
     let older = known.flat_map(|known| &known.keys).filter(|key| !given.contains(&kid_of(key))).cloned();
     let older: Vec<CoseKey> = older.collect();
     log.keys.splice(0..0, older);
+    let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
+    for key in known.flat_map(|known| &known.checkpoint_keys) {
+        if !log.checkpoint_keys.contains(key) {
+            log.checkpoint_keys.push(key.clone());
+        }
+    }
 }
 
 fn bare(key: scitt::PublicKey) -> CoseKey {
@@ -217,6 +228,8 @@ struct Anchor {
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
     kids: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checkpoint_keys: Vec<String>,
 }
 
 impl Listing {
@@ -226,12 +239,14 @@ impl Listing {
             iss: log.iss.clone().unwrap_or_default(),
             origin: log.origin.clone(),
             kids: log.keys.iter().map(kid_of).collect(),
+            checkpoint_keys: log.checkpoint_keys.clone(),
         });
         let issuers = file.store.issuers.iter().map(|issuer| Anchor {
             kind: "issuer",
             iss: issuer.iss.clone(),
             origin: None,
             kids: issuer.keys.iter().map(kid_of).collect(),
+            checkpoint_keys: Vec::new(),
         });
         let wanted = |anchor: &Anchor| {
             only.is_none_or(|name| anchor.iss == name || anchor.origin.as_deref() == Some(name))
@@ -245,7 +260,9 @@ impl Report for Listing {
         self.anchors.iter().try_for_each(|anchor| {
             let origin = anchor.origin.as_deref().map(|origin| format!(" ({origin})")).unwrap_or_default();
             writeln!(out, "{:6}  {}{}", anchor.kind, safe(&anchor.iss), safe(&origin))?;
-            anchor.kids.iter().try_for_each(|kid| writeln!(out, "        kid {}", safe(kid)))
+            anchor.kids.iter().try_for_each(|kid| writeln!(out, "        kid {}", safe(kid)))?;
+            let keys = anchor.checkpoint_keys.iter();
+            keys.map(|key| safe(key)).try_for_each(|key| writeln!(out, "        checkpoints {key}"))
         })
     }
 }

@@ -111,9 +111,13 @@ fn read(file: &Option<PathBuf>) -> Result<Option<Vec<u8>>, Failure> {
 /// A tlog-policy in a file.
 pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
     files::read_text(file)?.parse().map_err(|error: NotAPolicy| {
-        Failure::new(Exit::Failure, "policy-unusable", format!("{} is no witness policy", file.display()))
-            .fact("because", error.to_string())
-            .hint("tabellion help formats")
+        Failure::new(
+            Exit::Failure,
+            "witness-policy-unusable",
+            format!("{} is no witness policy", file.display()),
+        )
+        .fact("because", error.to_string())
+        .hint("tabellion help formats")
     })
 }
 

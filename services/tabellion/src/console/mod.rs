@@ -48,13 +48,21 @@ pub struct Console {
 impl Console {
     /// Prints the result, and nothing else, to stdout.
     pub fn result(&self, report: &impl Report) -> Result<(), Failure> {
+        self.item(report).map(|_| ())
+    }
+
+    /// Prints one of many results. `false` once nobody reads them any more (`| head`).
+    pub fn item(&self, report: &impl Report) -> Result<bool, Failure> {
         let mut out = AutoStream::new(io::stdout(), self.choice()).lock();
         let written = if self.json {
             safe_json::write(&mut out, report).and_then(|()| out.write_all(b"\n"))
         } else {
             report.human(&mut out)
         };
-        ignore_closed_pipe(written.and_then(|()| out.flush()))
+        match written.and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            written => written.map(|()| true).map_err(Failure::from),
+        }
     }
 
     /// Says something beside the result: a hint, a warning, what was written where. It is escaped here.

@@ -12,8 +12,9 @@ use crate::cli::Context;
 use crate::console::{Failure, Report};
 use crate::service::ServiceArgs;
 
+/// What must be true of an entry.
 #[derive(Debug, Args)]
-pub struct Search {
+pub struct Filters {
     /// Who says it: the iss
     #[arg(long, value_name = "ISS")]
     issuer: Option<String>,
@@ -35,6 +36,28 @@ pub struct Search {
     /// Also agent, receipt_id, call_id, tier, digest …
     #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
     by: Vec<(String, String)>,
+}
+
+impl Filters {
+    /// As parameters of a query.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let values = [
+            ("issuer", &self.issuer),
+            ("subject", &self.subject),
+            ("content_type", &self.content_type),
+            ("session", &self.session),
+            ("verdict", &self.verdict),
+            ("tool", &self.tool),
+        ];
+        let named = values.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        named.chain(self.by.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Search {
+    #[command(flatten)]
+    filters: Filters,
     /// Committed at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME")]
     from_time: Option<String>,
@@ -74,21 +97,12 @@ impl Search {
     }
 
     fn query(&self) -> String {
-        let values = [
-            ("issuer", &self.issuer),
-            ("subject", &self.subject),
-            ("content_type", &self.content_type),
-            ("session", &self.session),
-            ("verdict", &self.verdict),
-            ("tool", &self.tool),
-            ("from_time", &self.from_time),
-            ("to_time", &self.to_time),
-        ];
+        let times = [("from_time", &self.from_time), ("to_time", &self.to_time)];
         let mut query = Serializer::new(String::new());
         query.append_pair("limit", &self.limit.to_string());
         query.extend_pairs(self.after.map(|after| ("after", after.to_string())));
-        query.extend_pairs(values.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
-        query.extend_pairs(&self.by);
+        query.extend_pairs(times.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
+        query.extend_pairs(self.filters.pairs());
         query.finish()
     }
 }

@@ -1,0 +1,78 @@
+//! `tabellion checkpoint get`: the newest checkpoint of any C2SP log, or an older one of ours. It is verified before it is
+//! handed over.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use verifier::{Code, Outcome};
+
+use super::Verified;
+use super::verify::Believed;
+use crate::cli::Context;
+use crate::commands::verify::{exit, in_words};
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure};
+use crate::service::ServiceArgs;
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion checkpoint get --url https://log.example -o checkpoint")]
+pub struct Get {
+    /// The checkpoint of this size instead of the newest
+    #[arg(long, value_name = "LEAVES")]
+    size: Option<u64>,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Take it as it comes
+    #[arg(long, conflicts_with_all = ["key", "policy", "trust"])]
+    no_verify: bool,
+    #[command(flatten)]
+    believed: Believed,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Get {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let path = match self.size {
+            Some(size) => format!("v1/checkpoints/{size}"),
+            None => "checkpoint".to_owned(),
+        };
+        let service = self.service.connect(context)?;
+        let note = service.block_on(service.client.bytes(&path))?;
+        if self.no_verify {
+            return files::write(&self.output, &note, Access::Ordinary, Existing::Replace);
+        }
+        let verdict = self.believed.verify(context, &note)?;
+        if verdict.outcome != Outcome::Verified {
+            return Err(refused(&verdict));
+        }
+        if let (Some(size), Some(facts)) = (self.size, &verdict.checkpoint)
+            && facts.tree_size != size
+        {
+            let what = format!("asked for the tree of {size} leaves, got that of {}", facts.tree_size);
+            return Err(Failure::new(Exit::Failure, "nonsense", what));
+        }
+        let to_stdout = self.output == Path::new("-");
+        if !to_stdout || !context.console.json {
+            files::write(&self.output, &note, Access::Ordinary, Existing::Replace)?;
+        }
+        if to_stdout && !context.console.json {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&note);
+        context.console.result(&Verified { verdict: &verdict, note: to_stdout.then_some(&*text) })
+    }
+}
+
+/// Why it is not handed over.
+fn refused(verdict: &verifier::CheckpointVerdict) -> Failure {
+    let code = verdict.reason.unwrap_or(Code::NotReached);
+    let failure = Failure::new(exit(verdict.outcome), code.as_str(), in_words(code));
+    let undone = verdict.checks.iter().filter(|check| check.state != verifier::State::Ok);
+    let failure = undone.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail));
+    match code {
+        Code::UnknownCheckpointKey => failure.hint("tabellion checkpoint get --no-verify"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,67 @@
+//! `tabellion entry tail`: entries as they come. A stream that ends or breaks off is taken up again behind the last entry
+//! that was printed. What is printed are the log's words; `verify` checks them.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use client::{Begin, ClientError};
+use serde::Serialize;
+use serde_json::Value as Json;
+use url::form_urlencoded::Serializer;
+
+use super::line;
+use super::search::Filters;
+use crate::cli::Context;
+use crate::console::{Failure, Report};
+use crate::service::ServiceArgs;
+
+#[derive(Debug, Args)]
+pub struct Tail {
+    /// Start after this leaf index
+    #[arg(long, value_name = "LEAF")]
+    after: Option<u64>,
+    /// Start with the first entry
+    #[arg(long, conflicts_with = "after")]
+    from_start: bool,
+    /// End after so many entries
+    #[arg(long, value_name = "ENTRIES")]
+    count: Option<u64>,
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl Tail {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let begin = match self.after {
+            Some(leaf) => Begin::After(leaf),
+            None if self.from_start => Begin::Start,
+            None => Begin::Now,
+        };
+        let filters = Serializer::new(String::new()).extend_pairs(self.filters.pairs()).finish();
+        let service = self.service.connect(context)?;
+        let mut events = service.client.events(begin, &filters).map_err(Failure::from)?;
+        let mut left = self.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            let event = service.block_on(events.next())?;
+            let entry = serde_json::from_str(&event.data)
+                .map_err(|error| ClientError::Nonsense(format!("leaf {}: {error}", event.index)))?;
+            if !context.console.item(&Told(entry))? {
+                return Ok(());
+            }
+            left -= 1;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Told(Json);
+
+impl Report for Told {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        line(out, &self.0)
+    }
+}

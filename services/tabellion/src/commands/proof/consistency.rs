@@ -1,0 +1,215 @@
+//! `tabellion proof consistency`: from a tree that is known to a newer one, as JSON or as a receipt (RFC 9942).
+//!
+//! To verify takes the older root from somewhere else than the proof: a checkpoint that was kept, or the root by itself.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use merkle::{EntryDigest, Hash, RootHash, TreeSize, verify};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use tlog::checkpoint::Checkpoint;
+use tlog::key::VerifierKey;
+use tlog::note::Note;
+use verifier::{Code, KnownTree, Outcome, TrustStore};
+
+use super::{Hex, RECEIPT, tell, write, write_json};
+use crate::cli::Context;
+use crate::commands::verify::now;
+use crate::console::{Exit, Failure, files};
+use crate::service::{Service, ServiceArgs};
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion proof consistency --known checkpoint --verify")]
+pub struct Consistency {
+    /// A checkpoint that was kept: the older tree
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+    /// The older size, without a checkpoint
+    #[arg(long, value_name = "LEAVES", required_unless_present = "known", conflicts_with = "known")]
+    first: Option<u64>,
+    /// Its root in hex
+    #[arg(long, value_name = "HASH", requires = "first")]
+    root: Option<EntryDigest>,
+    /// The newer size [default: the newest that is signed]
+    #[arg(long, value_name = "LEAVES")]
+    second: Option<u64>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    form: Form,
+    /// Take this receipt instead of asking the log
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["second", "form"])]
+    receipt: Option<PathBuf>,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Verify it with what is trusted here before it is handed over
+    #[arg(long)]
+    verify: bool,
+    /// A verifier key of the log (vkey)
+    #[arg(long, value_name = "VKEY")]
+    key: Vec<VerifierKey>,
+    /// The trust file
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// How a proof is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Json,
+    Receipt,
+}
+
+/// What the service says in JSON.
+#[derive(Deserialize)]
+struct Told {
+    first: u64,
+    second: u64,
+    path: Vec<Hex>,
+    checkpoint: Option<String>,
+}
+
+impl Consistency {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let trust = TrustFile::find(context, self.trust.as_deref())?;
+        let (size, root) = self.older(&trust.store)?;
+        let known = match (self.verify, root) {
+            (false, _) => None,
+            (true, Some(root)) => Some(KnownTree { size, root }),
+            // The empty tree has one root.
+            (true, None) if size == TreeSize::EMPTY => Some(KnownTree { size, root: merkle::empty_root() }),
+            (true, None) => return Err(nothing_known()),
+        };
+        if let Some(file) = &self.receipt {
+            return self.by_receipt(context, &files::read(file)?, known, &trust.store);
+        }
+        let second = self.second.map_or_else(String::new, |second| format!("&second={second}"));
+        let path = format!("v1/proof/consistency?first={size}{second}");
+        let service = self.service.connect(context)?;
+        match self.form {
+            Form::Receipt => {
+                let receipt = service.block_on(service.client.bytes_as(&path, RECEIPT))?;
+                self.by_receipt(context, &receipt, known, &trust.store)
+            }
+            Form::Json => {
+                let view: Json = service.block_on(service.client.json(&path))?;
+                if let Some(known) = known {
+                    self.by_checkpoint(context, &service, &view, &known, &trust.store)?;
+                }
+                write_json(context, &self.output, view)
+            }
+        }
+    }
+
+    /// The older tree, and its root where that is known.
+    fn older(&self, trust: &TrustStore) -> Result<(TreeSize, Option<RootHash>), Failure> {
+        let Some(file) = &self.known else {
+            let root = self.root.map(|root| RootHash::from_bytes(*root.as_bytes()));
+            return Ok((TreeSize::new(self.first.unwrap_or_default()), root));
+        };
+        let bytes = files::read(file)?;
+        if self.verify {
+            let verdict = verifier::verify_checkpoint(&bytes, &self.key, None, trust);
+            if verdict.outcome != Outcome::Verified {
+                let code = verdict.reason.unwrap_or(Code::NotReached);
+                let exit = crate::commands::verify::exit(verdict.outcome);
+                let what = format!("{} is not known to be the log's", file.display());
+                let failure = Failure::new(exit, code.as_str(), what);
+                return Err(failure.why(crate::commands::verify::in_words(code)));
+            }
+        }
+        let checkpoint =
+            Note::parse(&bytes).map_err(|why| malformed(file, why.to_string())).and_then(|note| {
+                Checkpoint::parse_text(note.text()).map_err(|why| malformed(file, why.to_string()))
+            })?;
+        Ok((checkpoint.size(), Some(checkpoint.root())))
+    }
+
+    fn by_receipt(
+        &self,
+        context: &Context,
+        receipt: &[u8],
+        known: Option<KnownTree>,
+        trust: &TrustStore,
+    ) -> Result<(), Failure> {
+        if let Some(known) = known {
+            let verdict = verifier::verify_consistency(receipt, &known, trust, now());
+            tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+            if self.receipt.is_some() {
+                let verdict = serde_json::to_value(&verdict).unwrap_or_default();
+                return write_json(context, &self.output, without_checks(verdict));
+            }
+        }
+        write(&self.output, receipt)
+    }
+
+    /// JSON carries no signature but that of the checkpoint with it, or of the checkpoint of that size.
+    fn by_checkpoint(
+        &self,
+        context: &Context,
+        service: &Service,
+        view: &Json,
+        known: &KnownTree,
+        trust: &TrustStore,
+    ) -> Result<(), Failure> {
+        let told = Told::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
+        let note = match &told.checkpoint {
+            Some(note) => note.clone().into_bytes(),
+            None => {
+                let path = format!("v1/checkpoints/{}", told.second);
+                service.block_on(service.client.bytes(&path))?.to_vec()
+            }
+        };
+        let verdict = verifier::verify_checkpoint(&note, &self.key, None, trust);
+        tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+        let newer = Note::parse(&note).ok().and_then(|note| Checkpoint::parse_text(note.text()).ok());
+        let newer = newer.ok_or_else(|| nonsense("no checkpoint".into()))?;
+        if newer.size().get() != told.second || told.first != known.size.get() {
+            return Err(nonsense("the proof is of other sizes than were asked for".into()));
+        }
+        let path: Vec<Hash> = told.path.iter().map(|hash| hash.hash()).collect();
+        let proven = match known.size {
+            TreeSize::EMPTY => path.is_empty(),
+            size => verify::consistency(size, newer.size(), known.root, newer.root(), &path).is_ok(),
+        };
+        if !proven {
+            let code = Code::ConsistencyMismatch.as_str();
+            let what = "the tree that is known is not the beginning of what the log signed";
+            return Err(Failure::new(Exit::VerificationFailed, code, what)
+                .fact("known", format!("{} leaves, root {}", known.size, known.root))
+                .fact("signed", format!("{} leaves, root {}", newer.size(), newer.root())));
+        }
+        let detail =
+            format!("the tree of {} leaves is the beginning of that of {}", known.size, newer.size());
+        context.console.note(format!("ok    {:20}  {detail}", "consistency"));
+        Ok(())
+    }
+}
+
+fn without_checks(mut verdict: Json) -> Json {
+    if let Json::Object(members) = &mut verdict {
+        members.remove("checks");
+    }
+    verdict
+}
+
+fn nothing_known() -> Failure {
+    let what = "there is no root to begin from";
+    Failure::new(Exit::NotVerified, "no-known-root", what)
+        .why("a root that comes with the proof proves nothing: name one that you verified before")
+        .hint("tabellion proof consistency --known checkpoint --verify")
+}
+
+fn malformed(file: &Path, why: String) -> Failure {
+    let what = format!("{} is no checkpoint", file.display());
+    Failure::new(Exit::Failure, Code::MalformedCheckpoint.as_str(), what).fact("found", why)
+}
+
+fn nonsense(why: String) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
+}

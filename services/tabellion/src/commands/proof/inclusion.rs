@@ -1,0 +1,168 @@
+//! `tabellion proof inclusion`: as JSON, as a receipt, or as a tlog-proof, which carries the checkpoint that witnesses sign.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use merkle::{EntryDigest, Hash, LeafIndex, TreeSize, verify::implied_root};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use tlog::proof::TlogProof;
+
+use super::{Hex, RECEIPT, TLOG_PROOF, tell, write, write_json};
+use crate::cli::Context;
+use crate::commands::receipt::entry_named;
+use crate::commands::verify::{now, witness_policy};
+use crate::console::{Exit, Failure};
+use crate::service::{Service, ServiceArgs};
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Args)]
+#[command(
+    before_help = "example:  tabellion proof inclusion report.json.cose --form tlog-proof -o report.tlog-proof"
+)]
+pub struct Inclusion {
+    /// An entry ID, a file that holds the statement, or a leaf index
+    entry: String,
+    /// In the tree of this size instead of the newest
+    #[arg(long, value_name = "LEAVES")]
+    size: Option<u64>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    form: Form,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Verify it with what is trusted here before it is handed over
+    #[arg(long)]
+    verify: bool,
+    /// Require the quorum of this policy (C2SP tlog-policy)
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    witness_policy: Option<PathBuf>,
+    /// The trust file
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// How a proof is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Json,
+    Receipt,
+    TlogProof,
+}
+
+/// What the service says in JSON.
+#[derive(Deserialize)]
+struct Told {
+    index: u64,
+    entry_id: Hex,
+    tree_size: u64,
+    path: Vec<Hex>,
+}
+
+impl Inclusion {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let service = self.service.connect(context)?;
+        match self.form {
+            Form::Json => self.json(context, &service),
+            Form::Receipt if self.witness_policy.is_some() => {
+                let what = "a receipt carries no cosignatures: ask for --form tlog-proof";
+                Err(Failure::new(Exit::Usage, "usage", what))
+            }
+            Form::Receipt => {
+                let receipt = self.fetch(&service, self.size, RECEIPT)?;
+                if self.verify {
+                    let (entry, trust) = (self.digest(&service)?, self.trust(context)?);
+                    let verdict = verifier::verify_receipt_of(entry, &receipt, &trust.store, now());
+                    tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+                }
+                write(&self.output, &receipt)
+            }
+            Form::TlogProof => {
+                let proof = self.fetch(&service, self.size, TLOG_PROOF)?;
+                if self.verify {
+                    self.verified(context, self.digest(&service)?, &proof)?;
+                }
+                write(&self.output, &proof)
+            }
+        }
+    }
+
+    /// JSON carries no signature: it is verified with the tlog-proof of the same tree.
+    fn json(&self, context: &Context, service: &Service) -> Result<(), Failure> {
+        let view: Json = service.block_on(service.client.json(&self.query(self.size)))?;
+        if self.verify {
+            let told = Told::deserialize(&view).map_err(|error| nonsense(error.to_string()))?;
+            let asked = self.asked_digest()?.unwrap_or(told.entry_id.0);
+            let bytes = self.fetch(service, Some(told.tree_size), TLOG_PROOF)?;
+            self.verified(context, asked, &bytes)?;
+            let proof = String::from_utf8_lossy(&bytes);
+            let checkpoint = TlogProof::from_str(&proof).ok().and_then(|proof| proof.checkpoint().ok());
+            let path: Vec<Hash> = told.path.iter().map(|hash| hash.hash()).collect();
+            let (leaf, size) = (LeafIndex::new(told.index), TreeSize::new(told.tree_size));
+            let root = implied_root(asked.leaf_hash(), leaf, size, &path).ok();
+            if root.is_none() || root != checkpoint.map(|checkpoint| checkpoint.root()) {
+                let code = verifier::Code::TlogProofMismatch;
+                let what = "the path does not lead to the root of the checkpoint of that size";
+                return Err(Failure::new(Exit::VerificationFailed, code.as_str(), what));
+            }
+        }
+        write_json(context, &self.output, view)
+    }
+
+    fn verified(&self, context: &Context, entry: EntryDigest, proof: &[u8]) -> Result<(), Failure> {
+        let trust = self.trust(context)?;
+        let policy = self.witness_policy.as_deref().map(witness_policy).transpose()?;
+        let verdict = verifier::verify_tlog_proof_of(entry, proof, policy.as_ref(), &trust.store);
+        tell(context, (verdict.outcome, verdict.reason), &verdict.checks)
+    }
+
+    fn trust(&self, context: &Context) -> Result<TrustFile, Failure> {
+        TrustFile::find(context, self.trust.as_deref())
+    }
+
+    fn fetch(&self, service: &Service, size: Option<u64>, form: &'static str) -> Result<Bytes, Failure> {
+        service.block_on(service.client.bytes_as(&self.query(size), form))
+    }
+
+    fn query(&self, size: Option<u64>) -> String {
+        let entry = match self.leaf() {
+            Some(index) => format!("index={index}"),
+            None => format!(
+                "entry_id={}",
+                self.asked_digest().ok().flatten().map_or_else(String::new, |id| id.to_string())
+            ),
+        };
+        let size = size.map_or_else(String::new, |size| format!("&size={size}"));
+        format!("v1/proof/inclusion?{entry}{size}")
+    }
+
+    fn leaf(&self) -> Option<u64> {
+        self.entry.parse().ok().filter(|_| self.entry.parse::<EntryDigest>().is_err())
+    }
+
+    /// The entry that was named, unless by its leaf: then the log says which it is, and proves that.
+    fn asked_digest(&self) -> Result<Option<EntryDigest>, Failure> {
+        if self.leaf().is_some() {
+            return Ok(None);
+        }
+        entry_named(&self.entry).map(Some)
+    }
+
+    fn digest(&self, service: &Service) -> Result<EntryDigest, Failure> {
+        if let Some(digest) = self.asked_digest()? {
+            return Ok(digest);
+        }
+        let told: Told = service.block_on(service.client.json(&self.query(self.size)))?;
+        Ok(told.entry_id.0)
+    }
+}
+
+fn nonsense(why: String) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
+}

@@ -1,0 +1,111 @@
+//! `tabellion proof`: that an entry is in a tree, and that one tree is the beginning of another; fetched, and verified
+//! offline before it is handed over.
+
+mod consistency;
+mod inclusion;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::Subcommand;
+use merkle::{EntryDigest, Hash};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use verifier::{Check, Code, Outcome, State};
+
+use super::verify::{exit, in_words};
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Failure, Report, safe};
+use crate::show;
+
+/// A COSE receipt (RFC 9942).
+const RECEIPT: &str = "application/scitt-receipt+cose";
+/// A C2SP tlog-proof.
+const TLOG_PROOF: &str = "text/x.tlog.proof";
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion proof inclusion report.json.cose --verify")]
+pub enum Proof {
+    /// That an entry is in the tree
+    Inclusion(Box<inclusion::Inclusion>),
+    /// That the tree of one size is the beginning of a larger one
+    Consistency(Box<consistency::Consistency>),
+}
+
+impl Proof {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Inclusion(command) => command.run(context),
+            Self::Consistency(command) => command.run(context),
+        }
+    }
+}
+
+/// 32 bytes in hexadecimal, as the service writes them in JSON.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Hex(EntryDigest);
+
+impl Hex {
+    fn hash(self) -> Hash {
+        Hash::from_bytes(*self.0.as_bytes())
+    }
+}
+
+impl TryFrom<String> for Hex {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self).map_err(|_| "not 32 bytes in hexadecimal")
+    }
+}
+
+/// Tells what was checked, or why the proof is not handed over.
+fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) -> Result<(), Failure> {
+    let (outcome, reason) = answer;
+    if outcome == Outcome::Verified {
+        let held = checks.iter().filter(|check| check.state == State::Ok);
+        held.for_each(|check| {
+            context.console.note(format!("ok    {:20}  {}", check.name.label(), check.detail))
+        });
+        return Ok(());
+    }
+    let code = reason.unwrap_or(Code::NotReached);
+    let failure = Failure::new(exit(outcome), code.as_str(), in_words(code));
+    let open = checks.iter().filter(|check| check.state != State::Ok);
+    Err(open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail)))
+}
+
+/// Writes a proof as it came.
+fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    files::write(output, bytes, Access::Ordinary, Existing::Replace)
+}
+
+/// A proof in JSON, to be read or kept.
+fn write_json(context: &Context, output: &Path, view: Json) -> Result<(), Failure> {
+    match output == Path::new("-") {
+        true => context.console.result(&View(view)),
+        false => write(output, format!("{view}\n").as_bytes()),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct View(Json);
+
+impl Report for View {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Json::Object(members) = &self.0 else { return writeln!(out, "{}", safe(&self.0.to_string())) };
+        let plain =
+            members.iter().filter(|(_, value)| !value.is_array() && !value.to_string().contains("\\n"));
+        show::lines(out, 0, &plain.map(|(name, value)| (name.clone(), value.clone())).collect())?;
+        for hash in members.get("path").and_then(Json::as_array).into_iter().flatten() {
+            writeln!(out, "path  {}", safe(hash.as_str().unwrap_or_default()))?;
+        }
+        for text in members.get("checkpoint").and_then(Json::as_str).into_iter().flat_map(str::lines) {
+            writeln!(out, "checkpoint  {}", safe(text))?;
+        }
+        Ok(())
+    }
+}
