@@ -241,23 +241,15 @@ impl TlogClient {
         plan.fold(|node| hashes.get(&node).copied().ok_or(NoProof::EmptyOlder)).map_err(Into::into)
     }
 
-    /// The consistency proof as our service makes it, in one request; up to its newest size when no second is named. With
-    /// `with_checkpoint`, the service is asked to add the checkpoint of that size.
+    /// The consistency proof as our service makes it, in one request; up to its newest size when no second is named, and then
+    /// with the checkpoint of that size.
     ///
     /// # Errors
     /// If the log is none of ours, or does not answer.
-    pub async fn grown(
-        &self,
-        first: TreeSize,
-        second: Option<TreeSize>,
-        with_checkpoint: bool,
-    ) -> Result<Grown, TlogError> {
+    pub async fn grown(&self, first: TreeSize, second: Option<TreeSize>) -> Result<Grown, TlogError> {
         let mut path = format!("v1/proof/consistency?first={first}");
         if let Some(second) = second {
             path.push_str(&format!("&second={second}"));
-        }
-        if with_checkpoint {
-            path.push_str("&checkpoint=true");
         }
         let view: ProofView = self.json(&path, MAX_PROOF_BYTES).await?;
         let hashes = view.path.iter().map(|hash| hash.parse::<Hash>()).collect::<Result<Vec<_>, _>>();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use audit::{Audit, AuditError, BadState, Finding, Report, Rule, SourceError, State};
 use bytes::Bytes;
-use client::{Client, Options};
+use client::{Client, ClientError, Options};
 
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
@@ -44,6 +44,7 @@ pub struct Decisions<'a> {
 /// Why there is no report.
 enum Stopped {
     Audit(AuditError),
+    Reports(ClientError),
     Kept(StateError),
     Setup(String),
 }
@@ -88,6 +89,10 @@ impl Decisions<'_> {
         loop {
             let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
             watching.observe(self.target, tap.drain());
+            if !more && !self.target.watches.is_empty() {
+                watching.read_reports(self.target, &client).await.map_err(Stopped::Reports)?;
+                watching.complete(&client).await;
+            }
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
                 // The watch lists first: they may have seen more than the audit, never less.
                 watching.keep(self.folder).map_err(Stopped::Kept)?;
@@ -150,6 +155,9 @@ impl Decisions<'_> {
                 | BadState::Policy { .. }),
             )) => self.book.accuse(name, AlarmKind::Decision, About::Log, why.to_string(), None),
             Stopped::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
+            Stopped::Reports(why) => {
+                self.book.unanswered(name, format!("reports of refused statements: {why}"))
+            }
             Stopped::Kept(why) => self.book.failed(name, why.to_string()),
             Stopped::Setup(why) => self.book.failed(name, why),
         }

@@ -21,11 +21,12 @@ pub struct Sighting {
     pub at: u64,
 }
 
-/// An entry of the log.
+/// An entry of the log, or a statement that was refused because of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntrySeen {
-    /// Its leaf.
-    pub index: u64,
+    /// Its leaf, if it is an entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
     /// SHA-256 of the statement, hex.
     pub entry_id: String,
     /// The statement, base64url without padding, if it was served.

@@ -73,7 +73,7 @@ impl Prover {
         if known == TreeSize::EMPTY || !self.makes_proofs() {
             return Ok(None);
         }
-        match self.client.grown(known, None, true).await {
+        match self.client.grown(known, None).await {
             Ok(mut grown) => {
                 let note = grown.checkpoint.take();
                 self.count(grown.path.len());
@@ -121,7 +121,7 @@ impl Prover {
         if let Some(path) = self.take_ready(older.0, newer.0) {
             return judge(older, newer, &path);
         }
-        let path = match self.client.grown(older.0, Some(newer.0), false).await {
+        let path = match self.client.grown(older.0, Some(newer.0)).await {
             Ok(grown) => grown.path,
             Err(error @ TlogError::Unreachable(_)) => return Some(Extends::Unanswered(error)),
             Err(TlogError::Missing { .. }) => {

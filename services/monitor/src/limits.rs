@@ -35,6 +35,10 @@ pub const BUNDLES_AT_ONCE: usize = 8;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The most claims, verdicts and missing numbers that watch lists remember, of each.
 pub const MAX_REMEMBERED: usize = 100_000;
+/// Reports of refused statements in a page, and how many pages are read in one round.
+pub const REPORT_PAGE: usize = 16;
+/// The rest comes in the next round.
+pub const REPORT_PAGES: usize = 64;
 /// The most alarms of one kind about one name in one round.
 pub const MAX_NAMED: usize = 16;
 /// How often an audit of decisions is written down on its way.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::config::Config;
 use crate::round::{Round, Sink};
@@ -29,6 +29,9 @@ pub enum MonitorError {
         /// Why not.
         why: String,
     },
+    /// A log's task ended.
+    #[error("a log is not watched any more: {0}")]
+    Broken(String),
     /// A file cannot be read.
     #[error("{}: {why}", path.display())]
     File {
@@ -56,6 +59,14 @@ impl Watched {
         match self {
             Self::Log(watcher) => watcher.round(now).await,
             Self::Service(watcher) => watcher.round(now).await,
+        }
+    }
+
+    /// Whoever is told of rounds has been told of the last one.
+    fn told(&self) {
+        match self {
+            Self::Log(watcher) => watcher.told(),
+            Self::Service(_) => {}
         }
     }
 }
@@ -94,22 +105,33 @@ impl Monitor {
         let rounds = self.watchers.iter_mut().map(|watcher| async move {
             let round = watcher.round(now()).await;
             sink.round(&round).await;
+            watcher.told();
             round
         });
         futures::future::join_all(rounds).await
     }
 
-    /// Rounds until told to stop. A round on its way is finished first.
-    pub async fn run(self, sink: Arc<dyn Sink>, stop: impl Future<Output = ()>) {
+    /// Rounds until told to stop. A round on its way is given up then: what it has verified so far is kept.
+    ///
+    /// # Errors
+    /// If a log is not watched any more because its task broke: whoever supervises this process is to start it again.
+    pub async fn run(self, sink: Arc<dyn Sink>, stop: impl Future<Output = ()>) -> Result<(), MonitorError> {
         let Self { every, watchers, _dir } = self;
         let (tell, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
         for watcher in watchers {
             tasks.spawn(go_on(watcher, every, sink.clone(), told.clone()));
         }
-        stop.await;
+        let broken = tokio::select! {
+            () = stop => None,
+            Some(ended) = tasks.join_next() => ended.err(),
+        };
         let _ = tell.send(true);
-        while tasks.join_next().await.is_some() {}
+        let mut ends: Vec<_> = broken.into_iter().collect();
+        while let Some(ended) = tasks.join_next().await {
+            ends.extend(ended.err());
+        }
+        ends.first().map_or(Ok(()), |why| Err(MonitorError::Broken(why.to_string())))
     }
 }
 
@@ -117,19 +139,23 @@ async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut t
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
+        let round = tokio::select! {
+            biased;
             _ = told.changed() => return,
-        }
-        let round = watcher.round(now()).await;
+            round = next(&mut ticks, &mut watcher) => round,
+        };
         for alarm in &round.alarms {
             tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
         }
         sink.round(&round).await;
-        if *told.borrow() {
-            return;
-        }
+        watcher.told();
     }
+}
+
+/// The next round, when it is time.
+async fn next(ticks: &mut Interval, watcher: &mut Watched) -> Round {
+    ticks.tick().await;
+    watcher.round(now()).await
 }
 
 /// This machine's clock, in Unix seconds.

@@ -9,12 +9,15 @@
 //!   than the log's `lag`; a chain's first is 0, a stream's is the first that was seen;
 //! * **verdict flip**: the same thing was judged otherwise than before. The same thing is, under one subject: the same
 //!   output (`output_hash` of a VRF receipt), or else the same message or session that a VAP verdict answers;
+//! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer: a chain fork too;
 //! * **silence**: nothing was committed for longer than the list allows, by the log's times and this machine's clock.
 //!
-//! All of it is read from statements that the audit has authenticated; when they were committed is the log's word.
+//! All of it is read from statements that the audit has authenticated; when they were committed is the log's word. Of a
+//! refused statement only its bytes are here: whether its issuer signed it is for whoever checks the evidence.
 
 mod facts;
 mod memory;
+mod reports;
 mod tap;
 
 use crate::alarm::{About, Alarm, AlarmKind};
@@ -24,7 +27,7 @@ use crate::limits::MAX_NAMED;
 use crate::round::CheckName;
 use crate::state::{LogFolder, StateError};
 
-use facts::Facts;
+use facts::{Facts, Place};
 use memory::Memory;
 pub use tap::Tap;
 
@@ -34,7 +37,8 @@ const FILE: &str = "watch.json";
 /// What the watch lists remember, and what they found in this round.
 pub struct Watching {
     memory: Memory,
-    found: Vec<Alarm>,
+    /// Alarms that are not listed: there are many of their kind and name.
+    omitted: usize,
     now: u64,
 }
 
@@ -47,7 +51,17 @@ impl Watching {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable)?,
             None => Memory::begun(now),
         };
-        Ok(Self { memory, found: Vec::new(), now })
+        Ok(Self { memory, omitted: 0, now })
+    }
+
+    /// Forgets what was found, once somebody was told: until then it is found again in every round.
+    pub fn told(folder: &LogFolder, now: u64) -> Result<(), StateError> {
+        let mut watching = Self::load(folder, now)?;
+        if !watching.memory.untold.is_empty() {
+            watching.memory.untold.clear();
+            watching.keep(folder)?;
+        }
+        Ok(())
     }
 
     /// The next leaf to see.
@@ -65,48 +79,72 @@ impl Watching {
         for entry in entries {
             self.memory.next = entry.index.get() + 1;
             let Some(facts) = Facts::of(&entry) else { continue };
-            for watch in target.watches.iter().filter(|watch| facts.concern(&watch.who)) {
-                self.one(target, watch, &facts);
+            let lists: Vec<_> = target.watches.iter().filter(|watch| facts.concern(&watch.who)).collect();
+            if lists.is_empty() {
+                continue;
+            }
+            let (taken, otherwise) = (self.memory.claims(&facts), self.memory.judged(&facts));
+            for watch in lists {
+                self.one(target, watch, &facts, taken.as_ref(), otherwise.as_ref());
             }
         }
     }
 
-    /// An entry that concerns a list.
-    fn one(&mut self, target: &Target, watch: &Watch, facts: &Facts) {
+    /// An entry that concerns a list: who has its place in the chain, and who judged the same thing otherwise.
+    fn one(
+        &mut self,
+        target: &Target,
+        watch: &Watch,
+        facts: &Facts,
+        taken: Option<&Place>,
+        otherwise: Option<&(Place, String)>,
+    ) {
         let about = About::from(&watch.who);
         self.memory.heard(&about.to_string(), facts.at.unwrap_or(self.now).min(self.now));
-        let mut alarm = |kind, words: String| {
-            let named = self.found.iter().filter(|alarm| alarm.kind == kind && alarm.about == about).count();
-            if named < MAX_NAMED {
-                let alarm = Alarm::new(kind, &target.name, about.clone(), words, self.now);
-                self.found
-                    .push(Alarm { evidence: Some(facts.evidence()), ..alarm.which(facts.entry.clone()) });
-            }
-        };
         if !watch.keys.is_empty() && !facts.kid.as_ref().is_some_and(|kid| watch.keys.contains(kid)) {
             let kid = facts.kid.as_deref().unwrap_or("none");
-            alarm(
-                AlarmKind::UnknownIssuerKey,
-                format!("leaf {}: its kid is {kid}, which is not on the list", facts.leaf),
-            );
+            let words = format!("leaf {}: its kid is {kid}, which is not on the list", facts.leaf);
+            self.alarm(target, AlarmKind::UnknownIssuerKey, &about, words, facts, None);
         }
-        if let Some(other) = self.memory.claims(facts) {
-            alarm(
-                AlarmKind::ChainFork,
-                format!("leaf {}: takes the place in its chain that entry {other} has taken", facts.leaf),
+        if let Some(other) = taken {
+            let words = format!(
+                "leaf {}: takes the place in its chain that leaf {} has taken",
+                facts.leaf, other.leaf
             );
+            self.alarm(target, AlarmKind::ChainFork, &about, words, facts, Some(other));
         }
-        if let Some((other, before)) = self.memory.judged(facts) {
+        if let Some((other, before)) = otherwise {
             let verdict = facts.verdict.as_deref().unwrap_or_default();
-            alarm(
-                AlarmKind::VerdictFlip,
-                format!(
-                    "leaf {}: judged {verdict}, and entry {other} judged the same thing {before}",
-                    facts.leaf
-                ),
+            let words = format!(
+                "leaf {}: judged {verdict}, and leaf {} judged the same thing {before}",
+                facts.leaf, other.leaf
             );
+            self.alarm(target, AlarmKind::VerdictFlip, &about, words, facts, Some(other));
         }
         self.memory.number(&about.to_string(), facts, self.now);
+    }
+
+    fn alarm(
+        &mut self,
+        target: &Target,
+        kind: AlarmKind,
+        about: &About,
+        words: String,
+        facts: &Facts,
+        other: Option<&Place>,
+    ) {
+        let evidence = facts.evidence(other);
+        let alarm = Alarm::new(kind, &target.name, about.clone(), words, self.now);
+        self.found(Alarm { evidence: Some(evidence), ..alarm.which(facts.entry.clone()) });
+    }
+
+    /// One more, unless there are many of its kind and name.
+    fn found(&mut self, alarm: Alarm) {
+        let alike = |other: &&Alarm| other.kind == alarm.kind && other.about == alarm.about;
+        match self.memory.untold.iter().filter(alike).count() < MAX_NAMED {
+            true => self.memory.untold.push(alarm),
+            false => self.omitted += 1,
+        }
     }
 
     /// What is wrong by now.
@@ -115,23 +153,10 @@ impl Watching {
             book.not_checked(CheckName::WatchLists, "nobody is on a watch list");
             return;
         }
-        let Self { memory, mut found, now } = self;
+        let Self { memory, omitted, now } = self;
+        let mut found = memory.untold.clone();
         for watch in &target.watches {
-            let about = About::from(&watch.who);
-            let name = about.to_string();
-            for (sequence, number, since) in memory.missing(&name).take(MAX_NAMED) {
-                if now.saturating_sub(since) >= target.lag.as_secs() {
-                    let words =
-                        format!("{sequence}: number {number} is missing, and later ones are on the log");
-                    let alarm = Alarm::new(AlarmKind::Gap, &target.name, about.clone(), words, now);
-                    found.push(alarm.which(format!("{sequence} {number}")));
-                }
-            }
-            let silent = now.saturating_sub(memory.last_heard(&name));
-            if watch.silence.is_some_and(|limit| silent > limit.as_secs()) {
-                let words = format!("nothing on the log for {silent} s");
-                found.push(Alarm::new(AlarmKind::Silence, &target.name, about, words, now));
-            }
+            found.extend(memory.standing(target, watch, now));
         }
         let lists = target.watches.len();
         match (found.len(), memory.is_full()) {
@@ -142,9 +167,33 @@ impl Watching {
                 CheckName::WatchLists,
                 "more claims and verdicts than can be remembered: not all are compared",
             ),
-            (count, _) => book.failed(CheckName::WatchLists, format!("{count} alarms")),
+            (count, _) => {
+                let words = format!("{count} alarms, {omitted} more not listed");
+                book.failed(CheckName::WatchLists, words);
+            }
         }
         book.alarms.append(&mut found);
+    }
+}
+
+impl Memory {
+    /// What a list's numbers and times say by now.
+    fn standing(&self, target: &Target, watch: &Watch, now: u64) -> Vec<Alarm> {
+        let (about, mut found) = (About::from(&watch.who), Vec::new());
+        let name = about.to_string();
+        for (sequence, number, since) in self.missing(&name).take(MAX_NAMED) {
+            if now.saturating_sub(since) >= target.lag.as_secs() {
+                let words = format!("{sequence}: number {number} is missing, and later ones are on the log");
+                let alarm = Alarm::new(AlarmKind::Gap, &target.name, about.clone(), words, now);
+                found.push(alarm.which(format!("{sequence} {number}")));
+            }
+        }
+        let silent = now.saturating_sub(self.last_heard(&name));
+        if watch.silence.is_some_and(|limit| silent > limit.as_secs()) {
+            let words = format!("nothing on the log for {silent} s");
+            found.push(Alarm::new(AlarmKind::Silence, &target.name, about, words, now));
+        }
+        found
     }
 }
 

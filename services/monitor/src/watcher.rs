@@ -14,10 +14,11 @@ use crate::freshness;
 use crate::growth::Growth;
 use crate::limits::{LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
-use crate::run::MonitorError;
+use crate::run::{MonitorError, now};
 use crate::seen::Seen;
 use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified};
 use crate::vantage::{self, Comparison, View};
+use crate::watch::Watching;
 
 /// What stands for a log that does not answer, among the troubles.
 const SILENCE: &str = "log";
@@ -189,6 +190,15 @@ impl Watcher {
         Decisions { target, folder, state, roots: roots.as_ref(), book }
             .check(verified.then_some(seen))
             .await;
+    }
+
+    /// Whoever is told of rounds has been told of the last one: what was found once is not found again.
+    pub fn told(&self) {
+        if self.target.depth == Depth::Decisions
+            && let Err(why) = Watching::told(&self.folder, now())
+        {
+            tracing::warn!(log = %self.target.name, "what was told will be told again: {why}");
+        }
     }
 
     fn keep(&mut self, book: &mut Book) {

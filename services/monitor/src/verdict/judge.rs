@@ -225,7 +225,7 @@ fn of_entries(checkpoint: Option<&Sighting>, entries: &[EntrySeen], known: &[Ver
         match statement(entry) {
             Ok(words) => finding.ok("entry", words),
             Err(why) => {
-                finding.failed("entry", format!("leaf {}: {why}", entry.index));
+                finding.failed("entry", format!("{}: {why}", place(entry)));
                 return finding.ends(Verdict::Wrong, "the statements are not those entries");
             }
         }
@@ -236,7 +236,7 @@ fn of_entries(checkpoint: Option<&Sighting>, entries: &[EntrySeen], known: &[Ver
 
 fn statement(entry: &EntrySeen) -> Result<String, String> {
     let Some(text) = &entry.statement else {
-        return Ok(format!("leaf {}: {}, without its statement", entry.index, entry.entry_id));
+        return Ok(format!("{}: {}, without its statement", place(entry), entry.entry_id));
     };
     let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| "not base64url".to_owned())?;
     let digest = EntryDigest::of(&bytes).to_string();
@@ -246,7 +246,12 @@ fn statement(entry: &EntrySeen) -> Result<String, String> {
     let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
     let claims = statement.header().claims();
     let (issuer, subject) = (claims.and_then(Claims::iss), claims.and_then(Claims::sub));
-    Ok(format!("leaf {}: by {}, about {}", entry.index, issuer.unwrap_or("?"), subject.unwrap_or("?")))
+    let (issuer, subject) = (issuer.unwrap_or("?"), subject.unwrap_or("?"));
+    Ok(format!("{}: by {issuer}, about {subject}", place(entry)))
+}
+
+fn place(entry: &EntrySeen) -> String {
+    entry.index.map_or_else(|| "refused".to_owned(), |index| format!("leaf {index}"))
 }
 
 fn hashes(path: &Path) -> Result<(Hash, Vec<Hash>), NotAHash> {

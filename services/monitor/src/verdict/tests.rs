@@ -262,7 +262,7 @@ fn bytes_that_make_another_tree_are_told_from_those_that_make_the_signed_one() {
 fn a_statement_that_is_not_the_entry_it_is_called_is_no_evidence() {
     let entry = |statement: Option<&str>| {
         let entry =
-            EntrySeen { index: 3, entry_id: "00".repeat(32), statement: statement.map(str::to_owned) };
+            EntrySeen { index: Some(3), entry_id: "00".repeat(32), statement: statement.map(str::to_owned) };
         let evidence = Evidence::Entries { checkpoint: None, entries: vec![entry] };
         judge(&alarm(AlarmKind::ChainFork, evidence), &[]).verdict
     };

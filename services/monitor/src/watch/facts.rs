@@ -3,6 +3,7 @@
 use audit::Evidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use scitt::SignedStatement;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::Who;
@@ -35,6 +36,15 @@ pub struct Facts {
     /// When it was committed, if the log tells.
     pub at: Option<u64>,
     statement: Option<String>,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its leaf.
+    pub leaf: u64,
+    /// Its ID.
+    pub entry: String,
 }
 
 impl Facts {
@@ -72,10 +82,23 @@ impl Facts {
         }
     }
 
-    /// The entry itself.
-    pub fn evidence(&self) -> Evidence {
-        let (index, entry_id) = (self.leaf, self.entry.clone());
-        let entry = EntrySeen { index, entry_id, statement: self.statement.clone() };
-        Evidence::Entries { checkpoint: None, entries: vec![entry] }
+    /// The entry itself, and the one that it goes against.
+    pub fn evidence(&self, other: Option<&Place>) -> Evidence {
+        let other = other.map(|other| EntrySeen {
+            index: Some(other.leaf),
+            entry_id: other.entry.clone(),
+            statement: None,
+        });
+        let own = EntrySeen {
+            index: Some(self.leaf),
+            entry_id: self.entry.clone(),
+            statement: self.statement.clone(),
+        };
+        Evidence::Entries { checkpoint: None, entries: other.into_iter().chain([own]).collect() }
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        Place { leaf: self.leaf, entry: self.entry.clone() }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use super::facts::{Facts, Place};
+use crate::alarm::Alarm;
 use crate::limits::MAX_REMEMBERED;
 
 /// What is remembered.
@@ -13,6 +14,9 @@ use crate::limits::MAX_REMEMBERED;
 pub struct Memory {
     /// The next leaf to see.
     pub next: u64,
+    /// The last report of a refused statement that was read.
+    #[serde(default)]
+    pub report: Option<u64>,
     /// When watching began, in Unix seconds.
     began: u64,
     /// Whether something was left out.
@@ -20,13 +24,16 @@ pub struct Memory {
     /// When each list was heard of last.
     heard: BTreeMap<String, u64>,
     /// Places in chains, and which entry took them first.
-    claims: BTreeMap<String, String>,
+    claims: BTreeMap<String, Place>,
     /// What was judged, by which entry, and how.
-    verdicts: BTreeMap<String, (String, String)>,
+    verdicts: BTreeMap<String, (Place, String)>,
     /// Sequences by list and name.
     sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
     /// How many numbers are missing, of all sequences.
     missing: usize,
+    /// What was found and nobody was told of.
+    #[serde(default)]
+    pub untold: Vec<Alarm>,
 }
 
 /// A row of numbers.
@@ -62,16 +69,16 @@ impl Memory {
     }
 
     /// Takes the entry's places in its chain; the entry that has one of them already.
-    pub fn claims(&mut self, facts: &Facts) -> Option<String> {
+    pub fn claims(&mut self, facts: &Facts) -> Option<Place> {
         let chain = format!("{}\n{}", facts.iss, facts.sub);
         let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
         let stands = facts.position.map(|position| format!("{chain}\nat {position}"));
         let mut other = None;
         for place in follows.into_iter().chain(stands) {
             if let Some(first) = self.claims.get(&place) {
-                other = Some(first.clone()).filter(|first| *first != facts.entry).or(other);
+                other = Some(first.clone()).filter(|first| first.entry != facts.entry).or(other);
             } else if self.claims.len() < MAX_REMEMBERED {
-                self.claims.insert(place, facts.entry.clone());
+                self.claims.insert(place, facts.place());
             } else {
                 self.full = true;
             }
@@ -80,15 +87,15 @@ impl Memory {
     }
 
     /// Keeps the entry's verdict; the entry that judged the same thing otherwise, and how.
-    pub fn judged(&mut self, facts: &Facts) -> Option<(String, String)> {
+    pub fn judged(&mut self, facts: &Facts) -> Option<(Place, String)> {
         let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
         let thing = format!("{}\n{judged}", facts.sub);
         if !self.verdicts.contains_key(&thing) && self.verdicts.len() >= MAX_REMEMBERED {
             self.full = true;
             return None;
         }
-        let before = self.verdicts.insert(thing, (facts.entry.clone(), verdict.clone()));
-        before.filter(|(entry, before)| before != verdict && *entry != facts.entry)
+        let before = self.verdicts.insert(thing, (facts.place(), verdict.clone()));
+        before.filter(|(place, before)| before != verdict && place.entry != facts.entry)
     }
 
     /// Enters the entry's numbers in the list's sequences.

@@ -215,8 +215,6 @@ impl Log {
 struct Between {
     first: u64,
     second: Option<u64>,
-    #[serde(default)]
-    checkpoint: bool,
 }
 
 async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
@@ -240,7 +238,7 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
             let path = (second <= shows.size).then(|| shows.tree.consistency(asked.first, second)).flatten();
             let Some(path) = path else { return StatusCode::BAD_REQUEST.into_response() };
             let path: Vec<String> = path.iter().map(Hash::to_string).collect();
-            let checkpoint = asked.checkpoint.then(|| shows.checkpoint());
+            let checkpoint = asked.second.is_none().then(|| shows.checkpoint());
             let view = serde_json::json!({
                 "first": asked.first, "second": second, "path": path, "checkpoint": checkpoint
             });

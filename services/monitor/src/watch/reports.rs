@@ -1,0 +1,129 @@
+//! Statements that the log refused because they go against an entry of the same issuer (`/v1/equivocations`).
+
+use client::{Client, ClientError};
+use data_encoding::BASE64URL_NOPAD;
+use merkle::EntryDigest;
+use scitt::SignedStatement;
+use scitt::header::Claims;
+use serde::Deserialize;
+
+use super::Watching;
+use crate::alarm::{About, Alarm, AlarmKind};
+use crate::config::{Target, Who};
+use crate::evidence::{EntrySeen, Evidence};
+use crate::limits::{REPORT_PAGE, REPORT_PAGES};
+
+#[derive(Deserialize)]
+struct Page {
+    equivocations: Vec<Report>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    number: u64,
+    rule: Option<String>,
+    registered: Registered,
+    refused: Refused,
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    entry_id: String,
+    index: u64,
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    entry_id: String,
+    statement: Option<String>,
+}
+
+impl Watching {
+    /// Reads the reports that came since the last time. A log that has none to read has none.
+    pub async fn read_reports(&mut self, target: &Target, client: &Client) -> Result<(), ClientError> {
+        for _ in 0..REPORT_PAGES {
+            let after = self.memory.report.map(|number| format!("&after={number}")).unwrap_or_default();
+            let page = client.json::<Page>(&format!("v1/equivocations?limit={REPORT_PAGE}{after}")).await;
+            let reports = match page {
+                Ok(page) => page.equivocations,
+                Err(ClientError::NotFound(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let whole = reports.len() == REPORT_PAGE;
+            for report in reports {
+                self.report(target, client, &report).await;
+                self.memory.report = Some(report.number);
+            }
+            if !whole {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches the statements that the evidence so far only names, so that it stands without the log.
+    pub async fn complete(&mut self, client: &Client) {
+        for alarm in &mut self.memory.untold {
+            let Some(Evidence::Entries { entries, .. }) = &mut alarm.evidence else { continue };
+            for entry in entries.iter_mut().filter(|entry| entry.statement.is_none()) {
+                entry.statement = statement(client, &entry.entry_id).await;
+            }
+        }
+    }
+
+    /// Names the issuer and the subject of a refused statement, if they are on a list. A report without the statement, or
+    /// with another one than it names, accuses nobody.
+    async fn report(&mut self, target: &Target, client: &Client, report: &Report) {
+        let Some((iss, sub)) = report.refused.names() else { return };
+        for watch in &target.watches {
+            let concerns = match &watch.who {
+                Who::Issuer(name) => *name == iss,
+                Who::Subject(name) => *name == sub,
+                Who::Agent(_) => false,
+            };
+            if !concerns {
+                continue;
+            }
+            let rule = report.rule.as_deref().unwrap_or("no rule");
+            let words = format!(
+                "the log refused statement {} ({rule}): it goes against leaf {}",
+                report.refused.entry_id, report.registered.index
+            );
+            let entries = vec![
+                EntrySeen {
+                    index: Some(report.registered.index),
+                    entry_id: report.registered.entry_id.clone(),
+                    statement: statement(client, &report.registered.entry_id).await,
+                },
+                EntrySeen {
+                    index: None,
+                    entry_id: report.refused.entry_id.clone(),
+                    statement: report.refused.statement.clone(),
+                },
+            ];
+            let alarm =
+                Alarm::new(AlarmKind::ChainFork, &target.name, About::from(&watch.who), words, self.now);
+            let alarm = alarm.which(report.refused.entry_id.clone());
+            self.found(alarm.shown_by(Evidence::Entries { checkpoint: None, entries }));
+        }
+    }
+}
+
+impl Refused {
+    /// Issuer and subject, if the statement is there and is the one that is named.
+    fn names(&self) -> Option<(String, String)> {
+        let bytes = BASE64URL_NOPAD.decode(self.statement.as_ref()?.as_bytes()).ok()?;
+        let statement = SignedStatement::parse(bytes).ok()?;
+        if statement.digest().to_string() != self.entry_id {
+            return None;
+        }
+        let claims = statement.header().claims()?;
+        Some((Claims::iss(claims)?.to_owned(), Claims::sub(claims)?.to_owned()))
+    }
+}
+
+async fn statement(client: &Client, entry: &str) -> Option<String> {
+    let digest: EntryDigest = entry.parse().ok()?;
+    let statement = client.statement(&digest).await.ok()?;
+    Some(BASE64URL_NOPAD.encode(statement.bytes()))
+}

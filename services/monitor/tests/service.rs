@@ -1,0 +1,189 @@
+//! Our own service, watched from outside: entries, decisions, watch lists.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/site.rs"]
+mod site;
+
+use std::time::Duration;
+
+use monitor::config::Who;
+use monitor::evidence::Evidence;
+use monitor::{
+    Alarm, AlarmKind, CheckName, Config, Depth, Exit, Monitor, Outcome, Round, Sink, Target, Watch,
+};
+use scitt::{SignedStatement, Signer};
+use site::{Place, Site};
+use testkit::{AGENT, receipt, receipt_json, verifier};
+
+struct Nowhere;
+
+#[async_trait::async_trait]
+impl Sink for Nowhere {
+    async fn round(&self, _: &Round) {}
+}
+
+fn target(place: &Place, site: &Site) -> Target {
+    let target = Target::new("ours", site.url.parse().unwrap(), place.vkey());
+    Target { depth: Depth::Decisions, lag: Duration::ZERO, ..target }
+}
+
+async fn once(place: &Place, target: &Target) -> Round {
+    let config = Config::new(place.path("monitor"), vec![target.clone()]);
+    Monitor::begin(&config).unwrap().once(&Nowhere).await.pop().unwrap()
+}
+
+/// One whose policy leaves chains alone: what the log does not refuse, the monitor sees.
+fn place_without_chains() -> Place {
+    let issuers = "issuers = [\"did:key:*\"]";
+    let chains_off = format!("{issuers}\n[type.vrf]\nchain = \"off\"\n");
+    Place::new(&testkit::policy_toml().replace(issuers, &chains_off))
+}
+
+fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
+    receipt(n).after(previous.digest(), position).sign(&verifier()).unwrap()
+}
+
+fn watched(who: Who) -> Watch {
+    Watch { who, keys: Vec::new(), silence: None }
+}
+
+/// What to print when a round is not as it should be: without evidence, which is long.
+fn said(round: &Round) -> Vec<String> {
+    let checks =
+        round.checks.iter().map(|check| format!("{} {:?} {}", check.name, check.outcome, check.words));
+    checks
+        .chain(round.alarms.iter().map(|alarm| format!("{} {} {}", alarm.kind, alarm.about, alarm.words)))
+        .collect()
+}
+
+fn of_kind(round: &Round, kind: AlarmKind) -> Vec<&Alarm> {
+    round.alarms.iter().filter(|alarm| alarm.kind == kind).collect()
+}
+
+#[tokio::test]
+async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let target = target(&place, &site);
+    for n in 1..=3 {
+        site.register(&receipt(n).unchained().sign(&verifier()).unwrap()).await;
+        let round = once(&place, &target).await;
+        for check in [CheckName::Entries, CheckName::Decisions] {
+            assert_eq!(round.outcome(check), Some(Outcome::Ok), "{:?}", said(&round));
+        }
+        assert_eq!((round.exit(), round.verified), (Exit::Success, Some(n + 1)), "{:?}", said(&round));
+        assert_eq!(round.outcome(CheckName::WatchLists), Some(Outcome::NotChecked), "nobody is on a list");
+    }
+}
+
+#[tokio::test]
+async fn our_service_answers_a_lean_monitor_in_one_request() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let target = Target { depth: Depth::Checkpoints, lean: true, ..target(&place, &site) };
+    site.register(&testkit::vrf(1)).await;
+    once(&place, &target).await;
+    site.register(&testkit::vrf(2)).await;
+    let round = once(&place, &target).await;
+    assert_eq!(
+        (round.exit(), round.verified, round.cost.requests),
+        (Exit::Success, Some(3), 1),
+        "{:?}",
+        said(&round)
+    );
+}
+
+#[tokio::test]
+async fn forks_gaps_flips_and_unknown_keys_of_those_on_the_lists_are_named() {
+    let place = place_without_chains();
+    let site = place.start().await;
+    let issuer = verifier().public_key().did_key();
+    let mut target = target(&place, &site);
+    target.watches = vec![
+        Watch { keys: vec!["00".into()], ..watched(Who::Issuer(issuer)) },
+        watched(Who::Subject(AGENT.into())),
+        watched(Who::Subject("somebody else".into())),
+    ];
+    let one = receipt(1).sign(&verifier()).unwrap();
+    let two = after(2, &one, 1);
+    for statement in [&one, &two] {
+        site.register(statement).await;
+    }
+    let round = once(&place, &target).await;
+    assert_eq!(of_kind(&round, AlarmKind::ChainFork), Vec::<&Alarm>::new());
+    assert_eq!(of_kind(&round, AlarmKind::UnknownIssuerKey).len(), 2, "{:?}", said(&round));
+
+    let fork = after(3, &one, 1);
+    let gap = after(4, &two, 5);
+    let mut failed = receipt_json(5);
+    failed["verdict"] = "fail".into();
+    failed["results"] = serde_json::json!({ "total": 1, "passed": 0, "failed": 1, "errors": 0 });
+    let flip = registration::vrf::VrfStatement::new(failed, AGENT).unchained().sign(&verifier()).unwrap();
+    for statement in [&fork, &gap, &flip] {
+        site.register(statement).await;
+    }
+    let round = once(&place, &target).await;
+    // Once for the issuer and once for the subject.
+    let forks = of_kind(&round, AlarmKind::ChainFork);
+    assert_eq!(forks.len(), 2, "{:?}", said(&round));
+    assert!(forks.iter().all(|alarm| alarm.which == fork.digest().to_string() && alarm.evidence.is_some()));
+    let gaps: Vec<_> = of_kind(&round, AlarmKind::Gap).iter().map(|alarm| alarm.which.clone()).collect();
+    assert_eq!(gaps.len(), 6, "positions 2 to 4, for the issuer and for the subject: {gaps:?}");
+    let flips = of_kind(&round, AlarmKind::VerdictFlip);
+    assert_eq!(flips.len(), 2, "{:?}", said(&round));
+    assert!(flips.iter().all(|alarm| alarm.which == flip.digest().to_string()));
+    assert_eq!(round.exit(), Exit::Failed);
+
+    let again = once(&place, &target).await;
+    assert_eq!(of_kind(&again, AlarmKind::ChainFork).len(), 0, "an entry is read once");
+    assert_eq!(of_kind(&again, AlarmKind::Gap).len(), 6, "what is missing is still missing");
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_silent_for_too_long_is_named() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let mut target = target(&place, &site);
+    let issuer = verifier().public_key().did_key();
+    let silence = |limit| Watch { silence: Some(limit), ..watched(Who::Issuer(issuer.clone())) };
+    target.watches = vec![silence(Duration::from_secs(600))];
+    site.register(&testkit::vrf(1)).await;
+    assert_eq!(once(&place, &target).await.exit(), Exit::Success);
+    target.watches = vec![silence(Duration::ZERO)];
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    let round = once(&place, &target).await;
+    assert_eq!(
+        (of_kind(&round, AlarmKind::Silence).len(), round.exit().code()),
+        (1, 9),
+        "{:?}",
+        said(&round)
+    );
+}
+
+#[tokio::test]
+async fn a_fork_that_the_log_refused_is_known_by_its_report_with_both_statements() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let mut target = target(&place, &site);
+    target.watches = vec![watched(Who::Subject(AGENT.into()))];
+    let one = receipt(1).sign(&verifier()).unwrap();
+    let (two, fork) = (after(2, &one, 1), after(3, &one, 1));
+    site.register(&one).await;
+    site.register(&two).await;
+    site.refused(&fork).await;
+    let mut found = Vec::new();
+    for _ in 0..50 {
+        let round = once(&place, &target).await;
+        found.extend(of_kind(&round, AlarmKind::ChainFork).into_iter().cloned());
+        if !found.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let [alarm] = &found[..] else { panic!("{} alarms", found.len()) };
+    let Some(Evidence::Entries { entries, .. }) = &alarm.evidence else { panic!("no evidence") };
+    let ids: Vec<_> = entries.iter().map(|entry| (entry.index, entry.entry_id.clone())).collect();
+    assert_eq!(ids, [(Some(2), two.digest().to_string()), (None, fork.digest().to_string())]);
+    assert!(entries.iter().all(|entry| entry.statement.is_some()));
+    assert!(of_kind(&once(&place, &target).await, AlarmKind::ChainFork).is_empty(), "it was told");
+}
