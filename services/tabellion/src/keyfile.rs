@@ -86,6 +86,9 @@ pub struct KeyNames {
     pub alg: &'static str,
     /// The same key as a DID.
     pub did_key: String,
+    /// The form in which witnesses and verifiers of checkpoints want it (C2SP signed-note), for a key that signs them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vkey: Option<String>,
     /// Its file, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -98,6 +101,7 @@ impl KeyNames {
             kid: BASE64URL_NOPAD.encode(&key.thumbprint()),
             alg: Algorithm::default_for(key.curve()).name(),
             did_key: key.did_key(),
+            vkey: None,
             file: file.map(|path| path.display().to_string()),
         }
     }
@@ -108,6 +112,7 @@ impl Report for KeyNames {
         if let Some(file) = &self.file {
             writeln!(out, "file  {}", safe(file))?;
         }
-        writeln!(out, "alg   {}\nkid   {}\ndid   {}", self.alg, self.kid, self.did_key)
+        writeln!(out, "alg   {}\nkid   {}\ndid   {}", self.alg, self.kid, self.did_key)?;
+        self.vkey.iter().try_for_each(|vkey| writeln!(out, "vkey  {}", safe(vkey)))
     }
 }

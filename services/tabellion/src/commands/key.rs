@@ -8,6 +8,7 @@ use data_encoding::BASE64URL_NOPAD;
 use scitt::{Algorithm, CoseKey, Signer};
 use serde::Serialize;
 use store::{LogKey, LogStore};
+use tlog::note::{LocalKey, NoteSigner};
 use transparency::{Config, storage};
 
 use super::issuer::{self, Format, algorithm};
@@ -206,10 +207,17 @@ impl Configured {
             |path: &PathBuf| Ok::<_, Failure>(KeyNames::of(keyfile::read(path)?.public_key(), Some(path)));
         Ok(Self {
             receipt: names(&config.keys.receipt)?,
-            checkpoint: names(&config.keys.checkpoint)?,
+            checkpoint: KeyNames { vkey: vkey(config)?, ..names(&config.keys.checkpoint)? },
             operator: config.keys.operator.as_ref().map(names).transpose()?,
         })
     }
+}
+
+/// What witnesses know the log by; none if its origin cannot be a key's name.
+fn vkey(config: &Config) -> Result<Option<String>, Failure> {
+    let pem = files::read_text(&config.keys.checkpoint)?;
+    let key = config.origin.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
+    Ok(key.map(|key| key.key().to_string()))
 }
 
 impl Report for Configured {
