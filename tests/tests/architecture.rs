@@ -32,6 +32,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "transparency",
         &[
+            "archive",
             "client",
             "jose",
             "merkle",
@@ -48,6 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "tabellion",
         &[
+            "archive",
             "audit",
             "client",
             "jose",

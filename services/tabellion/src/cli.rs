@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, completion, config, entry, execution, help, init, issuer, key, log, policy, receipt, register,
-    serve, statement, trust, verify, vrf, witness,
+    audit, backup, checkpoint, completion, config, entry, execution, help, init, issuer, key, log, monitor,
+    policy, proof, receipt, register, serve, statement, trust, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -73,6 +73,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The file that --config names.
+    pub fn config(&self) -> Option<&std::path::Path> {
+        self.config.as_deref()
+    }
+
     /// Settings from every source, with what was typed for this command on top.
     pub fn settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
         Settings::gather(self.config.as_deref(), flags)
@@ -126,14 +131,26 @@ pub enum Command {
     /// Execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
+    /// Watch logs from outside: growth, freshness, consistency, split views
+    #[command(subcommand)]
+    Monitor(monitor::Monitor),
+    /// Checkpoints: tree heads as logs sign them
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Checkpoint),
+    /// Proofs of inclusion and consistency
+    #[command(subcommand)]
+    Proof(proof::Proof),
     /// Witnesses: who else has seen the log grow
     #[command(subcommand)]
     Witness(witness::Witness),
     /// Decide every admission again, from the log alone
     Audit(audit::Audit),
-    /// Check and repair the log's storage
+    /// Check, freeze and move the log's storage
     #[command(subcommand)]
     Log(log::Log),
+    /// Copies of the log: write, check and restore them
+    #[command(subcommand)]
+    Backup(backup::Backup),
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Print the version
@@ -161,9 +178,13 @@ impl Command {
             Self::Entry(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
+            Self::Monitor(command) => command.run(context),
+            Self::Checkpoint(command) => command.run(context),
+            Self::Proof(command) => command.run(context),
             Self::Witness(command) => command.run(context),
             Self::Audit(command) => command.run(context),
             Self::Log(command) => command.run(context),
+            Self::Backup(command) => command.run(context),
             Self::Completion(command) => command.run(),
             Self::Version => help::version(context),
             Self::Help(command) => command.run(context),
@@ -189,6 +210,9 @@ mod tests {
             "src",
             "src/commands",
             "src/commands/audit",
+            "src/commands/checkpoint",
+            "src/commands/entry",
+            "src/commands/proof",
             "src/commands/serve",
             "src/commands/witness",
             "src/console",

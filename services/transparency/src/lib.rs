@@ -12,6 +12,7 @@ mod admin;
 mod admission;
 mod answers;
 mod app;
+mod archived;
 mod aside;
 mod body;
 mod config;
@@ -54,6 +55,7 @@ mod witnessing;
 
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
+pub use archived::{ArchiveMeaning, NotOurs, is_ours};
 pub use config::{
     Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
 };

@@ -1,9 +1,12 @@
-//! `tabellion log`: check the log's storage, and vouch for a head by hand.
+//! `tabellion log`: check the log's storage, vouch for a head by hand, end the log, and move it.
 
+mod freeze;
 mod fsck;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use archive::Purpose;
 use clap::Subcommand;
 use client::Verb;
 use merkle::{RootHash, TreeSize};
@@ -13,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use transparency::{Config, storage};
 
+use super::backup::{filling, writing};
 use super::entry::Admin;
 use super::serve::config;
 use super::serve::failures::database;
@@ -40,6 +44,27 @@ pub enum Log {
         #[command(flatten)]
         admin: Admin,
     },
+    /// End the log for ever: it is read and proven as before, and takes no more entries
+    #[command(before_help = "example:  tabellion log freeze --for-ever")]
+    Freeze(freeze::Freeze),
+    /// Write a frozen log into a file, to go on in another database
+    #[command(
+        before_help = "example:  tabellion log export log.export --config /etc/tabellion/tabellion.toml"
+    )]
+    Export {
+        /// The file to write; one that is there is left as it is
+        file: PathBuf,
+        #[command(flatten)]
+        flags: KeeperFlags,
+    },
+    /// Go on with an exported log in an empty database: same entries, roots, receipts and keys
+    #[command(before_help = "example:  tabellion log import log.export --db postgres://db.example/log")]
+    Import {
+        /// What `log export` wrote
+        file: PathBuf,
+        #[command(flatten)]
+        flags: KeeperFlags,
+    },
     /// Take a head as the newest one that was signed, for a log that moved without its pin
     #[command(
         before_help = "example:  tabellion log adopt --size 4 --root 62da1efc41c62c94a7e3ce1bdb0cb4a0e5d1dc5e6fbd3e5bb0e0b2fc6b1b6a51"
@@ -63,6 +88,15 @@ impl Log {
             Self::Fsck { deep, going, flags } => {
                 let config = config::resolve(&context.settings(flags.typed())?)?;
                 runtime.block_on(fsck::check(context, &config, deep, &going))
+            }
+            Self::Freeze(freeze) => freeze.run(context),
+            Self::Export { file, flags } => {
+                let config = config::resolve(&context.settings(flags.typed())?)?;
+                writing::write(context, &config, &file, Purpose::Export)
+            }
+            Self::Import { file, flags } => {
+                let config = config::resolve(&context.settings(flags.typed())?)?;
+                filling::fill(context, &config, &file, Purpose::Export)
             }
             Self::Reindex { admin } => {
                 let service = admin.connect(context)?;

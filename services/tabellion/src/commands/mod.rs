@@ -1,6 +1,8 @@
 //! One module a command: its arguments, what it calls, what it prints.
 
 pub mod audit;
+pub mod backup;
+pub mod checkpoint;
 pub mod completion;
 pub mod config;
 pub mod entry;
@@ -10,7 +12,9 @@ pub mod init;
 pub mod issuer;
 pub mod key;
 pub mod log;
+pub mod monitor;
 pub mod policy;
+pub mod proof;
 pub mod receipt;
 pub mod register;
 pub mod serve;

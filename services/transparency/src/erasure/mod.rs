@@ -82,7 +82,7 @@ fn read(entry: &Entry) -> Result<Registered, StoreError> {
 }
 
 /// Whether a media type is this one, parameters aside.
-fn is_type(name: &str, wanted: &str) -> bool {
+pub(crate) fn is_type(name: &str, wanted: &str) -> bool {
     name.split(';').next().is_some_and(|own| own.trim().eq_ignore_ascii_case(wanted))
 }
 

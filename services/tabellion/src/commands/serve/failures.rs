@@ -42,6 +42,7 @@ pub fn database(error: StoreError) -> Failure {
         StoreError::Refused(why) if why.starts_with("another process") => {
             (Exit::Failure, "database-in-use", "another process has the database")
         }
+        StoreError::Frozen => (Exit::Failure, "log-frozen", "the log takes no more entries"),
         StoreError::Refused(_) => (Exit::Failure, "database-refused", "the database cannot be used as it is"),
         StoreError::Damaged(_) => {
             (Exit::LogMisbehaviour, "database-damaged", "the database contradicts itself")

@@ -1,0 +1,185 @@
+//! `backup verify`: a file against itself, and its signers against those who are trusted. No database, no network.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use archive::{Summary, Unreadable};
+use clap::Args;
+use data_encoding::HEXLOWER;
+use merkle::TreeSize;
+use scitt::CoseKey;
+use serde::Serialize;
+use store::{HeadSignature, LogKey, SignatureKind};
+use transparency::ArchiveMeaning;
+use verifier::TrustedLog;
+
+use crate::cli::Context;
+use crate::commands::backup::writing::counts;
+use crate::commands::serve::failures::database;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::trust_file::TrustFile;
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// What `backup create` or `log export` wrote
+    file: PathBuf,
+    /// A receipt key of the log: PEM, JWK, COSE_Key or did:key
+    #[arg(long, value_name = "FILE", conflicts_with = "trust")]
+    key: Option<PathBuf>,
+    /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+}
+
+impl Verify {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let summary = checked(context, &self.file, None)?;
+        let signer = match &self.key {
+            Some(key) => by_key(&summary, key)?,
+            None => by_trust(&summary, &TrustFile::find(context, self.trust.as_deref())?),
+        };
+        context.console.result(&Verified::of(&summary, signer))?;
+        match signer {
+            Signer::Trusted => Ok(()),
+            Signer::Unknown => Err(Failure::told(Exit::NotVerified)),
+            Signer::Other => Err(Failure::told(Exit::VerificationFailed)),
+        }
+    }
+}
+
+/// Reads all of a file, and answers what it holds; also the root that it has at a size.
+pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Result<Summary, Failure> {
+    let open = || File::open(file).map_err(|error| unreadable(file, Unreadable::Io(error)));
+    let origin = archive::origin_of(open()?).map_err(|error| unreadable(file, error))?;
+    let meaning = ArchiveMeaning::of(&origin).map_err(database)?;
+    let bar = context.console.entries_bar();
+    let show = |entries| bar.set_position(entries);
+    let summary = archive::verify_wanting(open()?, &meaning, wanted, &show);
+    bar.finish_and_clear();
+    summary.map_err(|error| unreadable(file, error))
+}
+
+/// Why a file is not an archive that can be believed.
+pub fn unreadable(file: &Path, error: Unreadable) -> Failure {
+    let name = file.display().to_string();
+    let (exit, code, what) = match &error {
+        Unreadable::Io(why) if why.kind() == io::ErrorKind::NotFound => {
+            (Exit::NotFound, "file-not-found", format!("{name} is not there"))
+        }
+        Unreadable::Io(_) => (Exit::Failure, "file-unreadable", format!("{name} cannot be read")),
+        Unreadable::NotAnArchive => {
+            (Exit::VerificationFailed, "not-an-archive", format!("{name} is no archive of a log"))
+        }
+        Unreadable::Truncated { .. } | Unreadable::Damaged { .. } => {
+            (Exit::VerificationFailed, "archive-damaged", format!("{name} is not what was written"))
+        }
+        Unreadable::Contradicts { .. } => {
+            (Exit::VerificationFailed, "archive-contradicts", format!("{name} does not hold a log"))
+        }
+    };
+    Failure::new(exit, code, what)
+        .fact("because", error.to_string())
+        .why("it is believed whole or not at all")
+}
+
+/// Who signed the newest head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Signer {
+    /// Keys that are trusted for this log.
+    Trusted,
+    /// Keys that nobody here has said anything about.
+    Unknown,
+    /// Others than those that are trusted for this log.
+    Other,
+}
+
+fn by_key(summary: &Summary, file: &Path) -> Result<Signer, Failure> {
+    let key = scitt::key::read_key(&files::read_text(file)?).map_err(|error| {
+        Failure::new(Exit::Failure, "key-unusable", format!("{} is no public key", file.display()))
+            .fact("because", error.to_string())
+    })?;
+    let signed =
+        signing_keys(summary, SignatureKind::Receipt).filter_map(|it| CoseKey::parse(&it.public).ok());
+    Ok(if signed.map(|it| it.key).any(|it| it == key.key) { Signer::Trusted } else { Signer::Other })
+}
+
+fn by_trust(summary: &Summary, trust: &TrustFile) -> Signer {
+    let mut logs =
+        trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin)).peekable();
+    if logs.peek().is_none() {
+        return Signer::Unknown;
+    }
+    if logs.any(|log| signed_by(summary, log)) { Signer::Trusted } else { Signer::Other }
+}
+
+/// The receipt key must be one that is trusted, and the checkpoint key too where any is.
+fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
+    let receipt = signing_keys(summary, SignatureKind::Receipt)
+        .filter_map(|key| CoseKey::parse(&key.public).ok())
+        .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key));
+    let checkpoint = log.checkpoint_keys.is_empty()
+        || signing_keys(summary, SignatureKind::Checkpoint)
+            .any(|key| log.checkpoint_keys.iter().any(|trusted| trusted.as_bytes() == &key.public[..]));
+    receipt && checkpoint
+}
+
+/// The keys whose signatures over the newest head were checked.
+fn signing_keys(summary: &Summary, kind: SignatureKind) -> impl Iterator<Item = &LogKey> {
+    let by = move |key: &&LogKey| {
+        let signed = |it: &HeadSignature| it.kind == kind && it.kid == key.kid;
+        summary.signatures.iter().any(signed)
+    };
+    summary.keys.iter().filter(by)
+}
+
+#[derive(Serialize)]
+struct Verified {
+    origin: String,
+    size: u64,
+    root: String,
+    batch: u64,
+    made_at: u64,
+    purpose: archive::Purpose,
+    sha256: String,
+    signer: Signer,
+    #[serde(flatten)]
+    counts: archive::Counts,
+}
+
+impl Verified {
+    fn of(summary: &Summary, signer: Signer) -> Self {
+        Self {
+            origin: summary.origin.clone(),
+            size: summary.size.get(),
+            root: summary.root.to_string(),
+            batch: summary.batch,
+            made_at: summary.made_at,
+            purpose: summary.purpose,
+            sha256: HEXLOWER.encode(&summary.source.0),
+            signer,
+            counts: summary.counts,
+        }
+    }
+}
+
+impl Report for Verified {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
+        counts(out, &self.counts)?;
+        writeln!(out, "whole  every digest, root and signature is right by the keys in the file")?;
+        match self.signer {
+            Signer::Trusted => writeln!(out, "signer a key that is trusted for this log\nverified (offline)"),
+            Signer::Unknown => {
+                writeln!(
+                    out,
+                    "signer not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
+                )
+            }
+            Signer::Other => {
+                writeln!(out, "signer FAIL: not by a key that is trusted for this log\nnot verified")
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! From a file into an empty database: `backup restore` and `log import`.
+//!
+//! In an order in which nothing is touched for a file that will not do: the whole file first, then whose it is, then
+//! what this log has signed (the pin), and only then the database.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use archive::{FillError, Purpose, Summary};
+use merkle::TreeSize;
+use sequencer::pin::Pin;
+use sequencer::{Halt, PinFile};
+use serde::Serialize;
+use store::fsck::Fsck;
+use store::{Head, LogStore};
+use transparency::{ArchiveMeaning, Config, LogMeaning, NotOurs, is_ours, storage};
+
+use super::checking::{checked, unreadable};
+use crate::cli::Context;
+use crate::commands::serve::failures::database;
+use crate::console::{Exit, Failure, Report, safe};
+
+/// Fills the configured database.
+pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
+    let pin = PinFile::in_directory(&config.state_dir).read().map_err(|error| {
+        Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read")
+            .fact("because", error.to_string())
+    })?;
+    let summary = checked(context, file, pin.as_ref().map(|pin| pin.size))?;
+    for_this(&summary, purpose)?;
+    is_ours(config, &summary).map_err(not_ours)?;
+    let pinned = pin.as_ref().map(|pin| holds_what_was_signed(&summary, pin)).transpose()?.is_some();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let head = runtime.block_on(filled(context, config, file, &summary))?;
+    context.console.result(&Restored::of(&summary, &head, pinned, config))
+}
+
+/// A copy of a log that goes on is not how it moves, and the other way round.
+fn for_this(summary: &Summary, purpose: Purpose) -> Result<(), Failure> {
+    let failure = |what: &str, hint: &str| {
+        Err(Failure::new(Exit::Failure, "archive-of-another-kind", what).hint(hint.to_owned()))
+    };
+    match (summary.purpose, purpose) {
+        (Purpose::Backup, Purpose::Export) => failure(
+            "this is a backup of a log, not the export of a frozen one",
+            "tabellion backup restore --help",
+        ),
+        (Purpose::Export, Purpose::Backup) => {
+            failure("this is the export of a frozen log, not a backup", "tabellion log import --help")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_ours(error: NotOurs) -> Failure {
+    let code = match &error {
+        NotOurs::OtherLog(_) => "archive-of-another-log",
+        NotOurs::OtherKey(..) => "archive-of-another-key",
+        NotOurs::Key(why) => {
+            return Failure::new(Exit::Failure, "key-unusable", "the log's keys cannot be read")
+                .fact("because", why.to_string());
+        }
+    };
+    Failure::new(Exit::VerificationFailed, code, "this is not the log that is configured here")
+        .fact("because", error.to_string())
+        .why("a log is known by its origin and its keys; nothing was touched")
+}
+
+/// What was signed once must be in the file, or the log would fork when it goes on.
+fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
+    let (size, signed) = (pin.size, pin.root);
+    let halt = if pin.origin != summary.origin {
+        Halt::OtherLog {
+            path: "the state directory".into(),
+            pinned: pin.origin.clone(),
+            origin: summary.origin.clone(),
+        }
+    } else if size > summary.size {
+        Halt::DatabaseBehind { database: summary.size, signed: size }
+    } else if size != TreeSize::EMPTY && summary.wanted_root != Some(signed) {
+        Halt::DatabaseDisagrees { size, signed, database: summary.wanted_root }
+    } else {
+        return Ok(());
+    };
+    // The same words as at a start, about a file.
+    let told = halt.to_string().replacen("the database", "the backup", 1);
+    let (exit, code) = match halt {
+        Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "backup-behind"),
+        Halt::DatabaseDisagrees { .. } => (Exit::LogMisbehaviour, "backup-disagrees"),
+        _ => (Exit::Failure, "pin-of-another-log"),
+    };
+    Err(Failure::new(exit, code, told).why(
+        "going on from here would sign another history than the one that was signed: \
+         bring a newer backup, or restore it as a copy with a state directory of its own; nothing was touched",
+    ))
+}
+
+async fn filled(context: &Context, config: &Config, file: &Path, summary: &Summary) -> Result<Head, Failure> {
+    let store = storage::open(&config.database).await.map_err(database)?;
+    let lease = store.lease("tabellion restore").await.map_err(database)?;
+    if lease.is_none() {
+        return Err(Failure::new(
+            Exit::Failure,
+            "database-in-use",
+            "another process leads the log in this database",
+        ));
+    }
+    let meaning = ArchiveMeaning::of(&summary.origin).map_err(database)?;
+    let bar = context.console.entries_bar();
+    bar.set_length(summary.size.get());
+    let show = |entries| bar.set_position(entries);
+    let archive = File::open(file)?;
+    let done = archive::fill(&*store, archive, (summary, &meaning), &show).await;
+    bar.finish_and_clear();
+    let done = done.map_err(|error| not_filled(file, error))?;
+    if done.there_before > 0 {
+        context.console.note(format!("went on after {} entries that were there already", done.there_before));
+    }
+    checked_again(&*store, summary).await?;
+    archive::finish(&*store, summary).await.map_err(database)
+}
+
+fn not_filled(file: &Path, error: FillError) -> Failure {
+    let told = error.to_string();
+    match error {
+        FillError::Store(error) => database(error),
+        FillError::Archive(error) => unreadable(file, error),
+        FillError::Changed | FillError::ErasedAndHeld(_) => {
+            Failure::new(Exit::VerificationFailed, "archive-contradicts", told)
+        }
+    }
+}
+
+/// Everything, from the database, before anybody may use it.
+async fn checked_again(store: &dyn LogStore, summary: &Summary) -> Result<(), Failure> {
+    let meaning = LogMeaning::of(&summary.origin).map_err(database)?;
+    let report = Fsck::new(store, &meaning).deep().await.map_err(database)?;
+    if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {
+        return Ok(());
+    }
+    let failure =
+        Failure::new(Exit::LogMisbehaviour, "not-as-written", "the database is not what was written into it");
+    Err(report
+        .findings
+        .iter()
+        .take(8)
+        .fold(failure, |failure, finding| failure.fact("finding", finding.to_string()))
+        .why("it stays closed: drop it, check the disk, and begin again"))
+}
+
+#[derive(Serialize)]
+struct Restored {
+    origin: String,
+    size: u64,
+    root: String,
+    epoch: u64,
+    /// Whether the log may go on from here.
+    pinned: bool,
+    /// Where the pin is, or has to be.
+    pin: String,
+    #[serde(flatten)]
+    counts: archive::Counts,
+}
+
+impl Restored {
+    fn of(summary: &Summary, head: &Head, pinned: bool, config: &Config) -> Self {
+        Self {
+            origin: summary.origin.clone(),
+            size: head.size().get(),
+            root: head.root().to_string(),
+            epoch: head.epoch,
+            pinned,
+            pin: PinFile::in_directory(&config.state_dir).path().display().to_string(),
+            counts: summary.counts,
+        }
+    }
+}
+
+impl Report for Restored {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
+        super::writing::counts(out, &self.counts)?;
+        writeln!(out, "clean  all of it was read back and checked")?;
+        match self.pinned {
+            true => writeln!(out, "next   tabellion serve: the pin allows the log to go on from here"),
+            false => writeln!(
+                out,
+                "next   tabellion serve reads, and signs nothing: there is no pin at {}\n       \
+                 to go on, bring the pin, or `tabellion log adopt` the newest head that you know was signed",
+                safe(&self.pin)
+            ),
+        }
+    }
+}

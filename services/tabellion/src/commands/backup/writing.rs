@@ -1,0 +1,130 @@
+//! From a database into a file: `backup create` and `log export`.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use archive::{Aside, Purpose, Summary, WriteError};
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use store::LogStore;
+use transparency::{ArchiveMeaning, Config, storage};
+
+use crate::cli::Context;
+use crate::commands::serve::failures::database;
+use crate::commands::verify::now;
+use crate::console::{Exit, Failure, Report, safe};
+
+/// Bytes that are written to the file at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Writes the configured log into a file.
+pub fn write(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let aside = Aside::create(file).map_err(|error| unwritable(file, &error))?;
+    let summary = runtime.block_on(written(context, config, &aside, purpose))?;
+    aside.keep().map_err(|error| unwritable(file, &error))?;
+    context.console.result(&Written::of(file, &summary))
+}
+
+async fn written(
+    context: &Context,
+    config: &Config,
+    aside: &Aside,
+    purpose: Purpose,
+) -> Result<Summary, Failure> {
+    let store = storage::open_read_only(&config.database).await.map_err(database)?;
+    let head = opened(&*store, &config.origin).await?;
+    let meaning = ArchiveMeaning::of(&config.origin).map_err(database)?;
+    let bar = context.console.entries_bar();
+    bar.set_length(head);
+    let out = BufWriter::with_capacity(BUFFER_BYTES, aside.file());
+    let what = (config.origin.as_str(), purpose, now());
+    let summary = archive::write(&*store, &meaning, what, out, &|entries| bar.set_position(entries)).await;
+    bar.finish_and_clear();
+    summary.map_err(not_written)
+}
+
+/// Of the log that is configured, and not half of one.
+async fn opened(store: &dyn LogStore, origin: &str) -> Result<u64, Failure> {
+    Ok(store.open(origin).await.map_err(database)?.size().get())
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
+    let name = file.display().to_string();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::new(Exit::Exists, "exists", format!("{name} is there already"))
+                .why("an archive is never written over")
+        }
+        _ => Failure::new(Exit::Failure, "file-unwritable", format!("{name} cannot be written"))
+            .fact("because", error.to_string()),
+    }
+}
+
+fn not_written(error: WriteError) -> Failure {
+    let told = error.to_string();
+    match error {
+        WriteError::Store(error) => database(error),
+        WriteError::Io(_) => Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
+            .fact("because", told),
+        WriteError::NotFrozen => Failure::new(Exit::Failure, "not-frozen", "only a frozen log is exported")
+            .fact("because", told)
+            .why("a log that goes on in two databases is forked; a copy of one that goes on is `tabellion backup create`")
+            .hint("tabellion log freeze --help"),
+        WriteError::NotSigned { .. } => Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
+            .fact("because", told)
+            .why("the service signs it when it starts, and takes nothing more"),
+        WriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", told),
+        WriteError::Damaged(_) => Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
+            .fact("because", told)
+            .hint("tabellion log fsck --deep"),
+    }
+}
+
+#[derive(Serialize)]
+struct Written {
+    file: String,
+    origin: String,
+    size: u64,
+    root: String,
+    sha256: String,
+    #[serde(flatten)]
+    counts: archive::Counts,
+}
+
+impl Written {
+    fn of(file: &Path, summary: &Summary) -> Self {
+        Self {
+            file: file.display().to_string(),
+            origin: summary.origin.clone(),
+            size: summary.size.get(),
+            root: summary.root.to_string(),
+            sha256: HEXLOWER.encode(&summary.source.0),
+            counts: summary.counts,
+        }
+    }
+}
+
+impl Report for Written {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "wrote  {}", safe(&self.file))?;
+        writeln!(out, "log    {}\nsize   {}\nroot   {}", safe(&self.origin), self.size, self.root)?;
+        counts(out, &self.counts)
+    }
+}
+
+/// What is in an archive, on a line.
+pub fn counts(out: &mut dyn Write, counts: &archive::Counts) -> io::Result<()> {
+    writeln!(
+        out,
+        "holds  {} entries ({} erased), {} heads, {} signatures, {} cosignatures, {} holds, {} reports, {} waiting",
+        counts.entries,
+        counts.erased,
+        counts.heads,
+        counts.signatures,
+        counts.cosignatures,
+        counts.holds,
+        counts.reports,
+        counts.waiting
+    )
+}

@@ -1,0 +1,84 @@
+//! What a log's bytes mean in an archive, and whether an archive is this service's own log.
+
+use archive::{Meaning, Says, Summary};
+use registration::erasure::Erasure;
+use registration::{ERASURE_CONTENT_TYPE, POLICY_CONTENT_TYPE};
+use scitt::SignedStatement;
+use store::fsck::Meaning as _;
+use store::{CommittedHead, Entry, HeadSignature, LogKey, SignatureKind, StoreError};
+
+use crate::config::Config;
+use crate::erasure::is_type;
+use crate::meaning::LogMeaning;
+use crate::signer::{KeyFileError, LogSigner};
+
+/// Reads entries for policies and erasures, and checks signatures as `fsck` does.
+pub struct ArchiveMeaning(LogMeaning);
+
+impl ArchiveMeaning {
+    /// Of the log of this origin.
+    ///
+    /// # Errors
+    /// If that is no origin.
+    pub fn of(origin: &str) -> Result<Self, StoreError> {
+        LogMeaning::of(origin).map(Self)
+    }
+}
+
+impl Meaning for ArchiveMeaning {
+    fn says(&self, entry: &Entry) -> Result<Says, String> {
+        let Some(bytes) = entry.statement.clone() else { return Ok(Says::default()) };
+        let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
+        let named = statement.header().content_type().and_then(|name| name.as_text()).unwrap_or_default();
+        if is_type(named, ERASURE_CONTENT_TYPE) {
+            let erasure = Erasure::from_payload(statement.payload().unwrap_or_default());
+            let erasure = erasure.map_err(|violation| violation.to_string())?;
+            return Ok(Says { is_policy: false, erases: erasure.entries });
+        }
+        Ok(Says { is_policy: named == POLICY_CONTENT_TYPE, erases: Vec::new() })
+    }
+
+    fn check_signature(
+        &self,
+        head: &CommittedHead,
+        signature: &HeadSignature,
+        keys: &[LogKey],
+    ) -> Result<(), String> {
+        self.0.check_signature(head, signature, keys)
+    }
+}
+
+/// Why an archive is not the configured log's.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOurs {
+    /// It is of another one.
+    #[error("it holds the log {0}")]
+    OtherLog(String),
+    /// Its newest head is signed by other keys.
+    #[error("its newest head is not signed with the configured {0} key, {1}")]
+    OtherKey(&'static str, String),
+    /// Our keys cannot be read.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+/// Whether the newest head of a checked archive was signed with the configured keys.
+///
+/// # Errors
+/// If not, or if the keys cannot be read.
+pub fn is_ours(config: &Config, summary: &Summary) -> Result<(), NotOurs> {
+    if summary.origin != config.origin {
+        return Err(NotOurs::OtherLog(summary.origin.clone()));
+    }
+    let signer = LogSigner::load(config)?;
+    for (kind, kid) in sequencer::HeadSigner::makes(&signer) {
+        let by_us = |signature: &HeadSignature| signature.kind == kind && signature.kid == kid;
+        if !summary.signatures.iter().any(by_us) {
+            return Err(match kind {
+                SignatureKind::Receipt => NotOurs::OtherKey("receipt", signer.kid()),
+                _ => NotOurs::OtherKey("checkpoint", signer.checkpoint_key()),
+            });
+        }
+    }
+    Ok(())
+}
