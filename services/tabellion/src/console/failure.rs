@@ -15,6 +15,8 @@ pub struct Failure {
     pub exit: Exit,
     /// The result on stdout says it all: only the exit code is left to give.
     pub told: bool,
+    /// Somebody who is trusted is not to be trusted any more.
+    security: bool,
     words: Box<Words>,
 }
 
@@ -40,12 +42,19 @@ impl Failure {
     /// A failure that ends with `exit`.
     pub fn new(exit: Exit, code: impl Into<String>, what: impl Into<String>) -> Self {
         let words = Words { code: code.into(), what: what.into(), facts: Vec::new(), why: None, hint: None };
-        Self { exit, told: false, words: Box::new(words) }
+        Self { exit, told: false, security: false, words: Box::new(words) }
     }
 
     /// An ending whose reasons are in the printed result.
     pub fn told(exit: Exit) -> Self {
         Self { told: true, ..Self::new(exit, "told", "see the result") }
+    }
+
+    /// Somebody who is trusted is not to be trusted any more: said so that nobody takes it for a mishap.
+    #[must_use]
+    pub fn security(mut self) -> Self {
+        self.security = true;
+        self
     }
 
     /// Adds a line of what was expected, found or meant.
@@ -78,7 +87,8 @@ impl Failure {
     /// The lines a person reads.
     pub fn to_text(&self) -> String {
         let words = &self.words;
-        let mut text = format!("error: {}  [{}]\n", safe(&words.what), safe(&words.code));
+        let kind = if self.security { "SECURITY ERROR" } else { "error" };
+        let mut text = format!("{kind}: {}  [{}]\n", safe(&words.what), safe(&words.code));
         let width = words.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in &words.facts {
             let _ = writeln!(text, "  {:width$}  {}", safe(name), safe(value));

@@ -16,6 +16,7 @@ use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store_sqlite::FileSystem;
+use tlog::note::{LocalKey, NoteSigner};
 use transparency::Service;
 use verifier::{TrustStore, TrustedLog};
 
@@ -100,6 +101,8 @@ impl Dev {
         )?;
         let url = format!("{}\n", service.identity().public_url);
         files::write(Path::new(DEV_URL), url.as_bytes(), Access::Ordinary, Existing::Replace)?;
+        let watched = watched(&service.identity().public_url)?;
+        files::write(&at("monitor.toml"), watched.as_bytes(), Access::Ordinary, Existing::Replace)?;
         let mut samples = Vec::new();
         for (name, statement) in self.samples()? {
             samples.push(register(&client, &trust, name, &statement).await?);
@@ -160,6 +163,20 @@ impl Dev {
         let signed = VrfStatement::new(sample_receipt(), SAMPLE_AGENT).sign(&self.verifier);
         signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
     }
+}
+
+/// What `tabellion monitor` watches here. The key is the one that was made here, not one that the service tells.
+fn watched(url: &str) -> Result<String, Failure> {
+    let pem = files::read_text(&at("checkpoint.key"))?;
+    let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
+    let key = key.ok_or_else(|| {
+        Failure::new(crate::console::Exit::Failure, "key-unusable", "checkpoint.key signs no checkpoints")
+    })?;
+    Ok(format!(
+        "# What `tabellion monitor` watches in this folder. Written anew at every start.\n\
+         state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{}\"\n",
+        key.key()
+    ))
 }
 
 fn now_text() -> String {

@@ -1,0 +1,190 @@
+//! `tabellion checkpoint diff`: can one log have signed both? Also for somebody who believes neither the log nor the
+//! monitor that accuses it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use client::tlog::{Options, TlogClient, TlogError};
+use merkle::{Hash, NodeId, TreeSize};
+use monitor::EvidenceFile;
+use monitor::round::Outcome;
+use monitor::verdict::{Finding, Head, Join, Verdict, compare, judge};
+use owo_colors::OwoColorize;
+use serde::{Deserialize, Serialize};
+use tlog::checkpoint::Checkpoint;
+use tlog::key::{KeyKind, VerifierKey};
+use tlog::note::Note;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, files, safe};
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion checkpoint diff evidence/fork-1204-9b1d22aa.json")]
+pub struct Diff {
+    /// A checkpoint, or a file of evidence
+    first: PathBuf,
+    /// The other checkpoint
+    second: Option<PathBuf>,
+    /// The log's checkpoint key: without it nothing follows
+    #[arg(long, value_name = "VKEY")]
+    key: Vec<VerifierKey>,
+    /// A consistency proof: JSON of /v1/proof/consistency, or a hash a line
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    proof: Option<PathBuf>,
+    /// Fetch what joins them from the log's tiles
+    #[arg(long)]
+    url: Option<String>,
+}
+
+/// What joins two sizes, as it was read or fetched.
+enum Joint {
+    Nothing,
+    Proof(Vec<Hash>),
+    Node(Hash, Vec<Hash>),
+}
+
+impl Diff {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(key) = self.key.iter().find(|key| key.kind() != KeyKind::Ed25519) {
+            let what = format!("{} is a witness's key, not a log's", key.name());
+            return Err(Failure::new(Exit::Usage, "usage", what));
+        }
+        let first = files::read(&self.first)?;
+        let finding = match &self.second {
+            Some(second) => self.two([first, files::read(second)?])?,
+            None => judge(&evidence(&self.first, &first)?.alarm, &self.key),
+        };
+        context.console.result(&Compared(&finding))?;
+        ending(&finding)
+    }
+
+    fn two(&self, notes: [Vec<u8>; 2]) -> Result<Finding, Failure> {
+        let joint = match (&self.proof, &self.url) {
+            (Some(path), _) => Joint::Proof(proof(path)?),
+            (None, Some(url)) => fetched(url, &notes)?,
+            (None, None) => Joint::Nothing,
+        };
+        let join = match &joint {
+            Joint::Nothing => Join::Nothing,
+            Joint::Proof(path) => Join::Proof(path),
+            Joint::Node(start, siblings) => Join::Node { start: *start, siblings },
+        };
+        Ok(compare([&notes[0], &notes[1]], &self.key, join))
+    }
+}
+
+fn evidence(path: &Path, bytes: &[u8]) -> Result<EvidenceFile, Failure> {
+    if Note::parse(bytes).is_ok() {
+        let what = format!("{} is a checkpoint: name another one to compare it with", path.display());
+        return Err(Failure::new(Exit::Usage, "usage", what));
+    }
+    EvidenceFile::parse(bytes)
+        .map_err(|why| Failure::new(Exit::Failure, "evidence-unusable", format!("{}: {why}", path.display())))
+}
+
+fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {
+    #[derive(Deserialize)]
+    struct Answer {
+        path: Vec<String>,
+    }
+    let text = files::read_text(path)?;
+    let hashes: Vec<String> = match serde_json::from_str::<Answer>(&text) {
+        Ok(answer) => answer.path,
+        Err(_) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect(),
+    };
+    hashes.iter().map(|text| hash(text)).collect::<Option<_>>().ok_or_else(|| {
+        let what = format!("{} is no consistency proof", path.display());
+        Failure::new(Exit::Failure, "proof-unusable", what).fact("expected", "hashes in hex or base64")
+    })
+}
+
+/// In hex, as our services write it, or in base64, as C2SP does.
+fn hash(text: &str) -> Option<Hash> {
+    let base64 = || data_encoding::BASE64.decode(text.as_bytes()).ok()?.try_into().ok().map(Hash::from_bytes);
+    text.parse().ok().or_else(base64)
+}
+
+/// The node where the two trees part, and its siblings, out of the newer tree's tiles.
+fn fetched(url: &str, notes: &[Vec<u8>; 2]) -> Result<Joint, Failure> {
+    let mut sizes = [TreeSize::EMPTY; 2];
+    for (size, note) in sizes.iter_mut().zip(notes) {
+        let checkpoint = Note::parse(note).ok().and_then(|note| Checkpoint::parse_text(note.text()).ok());
+        // What is no checkpoint is told by the comparison.
+        let Some(checkpoint) = checkpoint else { return Ok(Joint::Nothing) };
+        *size = checkpoint.size();
+    }
+    sizes.sort();
+    let [older, newer] = sizes;
+    if older == newer || older == TreeSize::EMPTY {
+        return Ok(Joint::Nothing);
+    }
+    let client = TlogClient::new(url, Options::default())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(joint(&client, older, newer)).map_err(|error| unanswered(&error))
+}
+
+async fn joint(client: &TlogClient, older: TreeSize, newer: TreeSize) -> Result<Joint, TlogError> {
+    let path = client.consistency(older, newer).await?;
+    if !older.get().is_power_of_two() {
+        return Ok(Joint::Proof(path));
+    }
+    // The proof of a power of two leaves its start out, which is what shows a fork.
+    let start = NodeId { level: older.get().trailing_zeros() as u8, index: 0 };
+    let nodes = client.nodes(&[start], newer).await?;
+    Ok(nodes.get(&start).map_or(Joint::Proof(path.clone()), |hash| Joint::Node(*hash, path)))
+}
+
+fn unanswered(error: &TlogError) -> Failure {
+    Failure::new(Exit::TryAgain, "unreachable", "the log does not serve what would join them")
+        .fact("because", error.to_string())
+}
+
+fn ending(finding: &Finding) -> Result<(), Failure> {
+    match finding.verdict {
+        Verdict::Same | Verdict::Consistent => Ok(()),
+        Verdict::Contradiction => Err(two_histories(finding)),
+        Verdict::OnWord | Verdict::Unknown => Err(Failure::told(Exit::NotVerified)),
+        Verdict::Wrong => Err(Failure::told(Exit::VerificationFailed)),
+    }
+}
+
+fn two_histories(finding: &Finding) -> Failure {
+    let failure =
+        Failure::new(Exit::LogMisbehaviour, "split-view", "the log has shown two different histories");
+    let named = |first: bool, head: &Head| match first {
+        true => format!("{} signed", head.origin),
+        false => "and".to_owned(),
+    };
+    let heads = finding.heads.iter().enumerate();
+    heads
+        .fold(failure.security(), |failure, (at, head)| failure.fact(named(at == 0, head), in_short(head)))
+        .why("No consistency proof can join these. Stop relying on new receipts from this log.")
+        .hint("tabellion help split-view")
+}
+
+fn in_short(head: &Head) -> String {
+    let seen = head.seen.as_deref().map(|seen| format!("  {seen}"));
+    format!("size {}  root {}{}", head.size, head.root, seen.unwrap_or_default())
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Compared<'a>(&'a Finding);
+
+impl Report for Compared<'_> {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for head in &self.0.heads {
+            writeln!(out, "{}  {}", safe(&head.origin), safe(&in_short(head)))?;
+        }
+        for step in &self.0.steps {
+            let words = safe(&step.words);
+            match step.outcome {
+                Outcome::Ok => writeln!(out, "{}    {:12}  {words}", "ok".green(), step.name)?,
+                Outcome::Failed => writeln!(out, "{}  {:12}  {words}", "FAIL".red(), step.name)?,
+                _ => writeln!(out, "--    {:12}  not checked: {words}", step.name)?,
+            }
+        }
+        writeln!(out, "{}: {}", self.0.verdict, safe(&self.0.words))
+    }
+}

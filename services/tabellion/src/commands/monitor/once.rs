@@ -1,0 +1,85 @@
+//! `tabellion monitor once`: one look at every log, for a person or a timer.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use monitor::keeper::Standing;
+use monitor::{Alarms, Exit as Ending, Monitor, Round};
+use serde::Serialize;
+
+use super::show;
+use super::watched::{self, Watched};
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report};
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion monitor once --config monitor.toml")]
+pub struct Once {
+    #[command(flatten)]
+    watched: Watched,
+}
+
+impl Once {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(self.look(context))
+    }
+
+    async fn look(self, context: &Context) -> Result<(), Failure> {
+        let config = self.watched.config(context)?;
+        watched::start_logging(context, "error")?;
+        let mut monitor = Monitor::begin(&config).map_err(|why| watched::not_begun(&why))?;
+        let keeper = watched::keeper(&config, Box::new(|_| {}))?;
+        let rounds = monitor.once(&keeper).await;
+        keeper.send().await;
+        let standing = Alarms::read(&config.state_dir).map_err(|why| show::unreadable(&why))?;
+        let looked = Looked::of(rounds, standing.standing(), &config.state_dir);
+        context.console.result(&looked)?;
+        for standing in
+            looked.alarms.iter().filter(|standing| standing.alarm.kind.exit() == Ending::Misbehaviour)
+        {
+            context.console.failure(&show::security(standing, &config.state_dir));
+        }
+        match (keeper.has_failed(), looked.ending) {
+            (true, _) => {
+                Err(Failure::new(Exit::Failure, "monitor-not-kept", "what was found could not be kept"))
+            }
+            (false, Ending::Success) => Ok(()),
+            (false, ending) => Err(Failure::told(show::exit(ending))),
+        }
+    }
+}
+
+/// What one look at everything came to.
+#[derive(Serialize)]
+struct Looked {
+    rounds: Vec<Round>,
+    alarms: Vec<Standing>,
+    ending: Ending,
+    state_dir: String,
+}
+
+impl Looked {
+    /// What stood before and was not seen now still counts: nobody has looked at it yet.
+    fn of(rounds: Vec<Round>, standing: &[Standing], state_dir: &std::path::Path) -> Self {
+        let alarms: Vec<Standing> = standing
+            .iter()
+            .filter(|standing| rounds.iter().any(|round| round.log == standing.alarm.log))
+            .cloned()
+            .collect();
+        let stands = alarms.iter().map(|standing| standing.alarm.kind.exit());
+        let ending = rounds.iter().map(Round::exit).chain(stands).max().unwrap_or(Ending::Success);
+        let rounds = rounds.into_iter().map(show::without_evidence).collect();
+        Self { rounds, alarms, ending, state_dir: state_dir.display().to_string() }
+    }
+}
+
+impl Report for Looked {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for round in &self.rounds {
+            show::round(out, round)?;
+        }
+        self.alarms.iter().try_for_each(|standing| show::standing(out, standing))?;
+        writeln!(out, "{}", show::in_words(self.ending))
+    }
+}

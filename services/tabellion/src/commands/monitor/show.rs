@@ -1,0 +1,124 @@
+//! Rounds and alarms in words.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use monitor::keeper::{AlarmsError, Standing, State};
+use monitor::round::{Outcome, Round};
+use monitor::{Alarm, Exit as Ending};
+use owo_colors::OwoColorize;
+
+use crate::console::{Exit, Failure, safe};
+use crate::show::time;
+
+/// How the process ends.
+pub fn exit(ending: Ending) -> Exit {
+    match ending {
+        Ending::Success => Exit::Success,
+        Ending::Error => Exit::Failure,
+        Ending::Failed => Exit::VerificationFailed,
+        Ending::Unreachable => Exit::TryAgain,
+        Ending::Stale => Exit::Stale,
+        Ending::Misbehaviour => Exit::LogMisbehaviour,
+    }
+}
+
+/// The one line that a reader needs.
+pub fn in_words(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Success => "nothing is wrong with what was checked",
+        Ending::Error => "the monitor itself cannot do its work",
+        Ending::Failed => "somebody who writes to a log did what they may not",
+        Ending::Unreachable => "a log or a part of it could not be read",
+        Ending::Stale => "what a log shows is old, or its age cannot be told",
+        Ending::Misbehaviour => "a log did what no log may",
+    }
+}
+
+/// A line for every check that was done, and was not.
+pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
+    let shown = round.shown.as_ref().map(|shown| format!("  size {}  root {}", shown.size, shown.root));
+    writeln!(out, "{}  {}{}", safe(&round.log), safe(&round.origin), shown.unwrap_or_default())?;
+    for check in &round.checks {
+        let (name, words) = (check.name.name(), safe(&check.words));
+        match check.outcome {
+            Outcome::Ok => writeln!(out, "ok    {name:12}  {words}")?,
+            Outcome::Failed => writeln!(out, "{}  {name:12}  {words}", "FAIL".red())?,
+            Outcome::NotChecked => writeln!(out, "--    {name:12}  not checked: {words}")?,
+            Outcome::Unanswered => {
+                writeln!(out, "--    {name:12}  not checked, for no answer came: {words}")?
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An alarm that stands, or did.
+pub fn standing(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
+    let Standing { id, alarm, times, .. } = standing;
+    let (first, last) = (moment(alarm.first_seen), moment(alarm.last_seen));
+    let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
+    writeln!(
+        out,
+        "{}  {:14}  {log}: {}  {}",
+        "ALARM".red(),
+        alarm.kind.name(),
+        safe(&about),
+        safe(&alarm.words)
+    )?;
+    let which = if alarm.which.is_empty() { String::new() } else { format!("  {}", safe(&alarm.which)) };
+    writeln!(out, "       id {id}{which}  since {first}, last seen {last}, {times} times")?;
+    if let Some(file) = &standing.evidence_file {
+        writeln!(out, "       evidence {}", safe(file))?;
+    }
+    let over = standing.over_at.map(moment).unwrap_or_default();
+    match (standing.state, &standing.because) {
+        (State::Raised, _) => Ok(()),
+        (State::Cleared, _) => writeln!(out, "       cleared {over}"),
+        (State::Reset, because) => {
+            writeln!(out, "       reset {over}: {}", safe(because.as_deref().unwrap_or_default()))
+        }
+    }
+}
+
+/// An alarm that is over.
+pub fn cleared(out: &mut dyn Write, standing: &Standing) -> io::Result<()> {
+    let alarm = &standing.alarm;
+    let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
+    let since = moment(alarm.first_seen);
+    writeln!(out, "over   {:14}  {log}: {}  (since {since})", alarm.kind.name(), safe(&about))
+}
+
+/// Somebody must hear of this.
+pub fn security(standing: &Standing, state_dir: &Path) -> Failure {
+    let alarm = &standing.alarm;
+    let what = format!("the log {} is not to be trusted", alarm.log);
+    let failure = Failure::new(Exit::LogMisbehaviour, alarm.kind.name(), what).security();
+    let failure = failure.fact("found", &*alarm.words).fact("about", alarm.about.to_string());
+    let failure = failure.why("Stop relying on new receipts from this log until somebody has looked.");
+    let hint = format!("tabellion help {}", alarm.kind.name());
+    match &standing.evidence_file {
+        Some(file) => {
+            let path = state_dir.join(file).display().to_string();
+            failure.fact("evidence saved", &*path).hint(format!("tabellion checkpoint diff {path}"))
+        }
+        None => failure.hint(hint),
+    }
+}
+
+/// The alarms cannot be read or changed.
+pub fn unreadable(error: &AlarmsError) -> Failure {
+    Failure::new(Exit::Failure, "monitor-state", "the alarms cannot be read")
+        .fact("because", error.to_string())
+}
+
+/// Evidence lies in files.
+pub fn without_evidence(round: Round) -> Round {
+    let alarms = round.alarms.into_iter().map(|alarm| Alarm { evidence: None, ..alarm }).collect();
+    Round { alarms, ..round }
+}
+
+/// A time of this machine's clock.
+pub fn moment(seconds: u64) -> String {
+    time(i64::try_from(seconds).unwrap_or(i64::MAX))
+}

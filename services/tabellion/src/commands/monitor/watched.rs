@@ -1,0 +1,124 @@
+//! What is watched: a configuration file of the monitor's own, or one log named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use monitor::config::{Config, Target};
+use monitor::{Keeper, MonitorError};
+use tlog::key::VerifierKey;
+use url::Url;
+
+use crate::cli::Context;
+use crate::commands::serve::logging::LogLevel;
+use crate::console::{Exit, Failure, files};
+use crate::settings::Settings;
+
+/// Where a configuration is looked for when none is named: the first one found is the one.
+const PLACES: &[&str] = &["monitor.toml", "tabellion-dev/monitor.toml", "/etc/tabellion/monitor.toml"];
+/// The state of a log that is named on the command line.
+const STATE: &str = "monitor-state";
+
+/// Which logs.
+#[derive(Debug, Args)]
+pub struct Watched {
+    /// One log, if not those of --config FILE [default: ./monitor.toml, then /etc/tabellion/monitor.toml]
+    #[arg(long, requires = "key")]
+    url: Option<String>,
+    /// Its checkpoint key, from somebody you trust
+    #[arg(long, value_name = "VKEY", requires = "url")]
+    key: Option<VerifierKey>,
+    /// A witness whose cosignatures tell how fresh it is
+    #[arg(long, value_name = "VKEY", requires = "url")]
+    witness: Vec<VerifierKey>,
+    /// Where is kept what was verified, and alarms
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+}
+
+/// Where a monitor keeps its state.
+#[derive(Debug, Args)]
+pub struct Kept {
+    /// The monitor's state directory, if not that of --config FILE
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+}
+
+impl Watched {
+    /// The configuration, from the file or from what was typed.
+    pub fn config(&self, context: &Context) -> Result<Config, Failure> {
+        let config = match (&self.url, &self.key) {
+            (Some(url), Some(key)) => one(url, key, &self.witness)?,
+            _ => read(context)?,
+        };
+        Ok(match &self.state {
+            Some(state) => Config { state_dir: state.clone(), ..config },
+            None => config,
+        })
+    }
+}
+
+impl Kept {
+    /// The state directory; it need not exist.
+    pub fn folder(&self, context: &Context) -> Result<PathBuf, Failure> {
+        match &self.state {
+            Some(state) => Ok(state.clone()),
+            None if found(context).is_none() && Path::new(STATE).is_dir() => Ok(STATE.into()),
+            None => Ok(read(context)?.state_dir),
+        }
+    }
+}
+
+fn one(url: &str, key: &VerifierKey, witnesses: &[VerifierKey]) -> Result<Config, Failure> {
+    let url: Url = url.parse().map_err(|why| Failure::new(Exit::Usage, "usage", format!("{url}: {why}")))?;
+    let mut target = Target::new("log", url, key.clone());
+    target.witnesses = witnesses.to_vec();
+    Ok(Config::new(STATE.into(), vec![target]))
+}
+
+fn found(context: &Context) -> Option<PathBuf> {
+    let installed =
+        std::env::var_os("CONFIGURATION_DIRECTORY").map(|folder| Path::new(&folder).join("monitor.toml"));
+    let places = installed.into_iter().chain(PLACES.iter().map(PathBuf::from));
+    context.config().map(Path::to_owned).or_else(|| places.into_iter().find(|path| path.is_file()))
+}
+
+fn read(context: &Context) -> Result<Config, Failure> {
+    let path = found(context).ok_or_else(|| {
+        Failure::new(Exit::NotVerified, "nothing-watched", "there is no log to watch")
+            .why("a log's key must come from somebody other than the log")
+            .hint("tabellion monitor once --url URL --key VKEY")
+    })?;
+    let text = files::read_text(&path)?;
+    Config::from_toml(&text, path.parent().unwrap_or(Path::new(""))).map_err(|why| {
+        Failure::new(Exit::Usage, "monitor-config", format!("{} cannot be used", path.display()))
+            .fact("because", why.to_string())
+    })
+}
+
+/// Warnings and errors on stderr; the level comes from the environment, for the file is the monitor's own.
+pub fn start_logging(context: &Context, usual: &str) -> Result<(), Failure> {
+    let level = std::env::var("TABELLION_LOG_LEVEL").unwrap_or_else(|_| usual.to_owned());
+    let format = std::env::var("TABELLION_LOG_FORMAT").unwrap_or_else(|_| "text".to_owned());
+    LogLevel::start(&Settings::of(vec![("log_level", level), ("log_format", format)]), &context.console)
+        .map(drop)
+}
+
+/// A keeper that tells what it kept.
+pub fn keeper(config: &Config, ear: monitor::keeper::Ear) -> Result<Keeper, Failure> {
+    Keeper::open(config, ear).map_err(|why| {
+        Failure::new(Exit::Usage, "monitor-config", "nobody can be told of alarms")
+            .fact("because", why.to_string())
+    })
+}
+
+/// Why a monitor does not begin.
+pub fn not_begun(error: &MonitorError) -> Failure {
+    use monitor::state::StateError;
+    let code = match error {
+        MonitorError::State(StateError::Taken(_)) => "monitor-in-use",
+        MonitorError::State(StateError::Foreign { .. } | StateError::Unreadable { .. }) => "monitor-state",
+        MonitorError::Broken(_) => "monitor-broken",
+        _ => "monitor-not-begun",
+    };
+    Failure::new(Exit::Failure, code, "the monitor does not go on").fact("because", error.to_string())
+}
