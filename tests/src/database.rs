@@ -41,19 +41,19 @@ impl Database {
                 Backup::Sqlite(copy)
             }
             Self::Postgres(url) => {
-                let name = format!("{}_backup", name_in(url));
+                let name = format!("{}_{:08x}", name_in(url), fastrand::u32(..));
                 sql(&in_server(url, "postgres"), &copy_database(name_in(url), &name));
                 Backup::Postgres(name)
             }
         }
     }
 
-    /// Puts a backup in the database's place.
+    /// Puts a backup in the database's place, whoever uses it.
     pub fn restore(&self, backup: &Backup) {
         match (self, backup) {
             (Self::Sqlite(file), Backup::Sqlite(copy)) => {
                 let folder = file.parent().expect("a folder of its own");
-                fs::remove_dir_all(folder).expect("nobody uses it");
+                fs::remove_dir_all(folder).expect("our own folder");
                 fs::create_dir(folder).expect("it was there");
                 copy_files(copy.path(), folder);
             }

@@ -11,26 +11,35 @@
 
 mod binary;
 mod database;
+mod findings;
 pub mod http;
 mod load;
 mod log;
+mod lying_log;
 pub mod multipart;
 mod postgres;
 mod python;
 mod recorder;
 mod service;
+mod tamper;
 pub mod transcript;
 mod verdict;
+mod watch;
+mod witness;
 
 pub use binary::path as program;
 pub use database::Database;
 pub use http::{Answer, Connection};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
+pub use lying_log::LyingLog;
 pub use postgres::{Cluster, sql};
 pub use python::python;
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
+pub use tamper::{Cell, Holds};
+pub use watch::{Looked, Watch};
+pub use witness::{WITNESS, WitnessHome, WitnessProcess};
 
 /// Declares a test that runs on both databases: `name::sqlite` and `name::postgres`.
 #[macro_export]

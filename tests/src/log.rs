@@ -118,6 +118,13 @@ impl Log {
         command(self.folder.path())
     }
 
+    /// The same, started by another program that ends in starting it.
+    pub fn command_through(&self, starter: &str, arguments: &[&str]) -> Command {
+        let mut command = dressed(Command::new(starter), self.folder.path());
+        command.args(arguments).arg(binary::path());
+        command
+    }
+
     /// Runs the program in the log's folder, with the log's configuration at hand.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.command().args(arguments).output().expect("the program runs").into()
@@ -140,12 +147,17 @@ fn key(line: &str) -> Option<&str> {
 }
 
 /// The program, with nothing of the surroundings that could be a setting.
-fn command(folder: &Path) -> Command {
-    let mut command = Command::new(binary::path());
+pub(crate) fn command(folder: &Path) -> Command {
+    let mut command = dressed(Command::new(binary::path()), folder);
+    command.arg0("tabellion");
+    command
+}
+
+fn dressed(mut command: Command, folder: &Path) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TABELLION_")) {
         command.env_remove(name);
     }
-    command.arg0("tabellion").current_dir(folder).env_remove("XDG_CONFIG_HOME").env("HOME", folder);
+    command.current_dir(folder).env_remove("XDG_CONFIG_HOME").env("HOME", folder);
     command
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,22 +28,38 @@ pub struct Service {
 impl Service {
     /// Starts the process and waits for the line that says where it listens; `Err` if it ends before that.
     pub(crate) fn start(log: &Log, variables: &[(&str, String)]) -> Result<Self, Ran> {
-        let mut service = Self::spawn(log, variables);
-        let out = service.child.stdout.take().expect("it was asked for");
+        Self::spawn(log, variables).serving()
+    }
+
+    fn serving(mut self) -> Result<Self, Ran> {
+        let out = self.child.stdout.take().expect("it was asked for");
         match first_line(out) {
             Some(line) => {
-                service.serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-                Ok(service)
+                self.serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
+                Ok(self)
             }
-            None => Err(service.ended()),
+            None => Err(self.ended()),
         }
+    }
+
+    /// Starts the process and waits until it serves, or gives what it said when it did not.
+    pub fn started(log: &Log) -> Result<Self, Ran> {
+        Self::start(log, &[])
+    }
+
+    /// The same for a process that ignores a signal.
+    pub fn started_deaf_to(log: &Log, signal: &str) -> Result<Self, Ran> {
+        Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
     }
 
     /// Starts the process and waits for nothing.
     pub fn spawn(log: &Log, variables: &[(&str, String)]) -> Self {
+        Self::spawned(log.command(), log, variables)
+    }
+
+    fn spawned(mut command: Command, log: &Log, variables: &[(&str, String)]) -> Self {
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let stderr = log.path(&format!("serve.{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
-        let mut command = log.command();
         command.args(["serve", "--json", "--config", "tabellion.toml"]).stdin(Stdio::null());
         command.envs(variables.iter().map(|(name, value)| (name, value))).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
