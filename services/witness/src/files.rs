@@ -46,6 +46,13 @@ pub fn replace(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteErr
     sync_directory(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
 }
 
+/// Makes an empty file, for good.
+pub fn mark(path: &Path) -> Result<(), WriteError> {
+    let made = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    made.map_err(|error| WriteError::Unchanged { path: path.to_owned(), error })?;
+    sync_directory(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
+}
+
 /// Writes a file that nobody else has, and fsyncs it. One of that name is written over.
 pub fn write(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     match fs::remove_file(path) {

@@ -4,20 +4,20 @@
 //! lock             held by the one process that works here
 //! vkey             the key to which all this belongs
 //! key.pem          that key, unless it is kept elsewhere
-//! origins          every log that has a file, one a line
 //! logs/<hex sha256(origin)>
+//! known/<hex sha256(origin)>, empty: this log has a file in logs/
 //! forks/<hex sha256(origin)>/<size>.seen, <size>.given.<root>
 //! ```
 //!
 //! A log's file needs no checksum: it carries our own signature, and at a start each is verified. One that is not as
-//! it was written, or is gone although `origins` names it, ends the start: a witness that forgets may be made to
-//! cosign a second history. The order is file, then `origins`, then the answer.
+//! it was written, or is gone although `known` names it, ends the start: a witness that forgets may be made to
+//! cosign a second history. The order is file, then `known`, then the answer.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tlog::MAX_NOTE_BYTES;
 use tlog::checkpoint::{Checkpoint, Origin};
@@ -27,7 +27,7 @@ use tlog::note::Note;
 use tlog::witness::Seen;
 
 use crate::files::{self, Access, WriteError};
-use crate::limits::{FORKS, LIST_BYTES};
+use crate::limits::FORKS;
 
 /// The newest checkpoint of a log that was cosigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,13 +62,8 @@ pub enum StateError {
         flaw: String,
     },
     /// A log's file is gone.
-    #[error("{path}: gone, and the log {origin} was witnessed here")]
-    Gone {
-        /// Where it should be.
-        path: PathBuf,
-        /// The log.
-        origin: Origin,
-    },
+    #[error("{0}: gone, and this log was witnessed here")]
+    Gone(PathBuf),
     /// The file system failed.
     #[error("{path}: {error}")]
     Io {
@@ -86,19 +81,22 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
-    origins: Mutex<BTreeSet<Origin>>,
+    /// The names in `known`.
+    known: Mutex<HashSet<String>>,
     _lock: File,
 }
 
 impl StateDir {
     /// Takes a directory, which is made if there is none.
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        let logs = path.join("logs");
-        fs::create_dir_all(&logs).map_err(|error| failed(&logs, error))?;
-        files::sync_directory(&logs).map_err(|error| failed(path, error))?;
+        for folder in [path.join("logs"), path.join("known")] {
+            fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+            files::sync_directory(&folder).map_err(|error| failed(path, error))?;
+        }
+        files::sync_directory(path).map_err(|error| failed(path, error))?;
         let lock = lock(path)?;
-        let origins = read_origins(&path.join("origins"))?;
-        Ok(Self { path: path.to_owned(), origins: Mutex::new(origins), _lock: lock })
+        let known = names(&path.join("known"))?.into_iter().collect();
+        Ok(Self { path: path.to_owned(), known: Mutex::new(known), _lock: lock })
     }
 
     /// A file of the directory.
@@ -108,17 +106,15 @@ impl StateDir {
 
     /// Whether any log was witnessed here.
     pub fn is_used(&self) -> Result<bool, StateError> {
-        let folder = self.path.join("logs");
-        let mut found = fs::read_dir(&folder).map_err(|error| failed(&folder, error))?;
-        Ok(found.next().is_some() || !self.origins().is_empty())
+        Ok(!names(&self.path.join("logs"))?.is_empty() || !self.known().is_empty())
     }
 
     /// Everything that this key has cosigned last, verified.
     pub fn load(&self, key: &VerifierKey) -> Result<HashMap<Origin, Latest>, StateError> {
         let folder = self.path.join("logs");
         let mut found = HashMap::new();
-        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
-            let path = entry.map_err(|error| failed(&folder, error))?.path();
+        for name in names(&folder)? {
+            let path = folder.join(name);
             if path.extension().is_some_and(|extension| extension == "new") {
                 // Cut short before it took its place: its cosignature never left.
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
@@ -127,15 +123,15 @@ impl StateDir {
             let latest = read_latest(&path, key)?;
             found.insert(latest.checkpoint.origin().clone(), latest);
         }
-        self.compare_with_origins(&found)?;
+        self.compare_with_known(&found)?;
         Ok(found)
     }
 
     /// Replaces what is known of a log. Once `Ok`, it survives power loss, and the cosignature may leave.
     pub fn keep(&self, latest: &Latest) -> Result<(), WriteError> {
-        let origin = latest.checkpoint.origin();
-        files::replace(&self.log(origin), latest.note.to_string().as_bytes(), Access::Public)?;
-        self.name(origin)
+        let digest = latest.checkpoint.origin().digest();
+        files::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
+        self.mark(digest)
     }
 
     /// Keeps what proves that a log has two trees of one size. Gives the folder; `None` if it holds enough already.
@@ -159,45 +155,39 @@ impl StateDir {
         Ok(Some(folder))
     }
 
-    /// Enters a log in `origins`, after its file.
-    fn name(&self, origin: &Origin) -> Result<(), WriteError> {
-        let mut origins = self.origins();
-        if origins.contains(origin) {
+    /// Enters a log in `known`, after its file.
+    fn mark(&self, digest: String) -> Result<(), WriteError> {
+        if self.known().contains(&digest) {
             return Ok(());
         }
-        let mut named = origins.clone();
-        named.insert(origin.clone());
-        self.write_origins(&named)?;
-        *origins = named;
+        files::mark(&self.path.join("known").join(&digest))?;
+        self.known().insert(digest);
         Ok(())
     }
 
-    fn write_origins(&self, origins: &BTreeSet<Origin>) -> Result<(), WriteError> {
-        let text: String = origins.iter().map(|origin| format!("{origin}\n")).collect();
-        files::replace(&self.path.join("origins"), text.as_bytes(), Access::Public)
-    }
-
-    /// Every log named must have its file. One that has a file and is not named was cut short between the two.
-    fn compare_with_origins(&self, found: &HashMap<Origin, Latest>) -> Result<(), StateError> {
-        let mut origins = self.origins();
-        if let Some(origin) = origins.iter().find(|origin| !found.contains_key(origin)) {
-            return Err(StateError::Gone { path: self.log(origin), origin: origin.clone() });
+    /// Every log that is known must have its file. One that has a file and is not known was cut short between the two.
+    fn compare_with_known(&self, found: &HashMap<Origin, Latest>) -> Result<(), StateError> {
+        let digests: HashSet<String> = found.keys().map(Origin::digest).collect();
+        if let Some(gone) = self.known().difference(&digests).next() {
+            return Err(StateError::Gone(self.log(gone)));
         }
-        if origins.len() < found.len() {
-            let named = found.keys().cloned().collect();
-            self.write_origins(&named)?;
-            *origins = named;
-        }
-        Ok(())
+        digests.into_iter().try_for_each(|digest| Ok(self.mark(digest)?))
     }
 
-    fn log(&self, origin: &Origin) -> PathBuf {
-        self.path.join("logs").join(origin.digest())
+    fn log(&self, digest: &str) -> PathBuf {
+        self.path.join("logs").join(digest)
     }
 
-    fn origins(&self) -> std::sync::MutexGuard<'_, BTreeSet<Origin>> {
-        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Result<Vec<String>, StateError> {
+    let found = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    found.map(name).collect::<io::Result<_>>().map_err(|error| failed(folder, error))
 }
 
 fn lock(directory: &Path) -> Result<File, StateError> {
@@ -209,15 +199,6 @@ fn lock(directory: &Path) -> Result<File, StateError> {
         Err(TryLockError::WouldBlock) => Err(StateError::Locked(directory.to_owned())),
         Err(TryLockError::Error(error)) => Err(failed(&path, error)),
     }
-}
-
-fn read_origins(path: &Path) -> Result<BTreeSet<Origin>, StateError> {
-    let damaged = || StateError::Damaged { path: path.to_owned(), flaw: "not a list of origins".into() };
-    let Some(bytes) = files::read(path, LIST_BYTES).map_err(|error| failed(path, error))? else {
-        return Ok(BTreeSet::new());
-    };
-    let text = String::from_utf8(bytes).map_err(|_| damaged())?;
-    text.split_terminator('\n').map(|line| line.parse().map_err(|_| damaged())).collect()
 }
 
 fn read_latest(path: &Path, key: &VerifierKey) -> Result<Latest, StateError> {
