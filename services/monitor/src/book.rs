@@ -56,6 +56,13 @@ impl Book {
         self.alarm(kind, about, words, evidence);
     }
 
+    /// Shows by this what alarms of some kinds have nothing to show for yet.
+    pub fn show(&mut self, kinds: impl Fn(AlarmKind) -> bool, evidence: impl Fn() -> Evidence) {
+        for alarm in self.alarms.iter_mut().filter(|alarm| kinds(alarm.kind) && alarm.evidence.is_none()) {
+            alarm.evidence = Some(evidence());
+        }
+    }
+
     /// An alarm that no check of its own stands for.
     pub fn alarm(&mut self, kind: AlarmKind, about: About, words: String, evidence: Option<Evidence>) {
         let alarm = Alarm::new(kind, &self.log, about, words, self.now);

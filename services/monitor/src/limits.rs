@@ -29,6 +29,9 @@ pub const LOOKS: u32 = 3;
 pub const LOOK: Duration = Duration::from_secs(1);
 /// The most entries whose hashes are proven together: the monitor can stop and go on after so many.
 pub const ENTRIES_STEP: u64 = 1 << 18;
+/// How long a monitor that runs on reads entries, and how long it decides again, in one round: checkpoints are looked at in
+/// between, however far behind it is.
+pub const DEEP_FOR: Duration = Duration::from_secs(60);
 /// How many entry bundles are asked for at once.
 pub const BUNDLES_AT_ONCE: usize = 8;
 /// How long a log is asked again for the evidence of its decisions, in one round.
@@ -72,7 +75,7 @@ pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
 /// The most alarms that stand: more than that nobody reads, and the first ones say enough.
 pub const MAX_ALARMS: usize = 4096;
 /// The most that are remembered once they are over.
-pub const MAX_ALARMS_OVER: usize = 1024;
+pub const MAX_ALARMS_OVER: usize = 256;
 /// The longest list of alarms that is read.
 pub const MAX_ALARMS_BYTES: u64 = 64 << 20;
 /// The longest file of evidence that is read: two statements of the largest size, in base64, and their notes.

@@ -265,10 +265,18 @@ impl Alarms {
         taken
     }
 
+    /// Remembers some, and forgets the oldest. Evidence of what passed by itself goes with them; what somebody has looked at
+    /// keeps its evidence for ever.
     fn lay_aside(&mut self, taken: &[Standing]) {
         self.content.over.extend_from_slice(taken);
         let too_many = self.content.over.len().saturating_sub(MAX_ALARMS_OVER);
-        self.content.over.drain(..too_many);
+        let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
+        for forgotten in self.content.over.drain(..too_many).filter(|over| over.state == State::Cleared) {
+            let gone = forgotten.evidence_file.map(|file| durable::remove(&folder.join(file)));
+            if let Some(Err(error)) = gone {
+                tracing::warn!(%error, id = forgotten.id, "evidence of an alarm that passed was not removed");
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::alarm::{About, AlarmKind};
 use crate::evidence::{Evidence, Sighting};
+use crate::limits::MAX_ALARMS_OVER;
 use crate::round::{Check, CheckName, Cost, Outcome};
 use crate::verdict::{Verdict, judge};
 use crate::webhook::{Target, WebhookKey};
@@ -26,8 +27,12 @@ impl House {
 
     fn restarted(state: tempfile::TempDir) -> Self {
         let target = Target { url: "http://127.0.0.1:1/hook".into(), allow_private: true, secret: None };
+        Self::telling(state, vec![target])
+    }
+
+    fn telling(state: tempfile::TempDir, targets: Vec<Target>) -> Self {
         let key = WebhookKey::generate().unwrap();
-        let webhooks = Arc::new(Webhooks::new(state.path(), key, vec![target]).unwrap());
+        let webhooks = Arc::new(Webhooks::new(state.path(), key, targets).unwrap());
         let metrics = Arc::new(Metrics::new(["ours", "theirs"]).unwrap());
         let heard: Arc<Mutex<Vec<Event>>> = Arc::default();
         let ear = heard.clone();
@@ -121,6 +126,19 @@ async fn what_passes_is_cleared_when_it_is_seen_no_more_and_a_fork_never_is() {
     assert_eq!(house.webhooks.waiting(), 3, "the end is told too");
     house.sees(NOW + 120, vec![stale()]).await;
     assert_ne!(house.alarms().standing()[1].id, alarms.over()[0].id, "it is another alarm now");
+}
+
+#[tokio::test]
+async fn a_log_that_comes_and_goes_does_not_fill_the_disk() {
+    let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
+    let evidence = fork().evidence.unwrap();
+    let flapping = |n: u64| stale().shown_by(evidence.clone()).which(n.to_string());
+    let many = MAX_ALARMS_OVER as u64 + 5;
+    house.sees(NOW, (0..many).map(flapping).collect()).await;
+    house.sees(NOW + 60, vec![]).await;
+    assert_eq!(house.alarms().over().len(), MAX_ALARMS_OVER);
+    let files = std::fs::read_dir(house.state.path().join("evidence")).unwrap().count();
+    assert_eq!(files, MAX_ALARMS_OVER);
 }
 
 #[tokio::test]
