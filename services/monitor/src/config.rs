@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tlog::checkpoint::Origin;
 use tlog::key::VerifierKey;
+use tlog::policy::Policy;
 use url::Url;
 
 use crate::limits;
@@ -59,6 +60,8 @@ pub struct Target {
     pub ca_file: Option<PathBuf>,
     /// Whose cosignatures tell how fresh a checkpoint is.
     pub witnesses: Vec<VerifierKey>,
+    /// How many of them must have cosigned (C2SP tlog-policy); its witnesses are among those above.
+    pub policy: Option<Policy>,
     /// A checkpoint whose newest cosignature is older is stale.
     pub stale_after: Duration,
     /// A tree that is shown elsewhere and not here for longer is an alarm.
@@ -174,6 +177,7 @@ impl Target {
             vkey,
             ca_file: None,
             witnesses: Vec::new(),
+            policy: None,
             stale_after: limits::STALE_AFTER,
             lag: limits::LAG,
             unreachable_after: limits::UNREACHABLE_AFTER,

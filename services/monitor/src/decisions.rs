@@ -4,7 +4,7 @@
 //! log signed. Each entry that it read is then shown to the watch lists. Bytes that are gone and that nothing explains are an
 //! accusation once that lasts: who erases commits the statement that says so first, and the walk may stand between.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use audit::{Audit, AuditError, BadState, Finding, Report, Rule, SourceError, State};
 use bytes::Bytes;
@@ -39,11 +39,15 @@ pub struct Decisions<'a> {
     pub roots: Option<&'a Bytes>,
     /// The round.
     pub book: &'a mut Book,
+    /// How long this may take, if not for as long as it takes.
+    pub at_most: Option<Duration>,
 }
 
 /// Why there is no report.
 enum Stopped {
     Audit(AuditError),
+    /// Time is up; so many entries are decided again.
+    Later(u64),
     Reports(ClientError),
     Kept(StateError),
     Setup(String),
@@ -70,6 +74,10 @@ impl Decisions<'_> {
             }
             Err(stopped) => {
                 self.book.not_checked(CheckName::WatchLists, "entries were not all read");
+                // What was found before it stopped is written down, and told all the same.
+                if let Ok(watching) = Watching::load(self.folder, self.book.now) {
+                    self.book.alarms.extend(watching.into_found());
+                }
                 self.stopped(stopped);
             }
         }
@@ -85,7 +93,7 @@ impl Decisions<'_> {
         let tap = Tap::of(&outside, watching.next());
         let state = self.load()?;
         let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
-        let mut kept = Instant::now();
+        let (started, mut kept) = (Instant::now(), Instant::now());
         loop {
             let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
             watching.observe(self.target, tap.drain());
@@ -98,6 +106,9 @@ impl Decisions<'_> {
                 watching.keep(self.folder).map_err(Stopped::Kept)?;
                 self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
                 kept = Instant::now();
+                if more && self.at_most.is_some_and(|most| started.elapsed() > most) {
+                    return Err(Stopped::Later(audit.progress().entries));
+                }
             }
             if !more {
                 return Ok((audit.report(), watching));
@@ -155,6 +166,10 @@ impl Decisions<'_> {
                 | BadState::Policy { .. }),
             )) => self.book.accuse(name, AlarmKind::Decision, About::Log, why.to_string(), None),
             Stopped::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
+            Stopped::Later(entries) => {
+                let words = format!("{entries} entries decided again so far; the rest in the next rounds");
+                self.book.not_checked(name, words);
+            }
             Stopped::Reports(why) => {
                 self.book.unanswered(name, format!("reports of refused statements: {why}"))
             }

@@ -14,14 +14,18 @@ use crate::state::LogState;
 /// What stands for cosignatures that are missing, among the troubles.
 const UNCOSIGNED: &str = "cosignatures";
 
-/// Checks the newest time at which a known witness cosigned, given what the log's server says the time is.
-pub fn check(
-    target: &Target,
-    state: &mut LogState,
-    book: &mut Book,
-    cosigned_at: Option<u64>,
-    date: Option<&str>,
-) {
+/// What a checkpoint's freshness is judged by.
+pub struct Times<'a> {
+    /// The newest time at which a known witness cosigned.
+    pub cosigned_at: Option<u64>,
+    /// Whether as many cosigned as the policy asks for, if there is one.
+    pub quorum: Option<bool>,
+    /// What the log's server says the time is: its `Date`.
+    pub date: Option<&'a str>,
+}
+
+/// Checks how long ago a known witness cosigned.
+pub fn check(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
     if target.witnesses.is_empty() {
         book.not_checked(
             CheckName::Freshness,
@@ -29,14 +33,14 @@ pub fn check(
         );
         return;
     }
-    let Some(at) = cosigned_at else {
-        uncosigned(target, state, book);
+    let Some(at) = times.cosigned_at.filter(|_| times.quorum != Some(false)) else {
+        uncosigned(target, state, book, times);
         return;
     };
     state.works(UNCOSIGNED);
     let now = book.now;
     let (tolerance, limit) = (target.clock_tolerance.as_secs(), target.stale_after.as_secs());
-    let server = date.and_then(seconds);
+    let server = times.date.and_then(seconds);
     if at > now.saturating_add(tolerance) {
         let words = format!(
             "a witness cosigned {} s in the future by this machine's clock: this clock is behind, or the witness's is ahead{}",
@@ -70,13 +74,22 @@ fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
     }
 }
 
-/// No known witness cosigned what is shown.
-fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book) {
+/// No known witness cosigned what is shown, or too few did.
+fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
     let lasts = state.trouble(UNCOSIGNED, book.now);
-    let words = "freshness not checked: no known witness cosigned this checkpoint";
+    let who = match times.cosigned_at {
+        None => "no known witness",
+        Some(_) => "fewer witnesses than the policy asks for have",
+    };
     match lasts > target.stale_after.as_secs() {
-        true => accuse(book, AlarmKind::Stale, format!("no known witness has cosigned for {lasts} s")),
-        false => book.not_checked(CheckName::Freshness, words),
+        true => {
+            let words = format!("{who} cosigned what the log shows, for {lasts} s");
+            accuse(book, AlarmKind::Stale, words);
+        }
+        false => {
+            let words = format!("freshness not checked: {who} cosigned this checkpoint");
+            book.not_checked(CheckName::Freshness, words);
+        }
     }
 }
 
@@ -108,6 +121,7 @@ mod tests {
 
     const DAY: u64 = 86_400;
     const NOW: u64 = 1_800_000_000;
+    const NONE: Times<'static> = Times { cosigned_at: None, quorum: None, date: None };
 
     fn judged(cosigned_at: Option<u64>, server: Option<u64>) -> (Outcome, Vec<AlarmKind>) {
         let target = testing::target_with_witness();
@@ -116,7 +130,8 @@ mod tests {
             let at = jiff::Timestamp::from_second(at as i64).unwrap();
             at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
         });
-        check(&target, &mut state, &mut book, cosigned_at, date.as_deref());
+        let times = Times { cosigned_at, quorum: None, date: date.as_deref() };
+        check(&target, &mut state, &mut book, &times);
         (book.checks[0].outcome, book.alarms.iter().map(|alarm| alarm.kind).collect())
     }
 
@@ -124,6 +139,19 @@ mod tests {
     fn a_cosignature_of_a_minute_ago_is_fresh() {
         assert_eq!(judged(Some(NOW - 60), Some(NOW)), (Outcome::Ok, vec![]));
         assert_eq!(judged(Some(NOW + 60), None), (Outcome::Ok, vec![]), "clocks may differ a little");
+    }
+
+    #[test]
+    fn a_fresh_cosignature_of_too_few_is_not_enough_and_stale_in_the_end() {
+        let target = testing::target_with_witness();
+        let mut state = LogState::new(&target);
+        let mut at = |now| {
+            let mut book = Book::new("log", now);
+            let times = Times { cosigned_at: Some(now), quorum: Some(false), date: None };
+            check(&target, &mut state, &mut book, &times);
+            book.checks[0].outcome
+        };
+        assert_eq!((at(NOW), at(NOW + DAY)), (Outcome::NotChecked, Outcome::Failed));
     }
 
     #[test]
@@ -143,7 +171,7 @@ mod tests {
     fn without_a_witness_freshness_is_not_checked_and_said_to_be_not_checked() {
         let target = testing::target();
         let (mut state, mut book) = (LogState::new(&target), Book::new("log", NOW));
-        check(&target, &mut state, &mut book, None, None);
+        check(&target, &mut state, &mut book, &NONE);
         assert_eq!(book.checks[0].outcome, Outcome::NotChecked);
         assert!(book.checks[0].words.contains("freshness not checked"));
     }
@@ -154,7 +182,7 @@ mod tests {
         let mut state = LogState::new(&target);
         let mut at = |now| {
             let mut book = Book::new("log", now);
-            check(&target, &mut state, &mut book, None, None);
+            check(&target, &mut state, &mut book, &NONE);
             book.checks[0].outcome
         };
         assert_eq!(at(NOW), Outcome::NotChecked);

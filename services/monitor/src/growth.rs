@@ -102,9 +102,9 @@ impl Growth<'_> {
                 self.book.not_checked(CheckName::Consistency, "nothing new is shown");
             }
             Extends::No(path) => self.forked_back(last, head, shown, path),
-            Extends::Unanswered(TlogError::Unreachable(why)) => {
+            Extends::Unanswered(error) if is_trouble(&error) => {
                 self.book.failed(CheckName::Growth, smaller.clone());
-                self.unanswered(&TlogError::Unreachable(why));
+                self.unanswered(&error);
             }
             Extends::Unanswered(why) => {
                 rollback(self.book, format!("it cannot show that it still has them: {why}"))
@@ -183,6 +183,15 @@ impl Verified {
     /// What is seen, once it is verified.
     pub(crate) fn of(seen: &Seen) -> Self {
         Self { size: seen.size.get(), root: seen.root.to_string(), seen: seen.sighting.clone() }
+    }
+}
+
+/// Whether it may be the network or load that kept an answer away.
+fn is_trouble(error: &TlogError) -> bool {
+    match error {
+        TlogError::Unreachable(_) => true,
+        TlogError::Refused { status, .. } => status.is_server_error() || status.as_u16() == 429,
+        _ => false,
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::config::Config;
+use crate::limits::DEEP_FOR;
 use crate::round::{Round, Sink};
 use crate::scitt_service::{BadService, ServiceWatcher};
 use crate::state::{StateDir, StateError};
@@ -119,7 +120,10 @@ impl Monitor {
         let Self { every, watchers, _dir } = self;
         let (tell, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        for watcher in watchers {
+        for mut watcher in watchers {
+            if let Watched::Log(watcher) = &mut watcher {
+                watcher.limit(DEEP_FOR);
+            }
             tasks.spawn(go_on(watcher, every, sink.clone(), told.clone()));
         }
         let broken = tokio::select! {

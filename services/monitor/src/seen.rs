@@ -19,6 +19,8 @@ pub struct Seen {
     pub root: RootHash,
     /// The newest time at which a known witness cosigned it.
     pub cosigned_at: Option<u64>,
+    /// Whether as many cosigned it as the policy asks for, if there is one.
+    pub quorum: Option<bool>,
     /// The note as it came.
     pub sighting: Sighting,
 }
@@ -41,6 +43,7 @@ impl Seen {
             size: checkpoint.size(),
             root: checkpoint.root(),
             cosigned_at: newest(&note, &target.witnesses),
+            quorum: target.policy.as_ref().map(|policy| policy.judge(&note).met),
             sighting: Sighting { note: note.to_string(), from: from.to_owned(), at },
         })
     }

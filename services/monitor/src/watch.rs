@@ -147,6 +147,11 @@ impl Watching {
         }
     }
 
+    /// What was found and nobody was told of.
+    pub fn into_found(self) -> Vec<Alarm> {
+        self.memory.untold
+    }
+
     /// What is wrong by now.
     pub fn judge(self, target: &Target, book: &mut Book) {
         if target.watches.is_empty() {

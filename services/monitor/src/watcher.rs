@@ -1,5 +1,7 @@
 //! One log being watched: what a round does, in its order.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use client::tlog::{Options, TlogClient, TlogError};
 use merkle::TreeSize;
@@ -9,8 +11,9 @@ use crate::book::Book;
 use crate::config::{Depth, Target};
 use crate::decisions::Decisions;
 use crate::entries::Entries;
+use crate::evidence::{Evidence, Sighting};
 use crate::extends::Prover;
-use crate::freshness;
+use crate::freshness::{self, Times};
 use crate::growth::Growth;
 use crate::limits::{LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
@@ -30,6 +33,7 @@ pub struct Watcher {
     prover: Prover,
     roots: Option<Bytes>,
     state: LogState,
+    deep_for: Option<Duration>,
 }
 
 /// What the log showed, and what its server says the time is.
@@ -54,7 +58,12 @@ impl Watcher {
             Some(state) => state,
             None => beginning(&target, now)?,
         };
-        Ok(Self { prover: Prover::of(client), target, folder, roots, state })
+        Ok(Self { prover: Prover::of(client), target, folder, roots, state, deep_for: None })
+    }
+
+    /// Reads entries, and decides again, for no longer than this in one round.
+    pub fn limit(&mut self, deep_for: Duration) {
+        self.deep_for = Some(deep_for);
     }
 
     /// What is remembered.
@@ -134,7 +143,8 @@ impl Watcher {
                 Ok(seen) => answer = Some(Answer { seen, date }),
                 Err(why) => {
                     book.ok(CheckName::Reachable, "the log answers");
-                    book.accuse(CheckName::Signature, why.kind, About::Log, why.words, None);
+                    let evidence = self.not_the_logs(&note, from, book.now);
+                    book.accuse(CheckName::Signature, why.kind, About::Log, why.words, evidence);
                     return None;
                 }
             }
@@ -155,6 +165,13 @@ impl Watcher {
         Ok((fetched.note, fetched.date))
     }
 
+    /// A note that is not the log's, as evidence; if it is a text at all.
+    fn not_the_logs(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
+        let note = std::str::from_utf8(note).ok()?.to_owned();
+        let seen = Sighting { note, from, at };
+        Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen })
+    }
+
     fn silent(&mut self, book: &mut Book, error: &TlogError) {
         let lasts = self.state.trouble(SILENCE, book.now);
         book.unanswered(CheckName::Reachable, error.to_string());
@@ -166,10 +183,16 @@ impl Watcher {
 
     /// All that is checked about what the log shows.
     async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots } = self;
+        let Self { target, prover, state, folder, roots, deep_for } = self;
+        let at_most = *deep_for;
         let verified = Growth { target, prover, state, book }.check(seen).await;
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
-        freshness::check(target, state, book, cosigned_at, date);
+        let times = Times { cosigned_at, quorum: seen.quorum, date };
+        freshness::check(target, state, book, &times);
+        book.show(AlarmKind::passes, || Evidence::Checkpoint {
+            vkey: target.vkey.to_string(),
+            seen: seen.sighting.clone(),
+        });
         if verified {
             // What was verified is not forgotten, whatever becomes of the rest of this round.
             let _ = folder.keep(state);
@@ -183,11 +206,11 @@ impl Watcher {
             }
             (true, true) => {
                 let kept = |state: &LogState| folder.keep(state).is_ok();
-                Entries { target, prover, state, book }.check(seen, kept).await;
+                Entries { target, prover, state, book, at_most }.check(seen, kept).await;
             }
         }
         Comparison { target, prover, state, book }.compare(seen, views).await;
-        Decisions { target, folder, state, roots: roots.as_ref(), book }
+        Decisions { target, folder, state, roots: roots.as_ref(), book, at_most }
             .check(verified.then_some(seen))
             .await;
     }

@@ -281,6 +281,70 @@ async fn what_another_place_is_shown_is_compared() {
 }
 
 #[tokio::test]
+async fn a_witness_or_another_server_that_shows_another_tree_proves_a_split_view() {
+    let (here, there, folder) = (Log::of(700).await, Log::of(700).await, folder());
+    let there_at = |path: &str| format!("http://{}/{path}", there.address).parse().unwrap();
+    let places = [Vantage::Url(there_at("checkpoint")), Vantage::Witness(there_at(""))];
+    for vantage in places {
+        let target = Target { vantages: vec![vantage], ..here.target() };
+        there.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
+        let round = once(folder.path(), &target).await;
+        assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), Exit::Success));
+        for (size, fork) in [(700, 699), (650, 3)] {
+            there.change(|shows| *shows = Shows::tree(Tree::of(size, fork, 1)));
+            let round = once(folder.path(), &target).await;
+            assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8));
+            assert!(is_proof(&round), "{size}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_witness_that_cosigned_lately_vouches_for_a_checkpoint_without_its_line() {
+    let (log, witness, folder) = (Log::of(10).await, Log::of(10).await, folder());
+    witness.change(|shows| shows.cosigned = Some(now()));
+    let vantage = Vantage::Witness(format!("http://{}/", witness.address).parse().unwrap());
+    let witnesses = vec![common::witness_key().key().clone()];
+    let alone = Target { witnesses, ..log.target() };
+    let round = once(folder.path(), &alone).await;
+    assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::NotChecked));
+    let round = once(folder.path(), &Target { vantages: vec![vantage], ..alone }).await;
+    assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::Ok));
+}
+
+#[tokio::test]
+async fn a_monitor_that_runs_looks_again_and_again_and_stops_when_it_is_told_to() {
+    use std::sync::{Arc, Mutex};
+    struct Kept(Mutex<Vec<Round>>);
+    #[async_trait::async_trait]
+    impl monitor::Sink for Kept {
+        async fn round(&self, round: &Round) {
+            self.0.lock().unwrap().push(round.clone());
+        }
+    }
+    let (log, folder) = (Log::of(10).await, folder());
+    let mut config = config(folder.path(), Target { depth: Depth::Entries, ..log.target() });
+    config.every = Duration::from_millis(50);
+    let (kept, stop) = (Arc::new(Kept(Mutex::default())), tokio::sync::Notify::new());
+    let running = Monitor::begin(&config).unwrap().run(kept.clone(), stop.notified());
+    let until = async {
+        let count = || kept.0.lock().unwrap().len();
+        while count() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        log.change(|shows| *shows = Shows::tree(Tree::of(20, 9, 1)));
+        while kept.0.lock().unwrap().last().unwrap().alarms.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stop.notify_one();
+    };
+    let both = async { tokio::join!(running, until).0 };
+    tokio::time::timeout(Duration::from_secs(60), both).await.expect("it stops").unwrap();
+    assert_eq!(kinds(kept.0.lock().unwrap().last().unwrap()), [AlarmKind::Fork]);
+    Monitor::begin(&config).expect("the folder is free again");
+}
+
+#[tokio::test]
 async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
     let (log, folder) = (Log::of(700).await, folder());
     let target = Target { depth: Depth::Entries, ..log.target() };

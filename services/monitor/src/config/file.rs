@@ -14,6 +14,7 @@
 //! url = "https://log.example/"
 //! vkey = "log.example+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
 //! witnesses = ["witness.example+…"]      # whose cosignatures tell how fresh it is
+//! witness_policy = "witnesses.policy"    # and how many of them it takes (C2SP tlog-policy)
 //! depth = "decisions"                    # checkpoints (default), entries, decisions
 //! stale_after = "15m"
 //!
@@ -32,7 +33,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tlog::key::VerifierKey;
+use tlog::key::{KeyKind, VerifierKey};
+use tlog::policy::Policy;
 use url::Url;
 
 use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
@@ -76,6 +78,7 @@ struct Log {
     ca_file: Option<PathBuf>,
     #[serde(default)]
     witnesses: Vec<String>,
+    witness_policy: Option<PathBuf>,
     stale_after: Option<String>,
     lag: Option<String>,
     unreachable_after: Option<String>,
@@ -179,12 +182,20 @@ impl Log {
             return Err(bad(named("lists"), format!("no list is longer than {MAX_LISTED}")));
         }
         let vkey = key(&self.vkey, &named("vkey"))?;
+        if vkey.kind() != KeyKind::Ed25519 {
+            return Err(bad(named("vkey"), "a log's key is of type 0x01; this one is a witness's"));
+        }
         let mut target = Target::new(&self.name, http(&self.url, &named("url"))?, vkey);
         if let Some(origin) = &self.origin {
             target.origin = origin.parse().map_err(|why| bad(named("origin"), format!("{why}")))?;
         }
         target.witnesses =
-            self.witnesses.iter().map(|text| key(text, &named("witnesses"))).collect::<Result<_, _>>()?;
+            self.witnesses.iter().map(|text| witness(text, &named("witnesses"))).collect::<Result<_, _>>()?;
+        if let Some(path) = &self.witness_policy {
+            let policy = policy(&folder.join(path), &named("witness_policy"))?;
+            target.witnesses.extend(policy.witnesses().iter().map(|witness| witness.key.clone()));
+            target.policy = Some(policy);
+        }
         target.stale_after = length(self.stale_after.as_deref(), &named("stale_after"), target.stale_after)?;
         target.lag = length(self.lag.as_deref(), &named("lag"), target.lag)?;
         target.lean = self.lean;
@@ -247,6 +258,20 @@ fn is_folder_name(name: &str) -> bool {
 
 fn key(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
     text.parse().map_err(|why| bad(name, format!("{text}: {why}")))
+}
+
+fn witness(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
+    let key = key(text, name)?;
+    match key.kind() {
+        KeyKind::Cosignature => Ok(key),
+        _ => Err(bad(name, format!("{text}: a witness has a key of type 0x04, for cosignatures"))),
+    }
+}
+
+fn policy(path: &Path, name: &str) -> Result<Policy, BadConfig> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|why| bad(name, format!("{shown}: {why}")))?;
+    text.parse().map_err(|why| bad(name, format!("{shown}: {why}")))
 }
 
 fn http(text: &str, name: &str) -> Result<Url, BadConfig> {

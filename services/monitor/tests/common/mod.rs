@@ -230,6 +230,10 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
     let date = date.map(|at| [("date", at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())]);
     match path {
         "checkpoint" => (date, shows.checkpoint()).into_response(),
+        // As a witness shows it.
+        path if path == format!("{}/checkpoint", EntryDigest::of(ORIGIN.as_bytes())) => {
+            shows.checkpoint().into_response()
+        }
         "v1/proof/consistency" if shows.makes_proofs => {
             let Ok(Query(asked)) = Query::<Between>::try_from_uri(&uri) else {
                 return StatusCode::BAD_REQUEST.into_response();
