@@ -168,7 +168,7 @@ pub fn authenticate<'s>(
     Ok(Authenticated { statement, payload, iss: identity.iss, sub: identity.sub, algorithm, established })
 }
 
-/// The same of a statement whose payload is gone, so that no signature can be checked. It stays in this crate: nothing is
+/// The same without its signature, which nobody can check once the payload is gone. It stays in this crate: nothing is
 /// admitted by it.
 pub(crate) fn unsigned<'s>(
     statement: &'s SignedStatement,
@@ -181,7 +181,7 @@ pub(crate) fn unsigned<'s>(
     let established = establish(statement, beside, identity.iss, policy.contents())?;
     Ok(Authenticated {
         statement,
-        payload: &[],
+        payload: statement.payload().unwrap_or_default(),
         iss: identity.iss,
         sub: identity.sub,
         algorithm,

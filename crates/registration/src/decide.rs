@@ -271,7 +271,7 @@ fn check_policy_subject(statement: &Authenticated<'_>, policy: &Policy) -> Resul
     }
 }
 
-fn revision_guard(policy: &Policy) -> Guard {
+pub(crate) fn revision_guard(policy: &Policy) -> Guard {
     Guard::new(GuardKind::PolicyRevision, &[&policy.contents().revision.to_be_bytes()])
 }
 

@@ -1,4 +1,5 @@
-//! What can be asked again about an admitted statement whose payload is gone: all that its protected header decides.
+//! What can be asked again about an admitted statement: of one whose payload is gone, all that its protected header
+//! decides; of any other, what it claims, without checking its signature once more.
 //!
 //! A policy may let payloads go (`keep_payload = false`). The signature then has nothing to be checked with, and the
 //! typed record cannot be read; but whose key it names, under which rule it falls, what that rule asks of headers and claims, and
@@ -8,11 +9,14 @@
 use scitt::{SignedStatement, X5Chain};
 use serde_json::{Map, Value};
 
+use crate::answers::Answers;
 use crate::authenticate::{Beside, unsigned};
-use crate::decide::{PolicyInForce, check_common, claimed_times};
+use crate::decide::{PolicyInForce, check_common, claimed_times, revision_guard};
 use crate::decision::Bound;
 use crate::facts::header_facts;
+use crate::guard::Guard;
 use crate::policy::{Outcome, TypeRule};
+use crate::record::Record;
 use crate::violation::Violation;
 
 /// What must be so of a statement, by its header.
@@ -40,6 +44,22 @@ impl PolicyInForce {
         let rule = self.type_rule(&stated)?;
         check_common(rule, &stated)?;
         Ok(Outline { rule, facts: header_facts(&stated).0, bounds })
+    }
+
+    /// The guards that an admitted statement claimed, derived again from its bytes; `None` where they do not tell: what
+    /// is not all there, or was not admitted by this policy. No signature is checked, and nothing is admitted by it.
+    pub fn claimed_again(&self, statement: &SignedStatement) -> Option<Vec<Guard>> {
+        statement.payload()?;
+        let stated = unsigned(statement, Beside::default(), self.policy()).ok()?;
+        let record = Record::read(&stated).ok()?;
+        match &record {
+            Record::Erasure(erasure) => return Some(erasure.guards(&statement.digest()).to_vec()),
+            // Policies of old claimed no permanence.
+            Record::Policy(policy) => return Some(vec![revision_guard(policy)]),
+            _ => {}
+        }
+        let permit = self.decide(&stated, &record, &Answers::none()).into_permit().ok()?;
+        Some(permit.guards().to_vec())
     }
 }
 

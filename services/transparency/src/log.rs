@@ -343,7 +343,15 @@ impl Log {
 
     /// The leaf of an entry ID; a twin is not that entry.
     pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
-        Ok(self.find(digest).await?.filter(|found| found.digest == digest).map(|found| found.index))
+        let Some(found) = self.find(digest).await? else { return Ok(None) };
+        if found.digest == digest {
+            return Ok(Some(found.index));
+        }
+        // Its twin is asked for, or what is stored of it is damaged, which must not pass for an answer.
+        if let Some(entry) = self.store.entry(found.index).await? {
+            entry.verified()?;
+        }
+        Ok(None)
     }
 
     async fn find(&self, digest: EntryDigest) -> Result<Option<Found>, StoreError> {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Answers, Beside, Policy, PolicyInForce, Record};
+use registration::{Policy, PolicyInForce};
 use scitt::receipt::SignedRoot;
 use scitt::{CoseKey, SignedStatement};
 use store::fsck::Meaning;
@@ -142,17 +142,8 @@ impl Meaning for LogMeaning {
 
     fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
         let Some((policy, statement)) = self.policy_of(entry).zip(parse(entry)) else { return Vec::new() };
-        let derive = || {
-            let authenticated = policy.authenticate(&statement, Beside::default()).ok()?;
-            let record = Record::read(&authenticated).ok()?;
-            if let Record::Erasure(erasure) = &record {
-                let guards = erasure.guards(&entry.digest);
-                return Some(guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect());
-            }
-            let permit = policy.decide(&authenticated, &record, &Answers::none()).into_permit().ok()?;
-            Some(permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect())
-        };
-        derive().unwrap_or_default()
+        let guards = policy.claimed_again(&statement).unwrap_or_default();
+        guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect()
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {
@@ -220,8 +211,14 @@ pub fn check_key(key: &LogKey) -> Result<(), String> {
         return if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) };
     }
     let parsed = CoseKey::parse(&key.public).map_err(|why| format!("it is no key: {why}"))?;
-    let is_named = parsed.kid.as_ref() == Some(&key.kid) && parsed.key.thumbprint()[..] == key.kid[..];
-    if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) }
+    if parsed.kid.as_ref() != Some(&key.kid) || parsed.key.thumbprint()[..] != key.kid[..] {
+        return Err("its name is not that of the key".to_owned());
+    }
+    // What the thumbprint leaves out: as it was written, it says how the key signs, and nothing else.
+    match parsed.algorithm.is_some() && parsed.encode()[..] == key.public[..] {
+        true => Ok(()),
+        false => Err("it is not as it was written".to_owned()),
+    }
 }
 
 /// A stored signature, unless the log's own keys on record say that it is damaged: wrong bytes are not served.

@@ -16,6 +16,7 @@ use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
 use store::SignatureKind;
 use tlog::checkpoint::Checkpoint;
+use tlog::note::Note;
 use utoipa::{IntoParams, ToSchema};
 
 use super::lead_on;
@@ -117,13 +118,19 @@ pub async fn checkpoint(
 ) -> Result<Response, Problem> {
     let wrong = || Problem::malformed("size", format!("{} is no tree size", shortened(&size)));
     let size = TreeSize::new(size.parse().map_err(|_| wrong())?);
-    let note = with_cosignatures(&*app.log.store, size).await?;
+    let note = with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(&app, size));
     let note = note.ok_or_else(|| {
         let detail = format!("The tree of {size} leaves was never signed: it is within a batch");
         Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
     })?;
     let note = note.to_string().into();
     Ok(cached(&headers, tag(size, &note), NOTE, CACHED, note))
+}
+
+/// The newest checkpoint: receipts under it are given before the database has it.
+fn just_published(app: &App, size: TreeSize) -> Option<Note> {
+    let newest = app.log.sequencer.published().filter(|head| head.head.size == size)?;
+    Note::parse(&newest.signature(SignatureKind::Checkpoint)?.bytes).ok()
 }
 
 /// Sizes whose checkpoint is kept. Each head has a signature for receipts too, or more.

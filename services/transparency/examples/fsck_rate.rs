@@ -1,0 +1,121 @@
+//! How fast a deep check is, beside SHA-256 over the same bytes on one core (G21).
+//!
+//! ```text
+//! cargo run --release -p transparency --example fsck_rate -- 100000
+//! ```
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use merkle::tile::OpenTiles;
+use merkle::{CompactRange, EntryDigest, LeafIndex};
+use store::fsck::{Fsck, Meaning, Opaque};
+use store::proofs::address_of;
+use store::{Batch, Entry, LogStore, NewEntry, TileWrite};
+use store_sqlite::{Settings, Sqlite};
+use transparency::LogMeaning;
+
+/// Entries in one batch.
+const BATCH: u64 = 256;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let size: u64 = std::env::args().nth(1).map_or(20_000, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Sqlite::open(Settings::new(folder.path().join("log.db"))).await.unwrap());
+    let statements = fill(&store, size).await;
+    let bytes: usize = statements.iter().map(Vec::len).sum();
+
+    let begun = Instant::now();
+    for statement in &statements {
+        std::hint::black_box(EntryDigest::of(statement));
+    }
+    let hashing = begun.elapsed();
+    drop(statements);
+    println!("{size} entries, {} bytes each", bytes / size as usize);
+    tell("SHA-256 of the statements", size, bytes, hashing, hashing);
+    let begun = Instant::now();
+    let report = Fsck::new(&*store, &Opaque).deep().await.unwrap();
+    assert_eq!(report.findings, []);
+    tell("deep check, bytes and tree", size, bytes, begun.elapsed(), hashing);
+    let begun = Instant::now();
+    let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
+    let report = Fsck::new(&*store, &meaning).deep().await.unwrap();
+    // Nobody signed here, and the policy was put in by hand.
+    let expected = ["signatures are missing", "guard of entry 0"];
+    let is_expected = |text: String| expected.iter().any(|part| text.contains(part));
+    assert!(report.findings.iter().all(|found| is_expected(found.to_string())), "{:?}", report.findings);
+    tell("deep check, with meaning", size, bytes, begun.elapsed(), hashing);
+}
+
+fn tell(what: &str, entries: u64, bytes: usize, took: Duration, hashing: Duration) {
+    let seconds = took.as_secs_f64();
+    println!(
+        "{what:28} {:8.0} entries/s {:8.1} MB/s  {:.3} of SHA-256",
+        entries as f64 / seconds,
+        bytes as f64 / seconds / 1e6,
+        hashing.as_secs_f64() / seconds,
+    );
+}
+
+/// The policy, and VRF records with all their keys; gives the statements.
+async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
+    let mut head = store.open(testkit::ORIGIN).await.unwrap();
+    let mut tiles = OpenTiles::empty();
+    let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
+    let mut all = Vec::new();
+    while head.size().get() < size {
+        let from = head.size().get();
+        let count = if from == 0 { 1 } else { BATCH.min(size - from) };
+        let statements: Vec<_> = (from..from + count)
+            .map(|n| if n == 0 { testkit::policy_statement() } else { testkit::vrf(n) })
+            .collect();
+        let entries: Vec<Entry> =
+            (from..).zip(&statements).map(|(n, statement)| entry(n, statement)).collect();
+        meaning.prepare(&**store, &entries.iter().collect::<Vec<_>>()).await.unwrap();
+        let growth =
+            head.edge.grow(&entries.iter().map(|entry| entry.digest.leaf_hash()).collect::<Vec<_>>());
+        let (open, touched) = tiles.grow(&growth).unwrap();
+        let tile_write =
+            |tile: merkle::tile::Tile| TileWrite { address: address_of(tile.id), data: tile.data.into() };
+        let edge: CompactRange = growth.into_range();
+        let to = store::Head { batch: head.batch + 1, at: head.at + 1, edge, ..head.clone() };
+        let batch = Batch {
+            from: head,
+            to: to.clone(),
+            entries: entries.iter().map(|entry| new_entry(entry, &meaning)).collect(),
+            tiles: touched.into_iter().map(tile_write).collect(),
+            settled: Vec::new(),
+        };
+        store.commit(&batch).await.unwrap();
+        all.extend(statements.iter().map(|statement| statement.bytes().to_vec()));
+        (head, tiles) = (to, open);
+    }
+    all
+}
+
+fn entry(n: u64, statement: &scitt::SignedStatement) -> Entry {
+    Entry {
+        index: LeafIndex::new(n),
+        digest: statement.digest(),
+        statement: Some(statement.bytes().to_vec().into()),
+        policy: LeafIndex::new(0),
+        rule: "rule".into(),
+        facts: "{}".into(),
+    }
+}
+
+fn new_entry(entry: &Entry, meaning: &LogMeaning) -> NewEntry {
+    NewEntry {
+        digest: entry.digest,
+        twin: meaning.twin(entry),
+        statement: entry.statement.clone().unwrap(),
+        policy: entry.policy,
+        rule: entry.rule.clone(),
+        facts: entry.facts.clone(),
+        // The policy is not in the log yet when its own guards are asked for.
+        guards: if entry.index.get() == 0 { Vec::new() } else { meaning.guards(entry) },
+        collateral: Vec::new(),
+    }
+}
