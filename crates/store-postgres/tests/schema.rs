@@ -75,6 +75,16 @@ async fn a_head_only_moves_forward() {
 }
 
 #[tokio::test]
+async fn a_frozen_log_stays_frozen_and_only_an_empty_one_is_filled() {
+    let database = full_database().await;
+    expect_refused(&database, "UPDATE log SET filling = decode(repeat('07', 32), 'hex')").await;
+    database.run("UPDATE log SET frozen_at = 5").await;
+    for change in ["frozen_at = NULL", "frozen_at = 6", "epoch = epoch + 1", "holder = 'somebody'"] {
+        expect_refused(&database, &format!("UPDATE log SET {change}")).await;
+    }
+}
+
+#[tokio::test]
 async fn a_tile_only_grows() {
     let database = full_database().await;
     for change in [

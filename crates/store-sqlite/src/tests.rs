@@ -143,3 +143,19 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
         assert!(plan.iter().all(|step| step.starts_with("SEARCH lookup")), "{query}: {plan:?}");
     }
 }
+
+#[tokio::test]
+async fn a_frozen_log_stays_frozen_and_only_an_empty_one_is_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, false).await;
+    Appender::with(Arc::new(store.clone()), 3).await;
+    let refused = async |change: &str| {
+        let update = sqlx::query(AssertSqlSafe(format!("UPDATE log SET {change}")));
+        update.execute(&store.write).await.unwrap_err().to_string()
+    };
+    assert!(refused("filling = zeroblob(32)").await.contains("only an empty log can be filled"));
+    run(&store, "UPDATE log SET frozen_at = 5".into()).await;
+    for change in ["frozen_at = NULL", "frozen_at = 6", "epoch = epoch + 1", "holder = 'somebody'"] {
+        assert!(refused(change).await.contains("it is frozen"), "{change}");
+    }
+}
