@@ -35,16 +35,16 @@ pub struct Consistency {
     /// The newer size [default: the newest that is signed]
     #[arg(long, value_name = "LEAVES")]
     second: Option<u64>,
-    /// How to write it
-    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    /// json or receipt
+    #[arg(long, value_enum, default_value_t, value_name = "FORM", hide_possible_values = true)]
     form: Form,
-    /// Take this receipt instead of asking the log
+    /// Take this receipt, and ask nobody
     #[arg(long, value_name = "FILE", conflicts_with_all = ["second", "form"])]
     receipt: Option<PathBuf>,
     /// Where to write it
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Verify it with what is trusted here before it is handed over
+    /// Verify it before it is handed over
     #[arg(long)]
     verify: bool,
     /// A verifier key of the log (vkey)

@@ -28,13 +28,13 @@ pub struct Inclusion {
     /// In the tree of this size instead of the newest
     #[arg(long, value_name = "LEAVES")]
     size: Option<u64>,
-    /// How to write it
-    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    /// json, receipt or tlog-proof
+    #[arg(long, value_enum, default_value_t, value_name = "FORM", hide_possible_values = true)]
     form: Form,
     /// Where to write it
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Verify it with what is trusted here before it is handed over
+    /// Verify it before it is handed over
     #[arg(long)]
     verify: bool,
     /// Require the quorum of this policy (C2SP tlog-policy)
