@@ -165,7 +165,9 @@ pub const WITNESS_LOOK: Duration = Duration::from_secs(1);
 pub const WITNESS_RETRY: Duration = Duration::from_secs(5);
 /// Cosignatures read at one time.
 pub const WITNESS_PAGE: usize = 256;
-/// Cosignatures read at a start, newest first, to find the head that was served before.
+/// Cosignatures read before a service listens, newest first, to find the head that was served before.
+pub const WITNESS_RECALL: usize = 1024;
+/// The same once it does, if it was not among those.
 pub const WITNESS_SCAN: usize = 1 << 20;
 /// A witness that has not cosigned for so many intervals does not count as fresh.
 pub const WITNESS_FRESH_ROUNDS: u64 = 3;

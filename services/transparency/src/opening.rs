@@ -125,6 +125,7 @@ pub async fn open_log(
         limits: sequencer_limits(config),
     })
     .await?;
+    witnessing.recall().await;
     let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
     Ok(Log {
         identity,

@@ -12,7 +12,7 @@ use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignatures, LogStore, Memory};
+use store::{Cosignature, Cosignatures, LogStore, Memory};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::Policy;
@@ -268,6 +268,24 @@ async fn only_lines_of_the_witness_s_own_key_are_kept() {
         until(code, async || metric(&site, &line).await > Some(0.0)).await;
     }
     assert_eq!(memory.cosignatures(TreeSize::new(1)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_cosignature_that_is_damaged_in_the_database_is_left_out() {
+    let [w1, w2, _] = three().await;
+    let (place, memory, policy) = (Place::new(), Memory::new(), k_of(1, &[&w1, &w2]));
+    let site = start(&place, &memory, &policy, &[&w1, &w2]).await;
+    until_served(&site, &policy, 1, &["w1", "w2"]).await;
+    site.service.stop().await;
+    let kept = memory.cosignatures(TreeSize::new(1)).await.unwrap().swap_remove(0);
+    let other = memory.cosignatures(TreeSize::new(1)).await.unwrap().swap_remove(1);
+    let damaged = Cosignature { at: kept.at + 1000, line: other.line, ..kept };
+    memory.keep_cosignature(&damaged).await.unwrap();
+    let left = if damaged.witness.starts_with(b"w1") { "w2" } else { "w1" };
+    w1.goes_away();
+    w2.goes_away();
+    let site = start(&place, &memory, &policy, &[]).await;
+    assert_eq!(served(&site, &policy).await, Some((1, vec![left.to_owned()])), "at once");
 }
 
 #[tokio::test]

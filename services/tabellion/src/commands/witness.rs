@@ -21,9 +21,9 @@ pub enum Witness {
     Serve(serve::Serve),
     /// Hand a log's newest checkpoint to a witness, and print the cosignature
     Submit(submit::Submit),
-    /// The witnesses of a log and their quorum, as its operator wrote them down
+    /// The witnesses in a log's policy file, and their quorum
     List(list::List),
-    /// Write one more down
+    /// Write a witness into the policy file
     Add(add::Add),
     /// How far each witness of a log has come
     Status(status::Status),

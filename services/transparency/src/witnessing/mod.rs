@@ -38,6 +38,7 @@ pub use served::{OneWitness, Served, Standing, with_cosignatures};
 
 use crate::config::Witnesses;
 use crate::limits::WITNESS_TILES_BYTES;
+use crate::meaning::sound;
 use crate::metrics::Metrics;
 use crate::tiles::Tiles;
 use ask::Shown;
@@ -118,7 +119,8 @@ impl Witnessing {
         let Some(signed) = self.store.newest_signed(SignatureKind::Checkpoint).await? else {
             return Ok(None);
         };
-        let note = Note::parse(&signed.signature.bytes).map_err(|why| {
+        let signature = sound(&*self.store, signed.signature).await?;
+        let note = Note::parse(&signature.bytes).map_err(|why| {
             StoreError::Damaged(format!("the checkpoint of size {}: {why}", signed.head.size))
         })?;
         Ok(Some(Shown { size: signed.head.size, root: signed.head.root, note }))

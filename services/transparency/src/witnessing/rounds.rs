@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use sequencer::{Role, Status};
+use store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::ask::Trouble;
 use super::witness::Witness;
 use super::{Witnessing, served};
-use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_SIGNATURE_LOOK};
+use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_LOOK};
 use crate::watch::{now, spawn};
 
 /// Starts what goes on beside the requests; it ends with `stop`.
@@ -61,9 +62,13 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
         };
         if is_due(&witnessing, last.as_ref(), published) {
             match call(&witnessing, last.as_ref()).await {
-                Some(round) => last = Some(round),
+                Ok(Some(round)) => last = Some(round),
                 // Its signature is not in the database yet.
-                None => sleep(WITNESS_SIGNATURE_LOOK).await,
+                Ok(None) => sleep(WITNESS_SIGNATURE_LOOK).await,
+                Err(error) => {
+                    tracing::warn!(%error, "the head that witnesses are to be shown cannot be read");
+                    sleep(WITNESS_RETRY).await;
+                }
             }
             continue;
         }
@@ -95,21 +100,15 @@ fn is_due(witnessing: &Witnessing, last: Option<&Round>, published: TreeSize) ->
 }
 
 /// Shows the newest head that is kept. `None` if that is still the one of the last round, and too early to show again.
-async fn call(witnessing: &Witnessing, last: Option<&Round>) -> Option<Round> {
-    let newest = match witnessing.newest().await {
-        Ok(newest) => newest?,
-        Err(error) => {
-            tracing::warn!(%error, "the head that witnesses are to be shown cannot be read");
-            return None;
-        }
-    };
-    let is_news =
-        last.is_none_or(|last| newest.size > last.size || last.at.elapsed() >= witnessing.settings.every);
-    is_news.then(|| {
+async fn call(witnessing: &Witnessing, last: Option<&Round>) -> Result<Option<Round>, StoreError> {
+    let every = witnessing.settings.every;
+    let is_news = |size| last.is_none_or(|last| size > last.size || last.at.elapsed() >= every);
+    let newest = witnessing.newest().await?.filter(|newest| is_news(newest.size));
+    Ok(newest.map(|newest| {
         let round = Round { size: newest.size, at: Instant::now() };
         witnessing.shown.send_replace(Some(Arc::new(newest)));
         round
-    })
+    }))
 }
 
 /// Shows one witness the head of each round, and the newest one again until it cosigns.

@@ -10,13 +10,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::TreeSize;
 use store::{Cosignature, LogStore, SignatureKind, StoreError};
-use tlog::note::Note;
+use tlog::cosignature;
+use tlog::key::VerifierKey;
+use tlog::note::{Note, SignatureLine};
 use tlog::policy::Policy;
 use tokio::time::{sleep, timeout};
 
 use super::Witnessing;
 use super::witness::{Trouble, id_of};
-use crate::limits::{WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RETRY, WITNESS_SCAN};
+use crate::limits::{
+    WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
+};
 use crate::meaning::sound;
 use crate::watch::now;
 
@@ -107,11 +111,23 @@ impl Witnessing {
         self.standing.store(Arc::new(Standing { met, witnesses }));
     }
 
-    async fn look_up_served(&self, policy: &Policy, is_first: bool) -> Result<(), StoreError> {
+    /// Looks once, and not far: a service that starts serves at once what it served when it stopped.
+    pub async fn recall(&self) {
+        let Some(policy) = &self.settings.policy else { return };
+        if let Err(error) = self.look_up(policy, WITNESS_RECALL).await {
+            tracing::warn!(%error, "what witnesses cosigned cannot be read yet");
+        }
+    }
+
+    async fn look_up(&self, policy: &Policy, rows: usize) -> Result<(), StoreError> {
+        self.look_up_served(policy, rows).await?;
+        self.look_up_standing(policy).await
+    }
+
+    async fn look_up_served(&self, policy: &Policy, rows: usize) -> Result<(), StoreError> {
         let found = match policy.quorum_name() {
             Some(_) => {
                 let floor = self.served().map(|served| served.size);
-                let rows = if is_first { WITNESS_SCAN } else { WITNESS_PAGE };
                 self.newest_that_meets(policy, floor, rows).await?
             }
             None => self.newest_signed().await?,
@@ -141,8 +157,14 @@ impl Witnessing {
                 if floor.is_some_and(|floor| size < floor) {
                     return Ok(None);
                 }
-                let note = merged(&*self.store, size, of_one).await?;
-                if let Some(note) = note.filter(|note| policy.judge(note).met) {
+                let note = match merged(&*self.store, size, of_one).await {
+                    Err(StoreError::Damaged(why)) => {
+                        tracing::error!(why, "a checkpoint that is kept is damaged, and not served");
+                        continue;
+                    }
+                    read => read?.filter(|note| policy.judge(note).met),
+                };
+                if let Some(note) = note {
                     return Ok(Some(Served { size, note: note.to_string().into() }));
                 }
             }
@@ -160,15 +182,12 @@ impl Witnessing {
 /// Reads anew when a cosignature was kept here, and now and then for those that another process kept.
 pub async fn keep_up(witnessing: Arc<Witnessing>) {
     let Some(policy) = &witnessing.settings.policy else { return };
-    let mut is_first = true;
+    // Once through all of them, if need be; what is passed over then gains nothing any more.
+    let mut rows = WITNESS_SCAN;
     loop {
-        let looked = async {
-            witnessing.look_up_served(policy, is_first).await?;
-            witnessing.look_up_standing(policy).await
-        };
-        match looked.await {
+        match witnessing.look_up(policy, rows).await {
             Ok(()) => {
-                is_first = false;
+                rows = WITNESS_PAGE;
                 let _ = timeout(WITNESS_LOOK, witnessing.news.notified()).await;
             }
             Err(error) => {
@@ -195,13 +214,24 @@ async fn merged(
     let own = signatures.into_iter().rfind(|one| one.size == size && one.kind == SignatureKind::Checkpoint);
     let Some(own) = own else { return Ok(None) };
     let own = sound(store, own).await?;
-    let damaged =
-        |why: &dyn std::fmt::Display| StoreError::Damaged(format!("the checkpoint of size {size}: {why}"));
-    let mut note = Note::parse(&own.bytes).map_err(|why| damaged(&why))?;
+    let mut note = Note::parse(&own.bytes)
+        .map_err(|why| StoreError::Damaged(format!("the checkpoint of size {size}: {why}")))?;
     for kept in cosignatures {
-        let line = std::str::from_utf8(&kept.line).map_err(|why| damaged(&why))?;
-        // More than a note can have are left out: the log's own line stands first.
-        let _ = note.add(line.parse().map_err(|why: tlog::note::NotANote| damaged(&why))?);
+        match line_of(kept, note.text()) {
+            // More than a note can have are left out: the log's own line stands first.
+            Some(line) => drop(note.add(line)),
+            None => {
+                tracing::error!(%size, at = kept.at, "a cosignature that is kept does not verify, and is not served")
+            }
+        }
     }
     Ok(Some(note))
+}
+
+/// A line that is kept, if the witness under whose key it is kept signed it: one bad line would make the whole note bad.
+fn line_of(kept: &Cosignature, text: &str) -> Option<SignatureLine> {
+    let key: VerifierKey = std::str::from_utf8(&kept.witness).ok()?.parse().ok()?;
+    let line: SignatureLine = std::str::from_utf8(&kept.line).ok()?.parse().ok()?;
+    let alone = Note::from_parts(text, vec![line.clone()]).ok()?;
+    cosignature::verified(&alone, &key).map(|_| line)
 }
