@@ -11,7 +11,6 @@ use url::Url;
 use crate::cli::Context;
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, files};
-use crate::settings::Settings;
 
 /// Where a configuration is looked for when none is named: the first one found is the one.
 const PLACES: &[&str] = &["monitor.toml", "tabellion-dev/monitor.toml", "/etc/tabellion/monitor.toml"];
@@ -97,10 +96,7 @@ fn read(context: &Context) -> Result<Config, Failure> {
 
 /// Warnings and errors on stderr; the level comes from the environment, for the file is the monitor's own.
 pub fn start_logging(context: &Context, usual: &str) -> Result<(), Failure> {
-    let level = std::env::var("TABELLION_LOG_LEVEL").unwrap_or_else(|_| usual.to_owned());
-    let format = std::env::var("TABELLION_LOG_FORMAT").unwrap_or_else(|_| "text".to_owned());
-    LogLevel::start(&Settings::of(vec![("log_level", level), ("log_format", format)]), &context.console)
-        .map(drop)
+    LogLevel::of_environment(usual, &context.console).map(drop)
 }
 
 /// A keeper that tells what it kept.

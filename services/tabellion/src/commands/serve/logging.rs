@@ -29,6 +29,14 @@ impl LogLevel {
         Ok(Self(handle))
     }
 
+    /// The same for a service whose file is its own: only the environment says how.
+    pub fn of_environment(usual: &str, console: &Console) -> Result<Self, Failure> {
+        let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
+        let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
+        let format = ("log_format", or("TABELLION_LOG_FORMAT", "text"));
+        Self::start(&Settings::of(vec![level, format]), console)
+    }
+
     /// Takes up the level of new settings.
     pub fn reload(&self, settings: &Settings) -> Result<(), Failure> {
         let level = level(settings)?;

@@ -55,7 +55,7 @@ impl Serve {
         // From here on SIGHUP does not end the process.
         let mut hangups = signal(SignalKind::hangup())?;
         let mut stop = std::pin::pin!(stop_signal());
-        let _level = LogLevel::start(&context.settings(Vec::new())?, &context.console)?;
+        let _level = LogLevel::of_environment("info", &context.console)?;
         let config = Config {
             listen: self.listen,
             admin_listen: self.admin_listen,
