@@ -205,6 +205,21 @@ fn a_witness_with_a_state_that_it_cannot_read_says_so_and_does_not_start() {
 }
 
 #[test]
+fn what_deploy_holds_for_a_witness_can_be_used() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    let home = WitnessHome::of(&[]);
+    fs::copy(repository.join("witness-logs.txt"), home.path("logs.txt")).unwrap();
+    let witness = home.serve();
+    let metrics = witness.admin().get("/metrics").body;
+    assert!(String::from_utf8(metrics).unwrap().contains("\nwitness_logs 1\n"));
+    witness.stop();
+    let unit = fs::read_to_string(repository.join("tabellion-witness.service")).unwrap();
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/tabellion ")).unwrap();
+    let arguments: Vec<&str> = start.split(' ').chain(["--help"]).collect();
+    home.tabellion(&arguments).must_succeed();
+}
+
+#[test]
 fn the_list_is_read_again_when_the_process_is_told_to() {
     let log = Histories::new(LOG, u64::MAX);
     let home = WitnessHome::of(&[]);
