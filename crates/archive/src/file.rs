@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What is added to the name while the file is not whole.
@@ -27,8 +27,15 @@ impl Aside {
         aside.push(SUFFIX);
         let aside = PathBuf::from(aside);
         // What a crash left behind is of no use to anybody.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        file.try_lock().map_err(|_| io::Error::other("another process is writing it"))?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&aside)?;
+        let busy = || io::Error::other("another process is writing it");
+        file.try_lock().map_err(|_| busy())?;
+        // It may have got its name between the two: then it is no longer ours to empty.
+        let (ours, there) = (file.metadata()?, fs::metadata(&aside).map_err(|_| busy())?);
+        if (ours.ino(), ours.nlink()) != (there.ino(), 1) {
+            return Err(busy());
+        }
+        file.set_len(0)?;
         Ok(Self { file, aside, path: path.to_owned(), kept: false })
     }
 
@@ -54,5 +61,78 @@ impl Drop for Aside {
         if !self.kept {
             let _ = fs::remove_file(&self.aside);
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn write(aside: &Aside, text: &str) {
+        io::Write::write_all(&mut aside.file(), text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_file_has_its_name_once_it_is_whole_and_is_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.backup");
+        let aside = Aside::create(&path).unwrap();
+        write(&aside, "whole");
+        assert_eq!(names(folder.path()), ["log.backup.partial"]);
+        aside.keep().unwrap();
+        assert_eq!(names(folder.path()), ["log.backup"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_was_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Aside::create(&folder.path().join("log.backup")).unwrap());
+        assert_eq!(names(folder.path()), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.backup");
+        fs::write(folder.path().join("log.backup.partial"), "much more than is written now").unwrap();
+        let aside = Aside::create(&path).unwrap();
+        write(&aside, "whole");
+        aside.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_file_that_is_there_or_comes_meanwhile_is_never_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.backup");
+        let aside = Aside::create(&path).unwrap();
+        fs::write(&path, "somebody's").unwrap();
+        assert_eq!(aside.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(Aside::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
+        assert_eq!(names(folder.path()), ["log.backup"]);
+    }
+
+    #[test]
+    fn of_two_at_once_one_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.backup");
+        let first = Aside::create(&path).unwrap();
+        write(&first, "the first");
+        assert!(Aside::create(&path).is_err());
+        first.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "the first");
     }
 }

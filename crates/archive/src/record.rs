@@ -350,3 +350,101 @@ impl Cursor {
         })
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One of each, small.
+    fn records() -> Vec<Record> {
+        let digest = EntryDigest::of(b"statement");
+        let (entry, size) = (LeafIndex::new(0), TreeSize::new(1));
+        let collateral = vec![Collateral { kind: 4, bytes: Bytes::from_static(b"beside") }];
+        let stored = |statement| Entry {
+            index: entry,
+            digest,
+            statement,
+            policy: entry,
+            rule: "rule".into(),
+            facts: "{}".into(),
+        };
+        let report = Report {
+            guard: GuardKey(b"guard".to_vec()),
+            registered: (entry, digest),
+            refused: digest,
+            statement: Some(Bytes::from_static(b"refused")),
+            at: 7,
+        };
+        vec![
+            Record::Opening { origin: "log.example".into(), purpose: Purpose::Export, made_at: 7 },
+            Record::Key(LogKey {
+                kid: vec![1],
+                public: Bytes::from_static(b"public"),
+                from_size: size,
+                retired_at: Some(9),
+            }),
+            Record::Entry(stored(Some(Bytes::from_static(b"statement"))), collateral),
+            Record::Entry(stored(None), Vec::new()),
+            Record::Head(CommittedHead {
+                batch: 1,
+                epoch: 2,
+                size,
+                root: RootHash::from_bytes([3; 32]),
+                at: 4,
+            }),
+            Record::Signature(HeadSignature {
+                size,
+                kind: SignatureKind::Checkpoint,
+                kid: vec![1],
+                bytes: Bytes::from_static(b"signature"),
+            }),
+            Record::Cosignature(Cosignature {
+                size,
+                witness: vec![2],
+                at: 5,
+                line: Bytes::from_static(b"line"),
+            }),
+            Record::Hold(Hold { entry, case: "case".into(), at: 5, released: None }),
+            Record::Report(report.clone()),
+            Record::Report(Report { statement: None, ..report }),
+            Record::Seen(vec![([1; 16], entry), ([2; 16], entry)]),
+            Record::Guards(vec![(GuardKey(vec![5; 33]), entry)]),
+            Record::Waiting(InboxItem { digest, submission: Bytes::from_static(b"waits") }),
+        ]
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        for record in records() {
+            let read = Record::decode(record.kind(), record.encode().into(), 0);
+            assert_eq!(read.as_ref(), Ok(&record));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_has_no_other_bytes(which in 0_usize..13, at in any::<prop::sample::Index>(), to in any::<u8>(), cut in 0_usize..3) {
+            let record = &records()[which];
+            let mut bytes = record.encode();
+            let at = at.index(bytes.len());
+            match cut {
+                0 => bytes[at] = to,
+                1 => bytes.truncate(at),
+                _ => bytes.insert(at, to),
+            }
+            if let Ok(read) = Record::decode(record.kind(), bytes.clone().into(), 0) {
+                prop_assert_eq!(read.encode(), bytes);
+            }
+        }
+
+        #[test]
+        fn any_bytes_have_an_answer(kind in any::<u8>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(read) = Record::decode(kind, bytes.clone().into(), 0) {
+                prop_assert_eq!(read.encode(), bytes);
+            }
+        }
+    }
+}

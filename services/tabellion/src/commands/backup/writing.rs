@@ -46,6 +46,8 @@ async fn written(
 
 /// Of the log that is configured, and not half of one.
 async fn opened(store: &dyn LogStore, origin: &str) -> Result<u64, Failure> {
+    // Looked at first: opening would make a log where there is none.
+    store.head().await.map_err(database)?;
     Ok(store.open(origin).await.map_err(database)?.size().get())
 }
 
