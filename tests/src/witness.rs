@@ -49,17 +49,14 @@ impl WitnessHome {
 
     /// Starts a process, and waits until it serves; `Err` if it ends before that.
     pub fn start(&self) -> Result<WitnessProcess, Ran> {
+        self.start_at("127.0.0.1:0")
+    }
+
+    /// The same at this address.
+    pub fn start_at(&self, address: &str) -> Result<WitnessProcess, Ran> {
         let stderr = self.path("witness.log");
         let mut command = self.command();
-        command.args([
-            "witness",
-            "serve",
-            "--json",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-        ]);
+        command.args(["witness", "serve", "--json", "--listen", address, "--admin-listen", "127.0.0.1:0"]);
         command.args(["--state", "state", "--name", WITNESS, "--logs", "logs.txt"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
