@@ -56,7 +56,7 @@ pub struct Which {
 
 #[derive(Debug, Subcommand)]
 pub enum Add {
-    /// Believe a log: its key from a file, or from the service itself if it has the kid you were told
+    /// Believe a log: its key from a file, or from the service by its kid
     #[command(before_help = "example:  tabellion trust add log --url https://log.example.org --kid KID")]
     Log {
         /// The log's public key

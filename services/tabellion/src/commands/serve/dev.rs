@@ -113,7 +113,9 @@ impl Dev {
     async fn trust(&self, client: &Client) -> Result<TrustStore, Failure> {
         let keys = client.keys().await?.keys().to_vec();
         let mut trust = TrustStore { self_certified: true, ..TrustStore::default() };
-        trust.put_log(TrustedLog::new(format!("https://{ORIGIN}"), ORIGIN, keys));
+        let mut log = TrustedLog::new(format!("https://{ORIGIN}"), ORIGIN, keys);
+        log.checkpoint_keys = vec![checkpoint_key()?];
+        trust.put_log(log);
         trust.add_issuer_key(DEV_ISSUER, bare(self.issuer.public_key()));
         Ok(trust)
     }
@@ -165,18 +167,22 @@ impl Dev {
     }
 }
 
-/// What `tabellion monitor` watches here. The key is the one that was made here, not one that the service tells.
+/// What `tabellion monitor` watches here.
 fn watched(url: &str) -> Result<String, Failure> {
-    let pem = files::read_text(&at("checkpoint.key"))?;
-    let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
-    let key = key.ok_or_else(|| {
-        Failure::new(crate::console::Exit::Failure, "key-unusable", "checkpoint.key signs no checkpoints")
-    })?;
+    let key = checkpoint_key()?;
     Ok(format!(
         "# What `tabellion monitor` watches in this folder. Written anew at every start.\n\
-         state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{}\"\n",
-        key.key()
+         state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{key}\"\n"
     ))
+}
+
+/// The verifier key of checkpoints: of the key that was made here, not as the service tells it.
+fn checkpoint_key() -> Result<String, Failure> {
+    let pem = files::read_text(&at("checkpoint.key"))?;
+    let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
+    key.map(|key| key.key().to_string()).ok_or_else(|| {
+        Failure::new(crate::console::Exit::Failure, "key-unusable", "checkpoint.key signs no checkpoints")
+    })
 }
 
 fn now_text() -> String {
