@@ -92,6 +92,7 @@ impl Decisions<'_> {
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
         let state = self.load()?;
+        let before = state.audited();
         let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
         let (started, mut kept) = (Instant::now(), Instant::now());
         loop {
@@ -104,7 +105,9 @@ impl Decisions<'_> {
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
                 // The watch lists first: they may have seen more than the audit, never less.
                 watching.keep(self.folder).map_err(Stopped::Kept)?;
-                self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
+                if audit.state().audited() > before {
+                    self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
+                }
                 kept = Instant::now();
                 if more && self.at_most.is_some_and(|most| started.elapsed() > most) {
                     return Err(Stopped::Later(audit.progress().entries));

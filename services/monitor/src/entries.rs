@@ -62,7 +62,7 @@ impl Entries<'_> {
             if at == shown.size.get() {
                 break;
             }
-            match self.step(shown).await {
+            match self.step(shown, started).await {
                 Ok(edge) => self.state.entries = Some(edge),
                 Err(Broken::Missing(error)) => {
                     return missing(self.target, self.state, self.book, CheckName::Entries, &error);
@@ -77,7 +77,7 @@ impl Entries<'_> {
                 return self.book.not_checked(CheckName::Entries, words);
             }
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
-            if at < shown.size.get() && self.at_most.is_some_and(|most| started.elapsed() > most) {
+            if at < shown.size.get() && self.is_over(started) {
                 let words = format!("{at} of {} entries so far; the rest in the next rounds", shown.size);
                 return self.book.not_checked(CheckName::Entries, words);
             }
@@ -86,8 +86,12 @@ impl Entries<'_> {
         self.book.ok(CheckName::Entries, words);
     }
 
-    /// The edge after one step.
-    async fn step(&mut self, shown: &Seen) -> Result<Edge, Broken> {
+    fn is_over(&self, started: Instant) -> bool {
+        self.at_most.is_some_and(|most| started.elapsed() > most)
+    }
+
+    /// The edge after one step, which is shorter when time is up: a log that answers slowly holds up nothing.
+    async fn step(&mut self, shown: &Seen, started: Instant) -> Result<Edge, Broken> {
         let edge = self.state.entries.clone().unwrap_or_default();
         let mut range = edge.range().map_err(|why| Broken::Wrong(why, None))?;
         let end = (edge.size / ENTRIES_STEP + 1).saturating_mul(ENTRIES_STEP).min(shown.size.get());
@@ -105,6 +109,9 @@ impl Entries<'_> {
             let new = range.size().get().saturating_sub(first) as usize;
             for entry in entries.iter().skip(new).take((end - range.size().get()) as usize) {
                 range.append(hash_leaf(entry));
+            }
+            if self.is_over(started) {
+                break;
             }
         }
         self.proven(&range, shown).await?;

@@ -33,7 +33,7 @@ pub const ENTRIES_STEP: u64 = 1 << 18;
 /// between, however far behind it is.
 pub const DEEP_FOR: Duration = Duration::from_secs(60);
 /// How many entry bundles are asked for at once.
-pub const BUNDLES_AT_ONCE: usize = 8;
+pub const BUNDLES_AT_ONCE: usize = 4;
 /// How long a log is asked again for the evidence of its decisions, in one round.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The most claims, verdicts and missing numbers that watch lists remember, of each.

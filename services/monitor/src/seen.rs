@@ -25,10 +25,10 @@ pub struct Seen {
     pub sighting: Sighting,
 }
 
-/// Why a note is not the log's checkpoint.
+/// Why bytes are not the log's checkpoint.
 pub struct NotTheLogs {
-    /// What to accuse of, if it is the log that showed it.
-    pub kind: AlarmKind,
+    /// What to accuse of, if it is the log that showed it. `None`: they are no note at all, and may be anybody's error page.
+    pub kind: Option<AlarmKind>,
     /// Why.
     pub words: String,
 }
@@ -61,10 +61,11 @@ fn newest(note: &Note, witnesses: &[VerifierKey]) -> Option<u64> {
 impl From<Refused> for NotTheLogs {
     fn from(why: Refused) -> Self {
         let kind = match &why {
-            Refused::NotVerified(NotVerified::NoKnownKey) => AlarmKind::UnknownKey,
-            Refused::NotVerified(NotVerified::BadSignature { .. }) => AlarmKind::BadSignature,
-            Refused::OtherLog { .. } => AlarmKind::OtherLog,
-            Refused::NotANote(_) | Refused::NotACheckpoint(_) => AlarmKind::Inconsistent,
+            Refused::NotVerified(NotVerified::NoKnownKey) => Some(AlarmKind::UnknownKey),
+            Refused::NotVerified(NotVerified::BadSignature { .. }) => Some(AlarmKind::BadSignature),
+            Refused::OtherLog { .. } => Some(AlarmKind::OtherLog),
+            Refused::NotACheckpoint(_) => Some(AlarmKind::Inconsistent),
+            Refused::NotANote(_) => None,
         };
         Self { kind, words: why.to_string() }
     }

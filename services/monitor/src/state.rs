@@ -257,7 +257,9 @@ impl LogState {
             return 0;
         }
         let since = self.troubles.entry(what.to_owned()).or_insert(now);
-        now.saturating_sub(*since)
+        // A clock that was ahead and is right again: what began in the future began now.
+        *since = now.min(*since);
+        now - *since
     }
 
     /// Notes that it works.

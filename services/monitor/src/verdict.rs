@@ -5,6 +5,7 @@
 //!
 //! Not here: fetching a proof (`client::TlogClient`), and printing (`tabellion checkpoint diff`).
 
+mod chain;
 mod compare;
 mod judge;
 mod receipts;
@@ -28,6 +29,8 @@ pub enum Verdict {
     Consistent,
     /// The log signed both, and no tree can have both: it misbehaved, whoever says so.
     Contradiction,
+    /// An issuer signed two statements that cannot both be true, whoever says so.
+    Equivocation,
     /// What is signed is as the evidence says; that the log showed it, and when, is the monitor's word.
     OnWord,
     /// Nothing follows: there is no key, no proof, or they are of two logs.
@@ -80,6 +83,7 @@ impl fmt::Display for Verdict {
             Self::Same => "same",
             Self::Consistent => "consistent",
             Self::Contradiction => "contradiction",
+            Self::Equivocation => "equivocation",
             Self::OnWord => "on-word",
             Self::Unknown => "unknown",
             Self::Wrong => "wrong",

@@ -28,7 +28,7 @@ use crate::round::CheckName;
 use crate::state::{LogFolder, StateError};
 
 use facts::{Facts, Place};
-use memory::Memory;
+use memory::{Mark, Memory};
 pub use tap::Tap;
 
 /// Where the memory is.
@@ -39,6 +39,8 @@ pub struct Watching {
     memory: Memory,
     /// Alarms that are not listed: there are many of their kind and name.
     omitted: usize,
+    /// What of it is written down.
+    kept: Option<Mark>,
     now: u64,
 }
 
@@ -47,11 +49,15 @@ impl Watching {
     pub fn load(folder: &LogFolder, now: u64) -> Result<Self, StateError> {
         let unreadable =
             |why: serde_json::Error| StateError::Unreadable { path: folder.file(FILE), why: why.to_string() };
-        let memory = match folder.read(FILE)? {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(unreadable)?,
-            None => Memory::begun(now),
+        let (memory, kept) = match folder.read(FILE)? {
+            Some(bytes) => {
+                let memory: Memory = serde_json::from_slice(&bytes).map_err(unreadable)?;
+                let mark = memory.mark();
+                (memory, Some(mark))
+            }
+            None => (Memory::begun(now), None),
         };
-        Ok(Self { memory, omitted: 0, now })
+        Ok(Self { memory, omitted: 0, kept, now })
     }
 
     /// Forgets what was found, once somebody was told: until then it is found again in every round.
@@ -69,9 +75,14 @@ impl Watching {
         self.memory.next
     }
 
-    /// Remembers. Once `Ok`, it survives power loss.
-    pub fn keep(&self, folder: &LogFolder) -> Result<(), StateError> {
-        folder.write(FILE, &serde_json::to_vec(&self.memory).unwrap_or_default())
+    /// Remembers, if there is anything new. Once `Ok`, it survives power loss.
+    pub fn keep(&mut self, folder: &LogFolder) -> Result<(), StateError> {
+        let mark = self.memory.mark();
+        if self.kept != Some(mark) {
+            folder.write(FILE, &serde_json::to_vec(&self.memory).unwrap_or_default())?;
+            self.kept = Some(mark);
+        }
+        Ok(())
     }
 
     /// Sees entries that were read, in order.
@@ -158,7 +169,7 @@ impl Watching {
             book.not_checked(CheckName::WatchLists, "nobody is on a watch list");
             return;
         }
-        let Self { memory, omitted, now } = self;
+        let Self { memory, omitted, now, .. } = self;
         let mut found = memory.untold.clone();
         for watch in &target.watches {
             found.extend(memory.standing(target, watch, now));

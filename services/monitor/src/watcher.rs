@@ -18,7 +18,7 @@ use crate::growth::Growth;
 use crate::limits::{LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
 use crate::run::{MonitorError, now};
-use crate::seen::Seen;
+use crate::seen::{NotTheLogs, Seen};
 use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified};
 use crate::vantage::{self, Comparison, View};
 use crate::watch::Watching;
@@ -40,6 +40,15 @@ pub struct Watcher {
 struct Answer {
     seen: Seen,
     date: Option<String>,
+    /// Whether it came beside a proof, and not as the log serves it to everybody.
+    with_proof: bool,
+}
+
+/// A checkpoint's note as it came.
+struct Came {
+    note: Bytes,
+    date: Option<String>,
+    with_proof: bool,
 }
 
 impl Watcher {
@@ -82,7 +91,7 @@ impl Watcher {
         let mut book = Book::new(&self.target.name, now);
         let (answer, views) = self.ask(&mut book).await;
         let mut shown = None;
-        if let Some(Answer { seen, date }) = answer {
+        if let Some(Answer { seen, date, .. }) = answer {
             self.judge(&mut book, &seen, date.as_deref(), views).await;
             shown = Some(Shown {
                 size: seen.size.get(),
@@ -126,43 +135,57 @@ impl Watcher {
             if look > 0 {
                 tokio::time::sleep(LOOK).await;
             }
-            let (note, date) = match self.note(known).await {
+            let Came { note, date, with_proof } = match self.note(known).await {
                 Ok(fetched) => fetched,
                 Err(error) => {
                     self.silent(book, &error);
                     return None;
                 }
             };
-            self.state.works(SILENCE);
             let from = self.prover.client().base().to_string();
             match Seen::open(&note, &self.target, &from, book.now) {
-                Ok(seen) if seen.size >= known => {
-                    answer = Some(Answer { seen, date });
-                    break;
+                Ok(seen) => {
+                    let enough = seen.size >= known;
+                    answer = Some(Answer { seen, date, with_proof });
+                    if enough {
+                        break;
+                    }
                 }
-                Ok(seen) => answer = Some(Answer { seen, date }),
-                Err(why) => {
-                    book.ok(CheckName::Reachable, "the log answers");
+                Err(NotTheLogs { kind: None, words }) => {
+                    let path = "checkpoint".to_owned();
+                    self.silent(book, &TlogError::Nonsense { path, why: words });
+                    return None;
+                }
+                Err(NotTheLogs { kind: Some(kind), words }) => {
+                    self.state.works(SILENCE);
                     let evidence = self.not_the_logs(&note, from, book.now);
-                    book.accuse(CheckName::Signature, why.kind, About::Log, why.words, evidence);
+                    book.ok(CheckName::Reachable, "the log answers");
+                    book.accuse(CheckName::Signature, kind, About::Log, words, evidence);
                     return None;
                 }
             }
         }
-        book.ok(CheckName::Reachable, "the log answers");
+        self.state.works(SILENCE);
+        let words = match answer.as_ref().is_some_and(|answer| answer.with_proof) {
+            true => {
+                "the log answers; its checkpoint came with a proof, and what it serves as checkpoint was not read"
+            }
+            false => "the log answers",
+        };
+        book.ok(CheckName::Reachable, words);
         book.ok(CheckName::Signature, format!("signed by {}", self.target.vkey.name()));
         answer
     }
 
     /// A checkpoint as it comes: beside a proof where one request is to do, else by itself.
-    async fn note(&self, known: TreeSize) -> Result<(Bytes, Option<String>), TlogError> {
+    async fn note(&self, known: TreeSize) -> Result<Came, TlogError> {
         if self.target.lean
             && let Some(note) = self.prover.checkpoint_with_proof(known).await?
         {
-            return Ok((note, None));
+            return Ok(Came { note, date: None, with_proof: true });
         }
         let fetched = self.prover.client().checkpoint().await?;
-        Ok((fetched.note, fetched.date))
+        Ok(Came { note: fetched.note, date: fetched.date, with_proof: false })
     }
 
     /// A note that is not the log's, as evidence; if it is a text at all.

@@ -242,6 +242,17 @@ async fn a_checkpoint_of_another_key_or_log_is_not_believed() {
 }
 
 #[tokio::test]
+async fn an_error_page_in_the_place_of_a_checkpoint_accuses_nobody() {
+    let (log, folder) = (Log::of(10).await, folder());
+    log.change(|shows| shows.page = Some("<html>Try again later</html>".into()));
+    let mut target = log.target();
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
+    target.unreachable_after = Duration::ZERO;
+    assert_eq!(kinds(&once(folder.path(), &target).await), [AlarmKind::Unreachable]);
+}
+
+#[tokio::test]
 async fn tiles_that_are_not_the_signed_tree_are_inconsistent() {
     let (log, folder) = (Log::of(300).await, folder());
     once(folder.path(), &log.target()).await;

@@ -9,6 +9,7 @@ use tlog::cosignature::time_of;
 use tlog::key::VerifierKey;
 use tlog::note::{NotVerified, Note};
 
+use super::chain::{self, NoFork};
 use super::compare::{Join, compare, head};
 use super::{Finding, Verdict};
 use crate::alarm::{Alarm, AlarmKind};
@@ -39,7 +40,9 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
         Evidence::Checkpoint { seen, .. } => checkpoint(alarm.kind, seen, &keys),
         Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, &keys),
         Evidence::Receipts { trust, receipts } => super::receipts::judge(alarm.kind, trust, receipts),
-        Evidence::Entries { checkpoint, entries } => of_entries(checkpoint.as_ref(), entries, known),
+        Evidence::Entries { checkpoint, entries } => {
+            of_entries(alarm.kind, checkpoint.as_ref(), entries, known)
+        }
     };
     if known.is_empty() && !keys.is_empty() {
         let own = format!("{} stands in the evidence itself: compare it with the one you know", keys[0]);
@@ -197,7 +200,12 @@ fn whole_tree(path: &str, bytes: &[u8], size: u64) -> Option<merkle::RootHash> {
 }
 
 /// Statements speak for themselves: their issuers signed them. Whose keys those are, others must know.
-fn of_entries(checkpoint: Option<&Sighting>, entries: &[EntrySeen], known: &[VerifierKey]) -> Finding {
+fn of_entries(
+    kind: AlarmKind,
+    checkpoint: Option<&Sighting>,
+    entries: &[EntrySeen],
+    known: &[VerifierKey],
+) -> Finding {
     let mut finding = Finding::begin();
     if let Some(seen) = checkpoint {
         let note = Note::parse(seen.note.as_bytes());
@@ -230,8 +238,34 @@ fn of_entries(checkpoint: Option<&Sighting>, entries: &[EntrySeen], known: &[Ver
             }
         }
     }
+    if kind == AlarmKind::ChainFork {
+        match both(entries).map(|[one, other]| chain::forked(&one, &other)) {
+            Some(Ok(words)) => {
+                finding.ok("signatures", "both by the key in the issuer's name");
+                finding.failed("chain", words);
+                return finding
+                    .ends(Verdict::Equivocation, "the issuer signed two statements that exclude each other");
+            }
+            Some(Err(NoFork::Wrong(why))) => {
+                finding.failed("chain", why);
+                return finding.ends(Verdict::Wrong, "the evidence does not show it");
+            }
+            Some(Err(NoFork::Other(why))) => finding.not_checked("chain", why),
+            None => finding.not_checked("chain", "both statements are needed to see that they fork it"),
+        }
+    }
     finding.not_checked("issuers", "whose keys signed is for `tabellion verify` and a trust file");
     finding.ends(Verdict::OnWord, "the statements are those entries; where they stand is the monitor's word")
+}
+
+/// Two statements, if there are two and no more.
+fn both(entries: &[EntrySeen]) -> Option<[SignedStatement; 2]> {
+    let parse = |entry: &EntrySeen| {
+        let bytes = BASE64URL_NOPAD.decode(entry.statement.as_ref()?.as_bytes()).ok()?;
+        SignedStatement::parse(bytes).ok()
+    };
+    let statements: Option<Vec<SignedStatement>> = entries.iter().map(parse).collect();
+    statements?.try_into().ok()
 }
 
 fn statement(entry: &EntrySeen) -> Result<String, String> {

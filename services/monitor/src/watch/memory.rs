@@ -46,7 +46,20 @@ struct Sequence {
     missing: BTreeMap<u64, u64>,
 }
 
+/// Tells one state of the memory from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    next: u64,
+    report: Option<u64>,
+    untold: usize,
+}
+
 impl Memory {
+    /// All that it holds follows from what it has seen so far.
+    pub fn mark(&self) -> Mark {
+        Mark { next: self.next, report: self.report, untold: self.untold.len() }
+    }
+
     /// Nothing was seen yet.
     pub fn begun(now: u64) -> Self {
         Self { began: now, ..Self::default() }

@@ -95,6 +95,8 @@ pub struct Shows {
     pub dropped: Option<String>,
     /// Everything is answered with this.
     pub status: Option<u16>,
+    /// Everything is answered with this page.
+    pub page: Option<String>,
     /// A leaf whose entry is another one than in the tree.
     pub other_entry: Option<u64>,
     /// Tiles are served up to this size, if not up to the checkpoint's.
@@ -133,6 +135,7 @@ impl Shows {
             makes_proofs: false,
             dropped: None,
             status: None,
+            page: None,
             other_entry: None,
             tiles_up_to: None,
             other_key: false,
@@ -222,6 +225,9 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     if let Some(status) = shows.status {
         return StatusCode::from_u16(status).unwrap().into_response();
+    }
+    if let Some(page) = &shows.page {
+        return page.clone().into_response();
     }
     if shows.dropped.as_deref() == Some(path) {
         return StatusCode::NOT_FOUND.into_response();
