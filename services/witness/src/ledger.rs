@@ -13,6 +13,7 @@ use tlog::witness::{self, AddCheckpoint, Refusal};
 use tokio_util::sync::CancellationToken;
 
 use crate::files::WriteError;
+use crate::limits::CLOCK_SLACK;
 use crate::list::{Log, LogList};
 use crate::state::{Latest, StateDir};
 
@@ -36,6 +37,9 @@ pub enum NotCosigned {
         /// Seconds until it may again.
         wait: u64,
     },
+    /// 503: the clock is behind what was signed. Whoever compared the two cosignatures would find that one is a lie.
+    #[error("the witness's clock is behind its last cosignature")]
+    ClockBehind,
     /// 503: it could not be kept. Nothing has changed.
     #[error("the checkpoint could not be kept")]
     NotKept(#[source] WriteError),
@@ -135,6 +139,7 @@ impl Ledger {
         if let Some(line) = page.latest.as_ref().and_then(|latest| self.same_second(latest, request, now)) {
             return Ok(line);
         }
+        let now = page.not_before(now)?;
         let grown = page.grow(&log, checkpoint.size(), now)?;
         let (latest, line) = self.cosign(&log, checkpoint, &request.checkpoint, now)?;
         self.state.keep(&latest).map_err(|error| self.not_kept(error))?;
@@ -198,6 +203,16 @@ impl Ledger {
 }
 
 impl Page {
+    /// The time to sign. A cosignature says that at its time no larger tree was seen: so it is never of before the last one.
+    fn not_before(&self, now: u64) -> Result<u64, NotCosigned> {
+        let last = self.latest.as_ref().map_or(0, |latest| latest.time);
+        if now.saturating_add(CLOCK_SLACK) < last {
+            tracing::error!(now, last, "the clock is behind what was signed");
+            return Err(NotCosigned::ClockBehind);
+        }
+        Ok(now.max(last))
+    }
+
     /// Counts a growth; fails once the day's are used up. What has not grown is not counted.
     fn grow(&self, log: &Log, size: merkle::TreeSize, now: u64) -> Result<(u64, u32), NotCosigned> {
         if self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size) {
@@ -218,3 +233,7 @@ impl Page {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

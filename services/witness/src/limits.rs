@@ -31,3 +31,5 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Forks of one log that are kept as evidence.
 pub const FORKS: usize = 16;
+/// By so many seconds the clock may be behind the last cosignature, which is then the time that is signed.
+pub const CLOCK_SLACK: u64 = 60;

@@ -104,7 +104,9 @@ fn answer(why: &NotCosigned) -> Response {
         }
         NotCosigned::UnknownLog => refuse(StatusCode::NOT_FOUND, &text),
         NotCosigned::TooOften { wait, .. } => later(StatusCode::TOO_MANY_REQUESTS, &text, *wait),
-        NotCosigned::NotKept(_) => later(StatusCode::SERVICE_UNAVAILABLE, &text, RETRY_AFTER.as_secs()),
+        NotCosigned::NotKept(_) | NotCosigned::ClockBehind => {
+            later(StatusCode::SERVICE_UNAVAILABLE, &text, RETRY_AFTER.as_secs())
+        }
         NotCosigned::InDoubt | NotCosigned::Sign(_) | NotCosigned::Note(_) => {
             refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
         }

@@ -1,0 +1,65 @@
+//! What the clock may do.
+#![allow(clippy::unwrap_used)]
+
+use ed25519_dalek::SigningKey;
+use merkle::{CompactRange, TreeSize, hash_leaf};
+use tempfile::TempDir;
+use tlog::checkpoint::Checkpoint;
+
+use super::*;
+
+/// When all this happens.
+const NOON: u64 = 1_800_000_000;
+
+fn key() -> LocalKey {
+    LocalKey::new("log.example".parse().unwrap(), SigningKey::from_bytes(&[1; 32])).unwrap()
+}
+
+fn open(folder: &TempDir) -> Ledger {
+    let signer = LocalKey::cosigner("w.example".parse().unwrap(), SigningKey::from_bytes(&[2; 32])).unwrap();
+    let state = StateDir::open(&folder.path().join("state")).unwrap();
+    let kept = state.load(signer.key()).unwrap();
+    let logs = format!("logs/v0\nvkey {}\n", key().key()).parse().unwrap();
+    Ledger::new(state, signer, kept, logs)
+}
+
+/// From nothing to one leaf, or the same again.
+fn request(old: u64) -> AddCheckpoint {
+    let mut range = CompactRange::default();
+    range.append(hash_leaf(b""));
+    let checkpoint = Checkpoint::new("log.example".parse().unwrap(), TreeSize::new(1), range.root()).unwrap();
+    let checkpoint = checkpoint.sign(&key()).unwrap();
+    AddCheckpoint { old: TreeSize::new(old), proof: Vec::new(), checkpoint }
+}
+
+#[test]
+fn the_time_that_is_signed_never_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(&folder);
+    let time = |line: SignatureLine| cosignature::time_of(&line).unwrap();
+    assert_eq!(time(ledger.add(&request(0), NOON).unwrap()), NOON);
+    assert_eq!(time(ledger.add(&request(1), NOON + 5).unwrap()), NOON + 5);
+    // A clock that is set a little is waited for; one that went back is not followed.
+    assert_eq!(time(ledger.add(&request(1), NOON).unwrap()), NOON + 5);
+    for behind in [NOON - 56, NOON - 86_400, 0] {
+        assert!(matches!(ledger.add(&request(1), behind), Err(NotCosigned::ClockBehind)), "{behind}");
+    }
+    drop(ledger);
+    // It is kept with the rest.
+    let ledger = open(&folder);
+    assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
+    assert_eq!(time(ledger.add(&request(1), NOON + 6).unwrap()), NOON + 6);
+}
+
+#[test]
+fn within_one_second_the_same_is_answered_without_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(&folder);
+    let first = ledger.add(&request(0), NOON).unwrap();
+    let file = folder.path().join("state/logs").join(Origin::from(key().key().name().clone()).digest());
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(ledger.add(&request(1), NOON).unwrap(), first);
+    assert!(!file.exists());
+    assert_ne!(ledger.add(&request(1), NOON + 1).unwrap(), first);
+    assert!(file.exists());
+}
