@@ -12,7 +12,7 @@ use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignature, Cosignatures, LogStore, Memory};
+use store::{Cosignature, Cosignatures, LogStore, Memory, SignatureKind};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::Policy;
@@ -308,6 +308,22 @@ async fn a_witness_that_has_seen_a_larger_tree_stops_the_log_and_reads_go_on() {
 }
 
 #[tokio::test]
+async fn a_witness_that_was_shown_more_meanwhile_contradicts_nothing() {
+    let w1 = TestWitness::start("w1").await;
+    w1.becomes(Manner::ClaimsLater(2));
+    let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
+    let site = start(&place, &memory, &policy, &[&w1]).await;
+    site.registered(&statement(1)).await;
+    let kept = async || memory.newest_signed(SignatureKind::Checkpoint).await.unwrap().unwrap().head.size;
+    until("it is kept", async || kept().await == TreeSize::new(2)).await;
+    w1.becomes(Manner::Honest);
+    let line = "tabellion_witness_errors_total{code=\"overtaken\",witness=\"w1\"}";
+    until("it is counted", async || metric(&site, line).await > Some(0.0)).await;
+    site.registered(&statement(2)).await;
+    until_served(&site, &policy, 3, &["w1"]).await;
+}
+
+#[tokio::test]
 async fn a_witness_that_has_seen_another_tree_stops_the_log() {
     let w1 = TestWitness::start("w1").await;
     let policy = policy(&[&w1], "quorum none");
@@ -400,6 +416,25 @@ async fn without_a_pin_a_log_starts_when_enough_witnesses_confirm_its_newest_hea
 }
 
 #[tokio::test]
+async fn with_its_pin_a_log_starts_though_no_witness_answers() {
+    let w1 = TestWitness::start("w1").await;
+    let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
+    let site = start(&place, &memory, &policy, &[&w1]).await;
+    until_served(&site, &policy, 1, &["w1"]).await;
+    site.service.stop().await;
+    w1.becomes(Manner::Hangs);
+    let site = start(&place, &memory, &policy, &[]).await;
+    site.registered(&statement(1)).await;
+    assert_eq!(served(&site, &policy).await.unwrap().0, 1, "what met the quorum before");
+    site.service.stop().await;
+
+    lose_the_pin(&place);
+    let site = start(&place, &memory, &policy, &[]).await;
+    let halt = until_halted(&site).await;
+    assert!(halt.to_string().contains("not all answered in time"), "{halt}");
+}
+
+#[tokio::test]
 async fn without_a_pin_a_policy_without_a_quorum_confirms_nothing() {
     let w1 = TestWitness::start("w1").await;
     let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum none"));
@@ -422,6 +457,13 @@ async fn every_receipt_s_tree_size_is_a_checkpoint_that_can_be_read() {
         let receipt = site.registered(&statement(n)).await;
         sizes.push(receipt.signed_tree_size().unwrap().get());
     }
+    let own = site.get("/v1/checkpoints/8").await;
+    assert_eq!(own.status, 200, "at once, though the list has what is kept");
+    until("the newest is kept", async || {
+        let last = site.get("/v1/checkpoints?after=7").await.json();
+        last["checkpoints"].as_array().unwrap().len() == 1
+    })
+    .await;
     let nobody: Policy = "quorum none\n".parse().unwrap();
     let (mut listed, mut next) = (Vec::new(), Some("/v1/checkpoints?limit=3".to_owned()));
     while let Some(page) = next.take() {

@@ -38,6 +38,10 @@ pub enum Manner {
     BesideStrangers,
     /// 200 with something else than lines.
     Babbles,
+    /// No answer.
+    Hangs,
+    /// 409 with this size, once it becomes something else.
+    ClaimsLater(u64),
 }
 
 /// A witness. Stops when dropped.
@@ -182,11 +186,22 @@ async fn latest(State(shared): State<Arc<Shared>>, Path(log): Path<String>) -> R
 }
 
 async fn add_checkpoint(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let manner = shared.state.lock().unwrap().manner;
+    match manner {
+        Manner::Hangs => std::future::pending().await,
+        Manner::ClaimsLater(size) => {
+            while shared.state.lock().unwrap().manner == manner {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            return conflict(size);
+        }
+        _ => {}
+    }
     let request = AddCheckpoint::parse(&body).expect("a log sends requests that can be read");
     let mut told = shared.state.lock().unwrap();
     told.requests.push(request.clone());
     match told.manner {
-        Manner::Honest => {}
+        Manner::Honest | Manner::Hangs | Manner::ClaimsLater(_) => {}
         Manner::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Manner::KnowsNoLog => return StatusCode::NOT_FOUND.into_response(),
         Manner::Claims(size) => return conflict(size),
