@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use ed25519_dalek::SigningKey;
 use merkle::{CompactRange, Hash, LeafHash, RootHash, TreeSize, hash_children, hash_leaf, proof};
+use scitt::{Algorithm, SignedStatement};
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
@@ -269,4 +270,39 @@ fn a_statement_that_is_not_the_entry_it_is_called_is_no_evidence() {
     assert_eq!(entry(Some("AAAA")), Verdict::Wrong);
     assert_eq!(entry(Some("!")), Verdict::Wrong);
     assert_eq!(entry(None), Verdict::OnWord);
+}
+
+fn chain_fork(statements: &[&SignedStatement]) -> Alarm {
+    let entry = |(index, statement): (usize, &&SignedStatement)| EntrySeen {
+        index: Some(index as u64),
+        entry_id: statement.digest().to_string(),
+        statement: Some(data_encoding::BASE64URL_NOPAD.encode(statement.bytes())),
+    };
+    let entries = statements.iter().enumerate().map(entry).collect();
+    alarm(AlarmKind::ChainFork, Evidence::Entries { checkpoint: None, entries })
+}
+
+#[test]
+fn two_successors_of_one_receipt_are_shown_by_their_issuers_own_signatures() {
+    let key = scitt::SigningKey::generate(Algorithm::EdDsa).unwrap();
+    let other = scitt::SigningKey::generate(Algorithm::EdDsa).unwrap();
+    let verdict = |statements: &[&SignedStatement]| judge(&chain_fork(statements), &[]).verdict;
+    let receipt = testkit::receipt;
+    let genesis = receipt(1).sign(&key).unwrap();
+    let again = receipt(2).sign(&key).unwrap();
+    let next = |id| receipt(id).after(genesis.digest(), 1).sign(&key).unwrap();
+    let (left, right) = (next(3), next(4));
+    assert_eq!(verdict(&[&left, &right]), Verdict::Equivocation);
+    assert_eq!(verdict(&[&genesis, &again]), Verdict::Equivocation);
+    // An honest chain, one receipt twice, two issuers, one statement alone: nobody is accused.
+    assert_eq!(verdict(&[&genesis, &left]), Verdict::Wrong);
+    assert_eq!(verdict(&[&left, &left]), Verdict::Wrong);
+    assert_eq!(verdict(&[&genesis, &receipt(1).sign(&other).unwrap()]), Verdict::Wrong);
+    assert_eq!(verdict(&[&left]), Verdict::OnWord);
+    // A statement that somebody else signed in the issuer's name.
+    let mut bytes = right.bytes().to_vec();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let forged = SignedStatement::parse(bytes).unwrap();
+    assert_eq!(verdict(&[&left, &forged]), Verdict::Wrong);
 }

@@ -144,6 +144,9 @@ fn ending(finding: &Finding) -> Result<(), Failure> {
     match finding.verdict {
         Verdict::Same | Verdict::Consistent => Ok(()),
         Verdict::Contradiction => Err(two_histories(finding)),
+        Verdict::Equivocation => Err(Failure::new(Exit::LogMisbehaviour, "chain-fork", &*finding.words)
+            .why("Both signatures are the issuer's own: nobody's word is needed.")
+            .hint("tabellion help chain-fork")),
         Verdict::OnWord | Verdict::Unknown => Err(Failure::told(Exit::NotVerified)),
         Verdict::Wrong => Err(Failure::told(Exit::VerificationFailed)),
     }
