@@ -69,6 +69,15 @@ fn with_json_every_command_prints_one_object_with_these_names() {
             &["index", "iss", "sub", "facts", "policy", "rule", "size", "erased", "at"],
         ),
         (&["entry", "list"], &["entries"]),
+        (&["entry", "tail", "--from-start", "--count", "1"], &["index", "entry_id", "facts"]),
+        (&["checkpoint", "get"], &["outcome", "reason", "checkpoint", "checks", "note"]),
+        (&["checkpoint", "get", "-o", "head"], &["outcome", "reason", "checkpoint", "checks"]),
+        (&["checkpoint", "verify", "head"], &["outcome", "reason", "checkpoint", "checks"]),
+        (
+            &["proof", "inclusion", "a.json.cose", "--verify"],
+            &["index", "entry_id", "tree_size", "leaf_hash", "path", "root"],
+        ),
+        (&["proof", "consistency", "--first", "0", "--verify"], &["first", "second", "path", "checkpoint"]),
         (
             &["execution", "verify", "tabellion-dev/samples/aer.cose"],
             &[
@@ -277,6 +286,11 @@ fn a_terminal_never_obeys_what_a_stranger_wrote() {
         &["vrf", "verify", "text.txt.cose"],
         &["execution", "verify", "text.txt.cose"],
         &["entry", "list"],
+        &["entry", "tail", "--from-start", "--count", "6"],
+        &["proof", "inclusion", &statement, "--verify"],
+        &["checkpoint", "get", "-o", HOSTILE],
+        &["checkpoint", "verify", HOSTILE],
+        &["checkpoint", "verify", &statement],
         &["entry", "get", &statement],
         &["trust", "list", "--trust", "t.toml"],
         &["trust", "show", HOSTILE, "--trust", "t.toml"],
