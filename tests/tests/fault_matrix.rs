@@ -15,13 +15,23 @@ const MUST_BE_TRIED: &[(u32, &str)] = &[
     (5, "the n-th storage call fails, after its effect"),
     (17, "PostgreSQL stops at once and starts, under load"),
     (20, "the connection is cut after COMMIT was sent"),
+    (21, "a fail-over to a replica that misses commits"),
     (24, "synchronous_commit or fsync is off"),
+    (28, "another database behind a running server"),
     (30, "two processes on one database"),
+    (34, "the log is cut off from its witnesses"),
+    (37, "a clock is wrong by a day"),
     (38, "one bit is flipped"),
     (42, "an old backup is restored"),
+    (43, "an old backup, and the pin is lost"),
+    (44, "a backup is taken under load, and restored elsewhere"),
+    (45, "a backup is damaged, or not of this log"),
+    (51, "the log moves to the other database"),
     (54, "many times more than can be taken"),
     (56, "SIGTERM and SIGINT, twice, under load, during the start"),
     (61, "sizes around the powers of two, restart at each"),
+    (63, "a monitor loses its state, or has another's"),
+    (64, "a log truncates, forks, freezes, is stale, drops a tile, answers 500"),
 ];
 
 #[test]

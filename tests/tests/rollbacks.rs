@@ -25,12 +25,15 @@ on_both_databases! {
         service.stop();
         let replica = log.database().back_up();
         let service = log.serve();
-        for _ in 0..MISSED {
+        for _ in 1..MISSED {
             register(&recorder, &service, &log.statement());
         }
+        let lost = log.statement();
+        register(&recorder, &service, &lost);
         let before = checkpoint(&service);
         assert_eq!(size_of(&before), 2 + MISSED as u64);
         let watch = watching(&log, &service, None);
+        let receipts = watching_receipts(&log, &service, &lost, None);
 
         log.database().restore(&replica);
 
@@ -46,6 +49,8 @@ on_both_databases! {
         reads_go_on(&service, &old);
         let watch = watching(&log, &service, Some(watch));
         watch.look().must_accuse(MISBEHAVIOUR, "rollback");
+        let receipts = watching_receipts(&log, &service, &lost, Some(receipts));
+        receipts.look().must_accuse(MISBEHAVIOUR, "vanished");
         service.stop();
     }
 
@@ -78,6 +83,7 @@ on_both_databases! {
         let before = checkpoint(&service);
         assert_eq!(size_of(&before), 3);
         let watch = watching(&log, &service, None);
+        let receipts = watching_receipts(&log, &service, &old, None);
         log.database().restore(&other);
 
         let said = refuses_and_says(&log, &service, &["this log has signed root", "was replaced", "cannot find"]);
@@ -91,27 +97,52 @@ on_both_databases! {
         let watch = watching(&log, &service, Some(watch));
         let looked = watch.look();
         looked.must_accuse(MISBEHAVIOUR, "fork");
+        let receipts = watching_receipts(&log, &service, &old, Some(receipts));
+        let by_receipts = receipts.look();
+        by_receipts.must_accuse(MISBEHAVIOUR, "fork");
         service.stop();
         let shown = watch.convinces(&looked.evidence(), &["--key", &vkey(&log)]);
         assert_eq!(shown.code, Some(MISBEHAVIOUR), "with every server dead: {shown} {said}");
+        let shown = receipts.convinces(&by_receipts.evidence(), &[]);
+        assert_eq!(shown.code, Some(MISBEHAVIOUR), "two receipts alone: {shown}");
     }
 }
 
-/// A monitor that has seen what the service shows now; or the same one, for the service's next address.
+/// A monitor that has seen what the log shows now; or the same one, for the service's next address.
 #[track_caller]
 fn watching(log: &Log, service: &Service, before: Option<Watch>) -> Watch {
-    let config = format!("[[log]]\nname = \"log\"\nurl = \"{}/\"\nvkey = \"{}\"\n", service.url(), vkey(log));
-    match before {
-        Some(watch) => {
-            watch.configure(&config);
-            watch
-        }
-        None => {
-            let watch = Watch::new(&config);
-            watch.look().must_be_well();
-            watch
-        }
+    let (url, vkey) = (service.url(), vkey(log));
+    begun(&format!("[[log]]\nname = \"log\"\nurl = \"{url}/\"\nvkey = \"{vkey}\"\n"), before)
+}
+
+/// The same of the log as any SCITT service: by the receipts that it gives for an entry.
+#[track_caller]
+fn watching_receipts(log: &Log, service: &Service, entry: &SignedStatement, before: Option<Watch>) -> Watch {
+    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
+    let key = shown["receipt"]["did_key"].as_str().unwrap();
+    let watch = before.unwrap_or_else(|| Watch::new(""));
+    let trust = format!("[[log]]\niss = \"{}\"\nkeys = [\"{key}\"]\n", testkit::LOG_ISS);
+    fs::write(watch.path("trust.toml"), trust).unwrap();
+    let (url, entry) = (service.url(), entry.digest());
+    let config = format!(
+        "[[service]]\nname = \"service\"\nurl = \"{url}/\"\ntrust = \"trust.toml\"\nentries = [\"{entry}\"]\n"
+    );
+    watch.configure(&config);
+    if !watch.path("state").exists() {
+        watch.look().must_be_well();
     }
+    watch
+}
+
+#[track_caller]
+fn begun(config: &str, before: Option<Watch>) -> Watch {
+    if let Some(watch) = before {
+        watch.configure(config);
+        return watch;
+    }
+    let watch = Watch::new(config);
+    watch.look().must_be_well();
+    watch
 }
 
 fn vkey(log: &Log) -> String {
