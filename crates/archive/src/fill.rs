@@ -68,7 +68,7 @@ pub async fn fill(
         erased: Vec::new(),
         holds: Holds::default(),
     };
-    while let Some(record) = reader.next()? {
+    while let Some(record) = reader.read()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
         if let Record::Head(head) = &record {
             progress(head.size.get());

@@ -86,7 +86,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next record; `None` after the last one.
-    pub fn next(&mut self) -> Result<Option<Record>, Unreadable> {
+    pub fn read(&mut self) -> Result<Option<Record>, Unreadable> {
         if self.ended {
             return self.nothing_more();
         }

@@ -63,7 +63,7 @@ pub fn verify_wanting(
 ) -> Result<Summary, Unreadable> {
     let mut reader = Reader::new(source)?;
     let mut checker = Checker::new(meaning).wanting(size);
-    while let Some(record) = reader.next()? {
+    while let Some(record) = reader.read()? {
         checker.accept(&record).map_err(|what| reader.contradicts(what))?;
         if let Record::Head(_) = record {
             progress(checker.counts().entries);
@@ -78,7 +78,7 @@ pub fn verify_wanting(
 /// If it is not an archive, or its first record is damaged.
 pub fn origin_of(source: impl Read) -> Result<String, Unreadable> {
     let mut reader = Reader::new(source)?;
-    match reader.next()? {
+    match reader.read()? {
         Some(Record::Opening { origin, .. }) => Ok(origin),
         _ => Err(reader.contradicts("it does not begin with its log's name".into())),
     }
