@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
 use tlog::note::{LocalKey, NotANote, Note, NoteSigner, SignFailed, SignatureLine};
-use tlog::witness::{self, AddCheckpoint, Refusal};
+use tlog::witness::{self, AddCheckpoint, Refusal, Seen};
 use tokio_util::sync::CancellationToken;
 
 use crate::files::WriteError;
@@ -134,6 +134,7 @@ impl Ledger {
             return Err(NotCosigned::InDoubt);
         }
         let seen = page.latest.as_ref().map(Latest::seen);
+        self.must_remember(seen, &request.checkpoint)?;
         let checkpoint = witness::judge(seen, request, std::slice::from_ref(&log.key));
         let checkpoint = checkpoint.inspect_err(|refusal| self.keep_fork(refusal, &page, request))?;
         if let Some(line) = page.latest.as_ref().and_then(|latest| self.same_second(latest, request, now)) {
@@ -145,6 +146,30 @@ impl Ledger {
         self.state.keep(&latest).map_err(|error| self.not_kept(error))?;
         *page = Page { latest: Some(latest), grown };
         Ok(line)
+    }
+
+    /// What carries our own cosignature is known here; if it is not, the state is an older copy, or another process has the
+    /// key. Neither may go on.
+    fn must_remember(&self, seen: Option<Seen>, note: &Note) -> Result<(), NotCosigned> {
+        let ours = cosignature::verified(note, self.signer.key()).is_some();
+        let Some(checkpoint) = Checkpoint::parse_text(note.text()).ok().filter(|_| ours) else {
+            return Ok(());
+        };
+        let known = seen.is_some_and(|seen| match checkpoint.size().cmp(&seen.size) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => checkpoint.root() == seen.root,
+            std::cmp::Ordering::Greater => false,
+        });
+        if known {
+            return Ok(());
+        }
+        tracing::error!(log = %checkpoint.origin(), size = %checkpoint.size(),
+            "SECURITY: this key has cosigned what is not known here");
+        if let Err(error) = self.state.keep_forgotten(note) {
+            tracing::error!(%error, "the proof of it could not be kept");
+        }
+        self.in_doubt.cancel();
+        Err(NotCosigned::InDoubt)
     }
 
     fn log_of(&self, request: &AddCheckpoint) -> Option<Log> {

@@ -85,9 +85,9 @@ pub enum ListError {
     },
 }
 
-/// The witness does not know what it has kept: only a new start tells.
+/// The witness does not know what it has kept, or has cosigned what it does not know: only a new start tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a checkpoint may or may not have been kept: start again")]
+#[error("what is kept is not known, or not all that was cosigned: the log of this process says which")]
 pub struct InDoubt;
 
 /// A running witness.

@@ -6,6 +6,7 @@
 //! key.pem          that key, unless it is kept elsewhere
 //! logs/<hex sha256(origin)>
 //! known/<hex sha256(origin)>, empty: this log has a file in logs/
+//! forgotten        a checkpoint that this key has cosigned and that is not known here: no start any more
 //! forks/<hex sha256(origin)>/<size>.seen, <size>.given.<root>
 //! ```
 //!
@@ -28,6 +29,9 @@ use tlog::witness::Seen;
 
 use crate::files::{self, Access, WriteError};
 use crate::limits::FORKS;
+
+/// The file that says that a state is not to be gone on from.
+const FORGOTTEN: &str = "forgotten";
 
 /// The newest checkpoint of a log that was cosigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,11 @@ pub enum StateError {
         /// What is wrong with it.
         flaw: String,
     },
+    /// The key has cosigned more than is known here.
+    #[error(
+        "{0}: this key has cosigned it, and it is not known here: the state is a copy, or the key has another one"
+    )]
+    Forgotten(PathBuf),
     /// A log's file is gone.
     #[error("{0}: gone, and this log was witnessed here")]
     Gone(PathBuf),
@@ -95,6 +104,10 @@ impl StateDir {
         }
         files::sync_directory(path).map_err(|error| failed(path, error))?;
         let lock = lock(path)?;
+        let forgotten = path.join(FORGOTTEN);
+        if forgotten.exists() {
+            return Err(StateError::Forgotten(forgotten));
+        }
         let known = names(&path.join("known"))?.into_iter().collect();
         Ok(Self { path: path.to_owned(), known: Mutex::new(known), _lock: lock })
     }
@@ -132,6 +145,11 @@ impl StateDir {
         let digest = latest.checkpoint.origin().digest();
         files::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
         self.mark(digest)
+    }
+
+    /// Keeps what proves that this state is not all that its key has cosigned: nobody starts from it any more.
+    pub fn keep_forgotten(&self, note: &Note) -> Result<(), WriteError> {
+        files::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), Access::Public)
     }
 
     /// Keeps what proves that a log has two trees of one size. Gives the folder; `None` if it holds enough already.

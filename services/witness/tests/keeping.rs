@@ -267,3 +267,25 @@ async fn a_log_may_grow_as_often_a_day_as_its_list_says() {
     // What has not grown may always be cosigned again: its freshness is the point.
     witness.add(&log.request(2, 2)).await.must_be(200);
 }
+
+#[tokio::test]
+async fn a_state_that_went_back_is_found_out_by_what_it_has_cosigned() {
+    let log = Log::new(LOG);
+    let home = Home::of(&[&log]);
+    let witness = home.start().await;
+    witness.add(&log.request(0, 8)).await.must_be(200);
+    let old = fs::read(home.log(&log)).unwrap();
+    let mut grown = log.request(8, 20);
+    let line = witness.add(&grown).await.must_be(200).body.parse().unwrap();
+    // Logs hand in checkpoints with the cosignatures they have; of what is known, that is nothing new.
+    grown.checkpoint.add(line).unwrap();
+    witness.add(&grown).await.must_be(409);
+    witness.stop().await;
+
+    fs::write(home.log(&log), old).unwrap();
+    let witness = home.start().await;
+    witness.add(&grown).await.must_be(500);
+    // From here on nothing is cosigned, and the process ends.
+    assert!(witness.ended().await.is_err());
+    assert!(matches!(home.refused().await, StartError::State(StateError::Forgotten(_))));
+}

@@ -187,6 +187,12 @@ impl Running {
         self.ended.await.unwrap().unwrap();
     }
 
+    /// How it ended, by itself.
+    pub async fn ended(self) -> Result<(), InDoubt> {
+        let Self { ended, stop: _stop, .. } = self;
+        ended.await.unwrap()
+    }
+
     pub async fn add(&self, request: &AddCheckpoint) -> Answer {
         self.post(request.to_string().as_bytes()).await
     }

@@ -118,7 +118,7 @@ fn not_started(error: StartError) -> Failure {
     match &error {
         StartError::State(StateError::Locked(_)) => failure(Exit::Failure, "witness-in-use")
             .why("two witnesses that share a key and a state would cosign what the other has not seen"),
-        StartError::State(StateError::Damaged { .. } | StateError::Gone(_))
+        StartError::State(StateError::Damaged { .. } | StateError::Gone(_) | StateError::Forgotten(_))
         | StartError::Key(KeyError::StateWithoutName(_)) => failure(Exit::Failure, "witness-state-damaged")
             .why("a witness that has forgotten what it saw can be made to cosign a second history")
             .hint("start a new witness, with a new name and a new folder"),
