@@ -131,7 +131,7 @@ impl Keeper {
         self.failed.load(Ordering::Relaxed)
     }
 
-    fn keep(&self, round: &Round) -> Result<Vec<Event>, NotKept> {
+    fn write(&self, round: &Round) -> Result<Vec<Event>, NotKept> {
         let mut alarms = self.alarms(round.at)?;
         let mut events = Vec::new();
         for alarm in &round.alarms {
@@ -215,13 +215,19 @@ const ROUND: &str = "round.json";
 #[async_trait]
 impl Sink for Keeper {
     async fn round(&self, round: &Round) {
+        self.keep(round).await;
+    }
+
+    async fn keep(&self, round: &Round) -> bool {
         self.metrics.round(round);
         // Files are small and few: a thread of its own would cost more than it gives.
-        match self.keep(round) {
+        let events = self.write(round);
+        match &events {
             Ok(events) => events.iter().for_each(|event| (self.ear)(event)),
-            Err(error) => self.fail(&error),
+            Err(error) => self.fail(error),
         }
         (self.ear)(&Event::Round { round: Box::new(without_evidence(round)) });
+        events.is_ok()
     }
 }
 

@@ -154,4 +154,10 @@ impl Round {
 pub trait Sink: Send + Sync {
     /// A round is over. What this keeps is kept when it returns.
     async fn round(&self, round: &Round);
+
+    /// The same. Whether it is kept: what is not, is found again in the next round.
+    async fn keep(&self, round: &Round) -> bool {
+        self.round(round).await;
+        true
+    }
 }

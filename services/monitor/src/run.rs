@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::limits::DEEP_FOR;
@@ -105,8 +105,9 @@ impl Monitor {
     pub async fn once(&mut self, sink: &dyn Sink) -> Vec<Round> {
         let rounds = self.watchers.iter_mut().map(|watcher| async move {
             let round = watcher.round(now()).await;
-            sink.round(&round).await;
-            watcher.told();
+            if sink.keep(&round).await {
+                watcher.told();
+            }
             round
         });
         futures::future::join_all(rounds).await
@@ -140,26 +141,33 @@ impl Monitor {
 }
 
 async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut told: watch::Receiver<bool>) {
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut next = Instant::now();
     loop {
         let round = tokio::select! {
             biased;
             _ = told.changed() => return,
-            round = next(&mut ticks, &mut watcher) => round,
+            round = round_at(next, &mut watcher) => round,
         };
+        next = next.max(Instant::now() - every) + jittered(every);
         for alarm in &round.alarms {
             tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
         }
-        sink.round(&round).await;
-        watcher.told();
+        if sink.keep(&round).await {
+            watcher.told();
+        }
     }
 }
 
 /// The next round, when it is time.
-async fn next(ticks: &mut Interval, watcher: &mut Watched) -> Round {
-    ticks.tick().await;
+async fn round_at(time: Instant, watcher: &mut Watched) -> Round {
+    tokio::time::sleep_until(time).await;
     watcher.round(now()).await
+}
+
+/// Nine to eleven tenths: monitors that were started together do not ask together for ever.
+fn jittered(every: Duration) -> Duration {
+    let random = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
+    every.mul_f64(0.9 + random / 5.0)
 }
 
 /// This machine's clock, in Unix seconds.

@@ -301,3 +301,29 @@ impl Edge {
         CompactRange::from_parts(TreeSize::new(self.size), hashes).map_err(|why| why.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn what_does_not_work_has_not_for_as_long_as_the_clock_says_and_never_since_the_future() {
+        let mut state = LogState::new(&testing::target());
+        assert_eq!((state.trouble("log", 1000), state.trouble("log", 1060)), (0, 60));
+        // The clock was a day ahead.
+        assert_eq!((state.trouble("tiles", 90_000), state.trouble("tiles", 3_600)), (0, 0));
+        assert_eq!(state.trouble("tiles", 3_660), 60);
+        state.works("log");
+        assert_eq!(state.trouble("log", 2000), 0);
+    }
+
+    #[test]
+    fn no_more_troubles_are_remembered_than_there_is_room_for() {
+        let mut state = LogState::new(&testing::target());
+        (0..2 * MAX_TROUBLES).for_each(|n| {
+            state.trouble(&n.to_string(), 1);
+        });
+        assert_eq!(state.troubles().len(), MAX_TROUBLES);
+    }
+}

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use monitor::config::Who;
 use monitor::evidence::Evidence;
+use monitor::run::now;
+use monitor::state::StateDir;
 use monitor::{
-    Alarm, AlarmKind, CheckName, Config, Depth, Exit, Monitor, Outcome, Round, Sink, Target, Watch,
+    Alarm, AlarmKind, CheckName, Config, Depth, Exit, Monitor, Outcome, Round, Sink, Target, Watch, Watcher,
 };
 use scitt::{SignedStatement, Signer};
 use site::{Place, Site};
@@ -186,4 +188,27 @@ async fn a_fork_that_the_log_refused_is_known_by_its_report_with_both_statements
     assert_eq!(ids, [(Some(2), two.digest().to_string()), (None, fork.digest().to_string())]);
     assert!(entries.iter().all(|entry| entry.statement.is_some()));
     assert!(of_kind(&once(&place, &target).await, AlarmKind::ChainFork).is_empty(), "it was told");
+}
+
+#[tokio::test]
+async fn what_was_found_is_found_again_until_somebody_was_told() {
+    let place = place_without_chains();
+    let site = place.start().await;
+    let mut target = target(&place, &site);
+    target.watches = vec![watched(Who::Subject(AGENT.into()))];
+    let one = receipt(1).sign(&verifier()).unwrap();
+    for statement in [&one, &after(2, &one, 1), &after(3, &one, 1)] {
+        site.register(statement).await;
+    }
+    let dir = StateDir::take(&place.path("monitor")).unwrap();
+    let look = async || {
+        let mut watcher = Watcher::new(target.clone(), dir.log("ours").unwrap(), now()).unwrap();
+        let round = watcher.round(now()).await;
+        (watcher, of_kind(&round, AlarmKind::ChainFork).len())
+    };
+    assert_eq!(look().await.1, 1);
+    let (watcher, found) = look().await;
+    assert_eq!(found, 1, "the process ended before anybody was told");
+    watcher.told();
+    assert_eq!(look().await.1, 0);
 }

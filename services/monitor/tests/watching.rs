@@ -9,7 +9,8 @@ use std::time::Duration;
 use common::{Log, Nowhere, Shows, Tree, config, kinds};
 use monitor::evidence::Evidence;
 use monitor::run::now;
-use monitor::{AlarmKind, CheckName, Depth, Exit, Monitor, Outcome, Round, Target, Vantage};
+use monitor::state::StateDir;
+use monitor::{About, AlarmKind, CheckName, Depth, Exit, Monitor, Outcome, Round, Target, Vantage, Watcher};
 use tempfile::TempDir;
 use tlog::note::NoteSigner;
 
@@ -376,6 +377,50 @@ async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
     log.change(|shows| shows.other_entry = None);
     let round = once(folder.path(), &target).await;
     assert_eq!((round.outcome(CheckName::Entries), round.exit()), (Some(Outcome::Ok), Exit::Success));
+}
+
+#[tokio::test]
+async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checked_yet() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let dir = StateDir::take(folder.path()).unwrap();
+    let target = Target { depth: Depth::Entries, ..log.target() };
+    for (entries, outcome) in [(256, Outcome::NotChecked), (512, Outcome::NotChecked), (700, Outcome::Ok)] {
+        // A new process each time: what was read is kept.
+        let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
+        watcher.limit(Duration::ZERO);
+        let round = watcher.round(now()).await;
+        assert_eq!(round.outcome(CheckName::Entries), Some(outcome), "{entries}");
+        assert_eq!(watcher.state().entries.as_ref().map(|edge| edge.size), Some(entries));
+        assert_eq!(round.exit(), Exit::Success);
+    }
+}
+
+#[tokio::test]
+async fn another_place_that_is_silent_is_an_alarm_about_that_place_once_it_lasts() {
+    let (log, folder) = (Log::of(10).await, folder());
+    let vantages = vec![Vantage::Url("http://127.0.0.1:1/checkpoint".parse().unwrap())];
+    let mut target = Target { vantages, ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::NotChecked), vec![]));
+    target.unreachable_after = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!(kinds(&round), [AlarmKind::Unreachable]);
+    assert!(matches!(&round.alarms[0].about, About::Vantage(name) if name.contains("127.0.0.1:1")));
+}
+
+#[tokio::test]
+async fn a_log_that_goes_back_and_does_not_answer_for_what_it_had_is_in_trouble_and_not_accused() {
+    let (log, folder) = (Log::of(700).await, folder());
+    once(folder.path(), &log.target()).await;
+    log.change(|shows| {
+        shows.size = 650;
+        shows.tiles_status = Some(503);
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
+    log.change(|shows| shows.tiles_status = None);
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!(kinds(&round), [AlarmKind::Rollback]);
 }
 
 #[tokio::test]

@@ -211,7 +211,7 @@ async fn a_list_that_cannot_be_read_keeps_no_alarm_from_being_raised() {
 async fn what_cannot_be_kept_is_said_and_counted() {
     let house = House::new();
     std::fs::write(house.state.path().join("evidence"), "a file where a folder should be").unwrap();
-    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
+    assert!(!house.keeper.keep(&round("ours", NOW, vec![fork()])).await);
     assert!(house.keeper.has_failed());
     assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
     assert_eq!(house.heard(), ["round"], "the round itself is told all the same");

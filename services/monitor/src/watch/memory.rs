@@ -150,3 +150,28 @@ impl Sequence {
         skipped > room
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(numbers: &[u64], from: u64, room: u64) -> (Vec<u64>, bool) {
+        let mut sequence = Sequence { next: from, missing: BTreeMap::new() };
+        let full = numbers.iter().fold(false, |full, number| sequence.take(*number, 7, room) | full);
+        (sequence.missing.keys().copied().collect(), full)
+    }
+
+    #[test]
+    fn a_number_that_was_skipped_is_missing_until_it_comes() {
+        assert_eq!(missing(&[0, 1, 2], 0, 100), (vec![], false));
+        assert_eq!(missing(&[0, 1, 5], 0, 100), (vec![2, 3, 4], false));
+        assert_eq!(missing(&[0, 1, 5, 3], 0, 100), (vec![2, 4], false));
+        assert_eq!(missing(&[9, 10], 9, 100), (vec![], false), "a stream begins where it is seen first");
+    }
+
+    #[test]
+    fn a_number_far_away_does_not_fill_the_memory() {
+        assert_eq!(missing(&[0, u64::MAX], 0, 3), (vec![1, 2, 3], true));
+        assert_eq!(missing(&[u64::MAX, u64::MAX], u64::MAX, 3), (vec![], false));
+    }
+}

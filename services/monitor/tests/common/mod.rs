@@ -95,6 +95,8 @@ pub struct Shows {
     pub dropped: Option<String>,
     /// Everything is answered with this.
     pub status: Option<u16>,
+    /// Everything but the checkpoint is answered with this.
+    pub tiles_status: Option<u16>,
     /// Everything is answered with this page.
     pub page: Option<String>,
     /// A leaf whose entry is another one than in the tree.
@@ -135,6 +137,7 @@ impl Shows {
             makes_proofs: false,
             dropped: None,
             status: None,
+            tiles_status: None,
             page: None,
             other_entry: None,
             tiles_up_to: None,
@@ -224,6 +227,9 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
     let shows = shows.lock().unwrap();
     let path = uri.path().trim_start_matches('/');
     if let Some(status) = shows.status {
+        return StatusCode::from_u16(status).unwrap().into_response();
+    }
+    if let Some(status) = shows.tiles_status.filter(|_| path != "checkpoint") {
         return StatusCode::from_u16(status).unwrap().into_response();
     }
     if let Some(page) = &shows.page {
