@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use black_box::{Log, Outcome, Recorder, Service, WitnessHome, WitnessProcess, on_both_databases};
+use black_box::{Log, Outcome, Recorder, Service, WitnessHome, WitnessProcess, on_both_databases, sql};
 use merkle::TreeSize;
 use rustix::process::Signal;
 use scitt::SignedStatement;
@@ -101,6 +101,36 @@ on_both_databases! {
 }
 
 #[test]
+fn r31_a_paused_leader_that_wakes_is_not_frightened_by_what_its_successor_showed() {
+    let log = Log::postgres();
+    let (policy, _homes, _witnesses) = witnessed(&log, 2);
+    let recorder = Recorder::new();
+    let first = log.serve();
+    let size = register(&recorder, &first, &log);
+    until_served(&first, &policy, size, 3);
+    let second = log.serve();
+    until_served(&second, &policy, size, 3);
+    first.signal(Signal::STOP);
+    // The paused process keeps its connections: only the server can end its lease.
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sql(&log.database().url(), end);
+    until("the other leads", || metric(&second, "tabellion_storage_fence_epoch ") > 0.0);
+    let size = (0..5).map(|_| register(&recorder, &second, &log)).last().unwrap();
+    until_served(&second, &policy, size, 3);
+    first.signal(Signal::CONT);
+    let size = register(&recorder, &second, &log);
+    until_served(&second, &policy, size, 3);
+    until_served(&first, &policy, size, 3);
+    for service in [&first, &second] {
+        let ready = service.admin().get("/readyz");
+        assert_eq!(ready.status, 200, "{}", String::from_utf8_lossy(&ready.body));
+    }
+    first.stop();
+    second.stop();
+}
+
+#[test]
 fn witnesses_are_written_down_one_by_one_and_listed() {
     let log = Log::sqlite();
     let none = log.tabellion(&["witness", "list"]);
@@ -147,7 +177,10 @@ fn witnessed(log: &Log, k: usize) -> (Policy, Vec<WitnessHome>, Vec<WitnessProce
         let add = [&["witness", "add", &name, witness.vkey(), &url], &to[..]].concat();
         log.tabellion(&add).must_succeed();
     }
-    log.configure("witness_policy = \"witnesses.txt\"\nwitness_interval_seconds = 2");
+    // Whatever else this machine does, a registration is waited for.
+    let settings =
+        "witness_policy = \"witnesses.txt\"\nwitness_interval_seconds = 2\nanswer_within_ms = 25000";
+    log.configure(settings);
     let text = fs::read_to_string(log.path("witnesses.txt")).unwrap();
     (text.parse().unwrap(), homes, witnesses)
 }
