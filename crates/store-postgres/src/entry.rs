@@ -10,6 +10,7 @@ use store::{Collateral, Entry, Found, GuardKey, StoreError, TileAddress};
 use uuid::Uuid;
 
 use crate::error::store_error;
+use crate::head;
 use crate::limits;
 use crate::number::{column, hash, number, rows};
 
@@ -97,6 +98,25 @@ impl TryFrom<EntryRow> for Entry {
 }
 
 pub(crate) async fn entry(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+    match row(pool, log, index).await? {
+        Some(entry) => Ok(Some(entry)),
+        None => {
+            must_end_before(pool, log, index).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// What was not found must not be covered by the head. One that was committed after it was looked for is there now.
+async fn must_end_before(pool: &PgPool, log: i16, index: LeafIndex) -> Result<(), StoreError> {
+    let size = head::read_row(pool, log).await?.size;
+    if column(index.get()) < size && row(pool, log, index).await?.is_none() {
+        return Err(StoreError::Damaged(format!("entry {index} is missing, and the log has {size}")));
+    }
+    Ok(())
+}
+
+async fn row(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
     sqlx::query_as!(
         EntryRow,
         "SELECT idx, digest, statement, policy, rule, facts FROM entry WHERE log_id = $1 AND idx = $2",
@@ -129,7 +149,12 @@ pub(crate) async fn entries(
     .map_err(store_error)?;
     let found: Vec<Entry> = found.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
     match found.iter().zip(from.get()..).find(|(entry, index)| entry.index.get() != *index) {
-        None => Ok(found),
+        None => {
+            if found.len() < limit {
+                must_end_before(pool, log, LeafIndex::new(from.get() + found.len() as u64)).await?;
+            }
+            Ok(found)
+        }
         Some((_, index)) => Err(StoreError::Damaged(format!("entry {index} is missing"))),
     }
 }
@@ -149,6 +174,9 @@ pub(crate) async fn digests(
     .fetch_all(pool)
     .await
     .map_err(store_error)?;
+    if found.len() < limit {
+        must_end_before(pool, log, LeafIndex::new(from.get() + found.len() as u64)).await?;
+    }
     match found.iter().zip(column(from.get())..).find(|(row, index)| row.idx != *index) {
         None => found.iter().map(|row| Ok(EntryDigest::from_bytes(hash(&row.digest)?))).collect(),
         Some((_, index)) => Err(StoreError::Damaged(format!("entry {index} is missing"))),
