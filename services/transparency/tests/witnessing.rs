@@ -511,3 +511,22 @@ fn size_of(request: &AddCheckpoint) -> u64 {
 fn lose_the_pin(place: &Place) {
     std::fs::remove_file(place.path("state/pin")).unwrap();
 }
+
+#[tokio::test]
+async fn a_monitor_gets_the_cosigned_checkpoint_and_the_way_to_it_with_one_request() {
+    let [w1, w2, _] = three().await;
+    let policy = k_of(2, &[&w1, &w2]);
+    let site = start(&Place::new(), &Memory::new(), &policy, &[&w1, &w2]).await;
+    site.registered(&statement(1)).await;
+    until_served(&site, &policy, 2, &["w1", "w2"]).await;
+    w2.becomes(Manner::KnowsNoLog);
+    site.registered(&statement(2)).await;
+    let grown = async |first: u64| {
+        let view = site.get(&format!("/v1/proof/consistency?first={first}")).await.json();
+        let (size, by) = read(&site, &policy, view["checkpoint"].as_str().unwrap().as_bytes());
+        assert_eq!(view["second"], size);
+        (size, by.len())
+    };
+    assert_eq!(grown(1).await, (2, 2), "what enough witnesses have cosigned, and not what is newer");
+    assert_eq!(grown(3).await.0, 3, "who knows more than that is not sent back");
+}

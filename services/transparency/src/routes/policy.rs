@@ -184,6 +184,12 @@ pub struct LimitsView {
     issuer: Option<RateView>,
     /// Seconds after which a registration is answered 202.
     answer_within_seconds: f32,
+    /// Streams of entries open at one time.
+    entry_streams: usize,
+    /// Those of one client.
+    entry_streams_per_client: usize,
+    /// Seconds after which a reader who takes nothing is cut off.
+    entry_stream_seconds: f32,
 }
 
 /// So many requests in a period.
@@ -223,5 +229,8 @@ pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
         reads: limits.reads.into(),
         issuer: limits.issuer.map(RateView::from),
         answer_within_seconds: limits.receipt_wait.as_secs_f32(),
+        entry_streams: limits.tail.places,
+        entry_streams_per_client: limits.tail.places_per_client,
+        entry_stream_seconds: limits.tail.patience.as_secs_f32(),
     })
 }

@@ -12,6 +12,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize, verify};
@@ -48,7 +49,7 @@ pub struct InclusionQuery {
 pub struct ConsistencyQuery {
     /// The smaller size; 0 for a reader that has seen nothing yet.
     first: u64,
-    /// The larger size; the newest signed one unless given, and then JSON carries its checkpoint too.
+    /// The larger size; that of `/checkpoint` unless given, and then JSON carries that checkpoint too.
     second: Option<u64>,
 }
 
@@ -129,8 +130,8 @@ pub async fn inclusion(
 
 /// That the tree of one size is the beginning of a larger one.
 ///
-/// As JSON and without `second`, the answer holds all that a monitor needs to go on from the tree it has verified: the
-/// newest size, the path to it, and the checkpoint of exactly that size.
+/// As JSON and without `second`, the answer holds all that a monitor needs to go on from the tree it has verified: what
+/// `/checkpoint` serves, cosignatures included, and the path to exactly that size.
 #[utoipa::path(
     get,
     path = "/v1/proof/consistency",
@@ -150,8 +151,11 @@ pub async fn consistency(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(query) = query.map_err(|why| bad_query(&why))?;
-    let (newest, checkpoint) = tlog::published(&app).await?;
-    let (first, second) = (TreeSize::new(query.first), among(newest, query.second)?);
+    let first = TreeSize::new(query.first);
+    let (second, checkpoint) = match query.second {
+        Some(_) => (size(&app, query.second).await?, None),
+        None => newest_for(&app, first).await.map(|(size, note)| (size, Some(note)))?,
+    };
     let path = match first {
         // Nothing to prove: every tree begins with the empty one.
         TreeSize::EMPTY => Vec::new(),
@@ -164,10 +168,8 @@ pub async fn consistency(
         }
         return Ok(receipt(signed_root(&app, second).await?.consistency_receipt(first, &path)));
     }
-    let checkpoint = match query.second {
-        None => Some(String::from_utf8(checkpoint.into()).map_err(|_| Problem::internal())?),
-        Some(_) => None,
-    };
+    let text = |note: Bytes| String::from_utf8(note.into()).map_err(|_| Problem::internal());
+    let checkpoint = checkpoint.map(text).transpose()?;
     let cached = if checkpoint.is_some() { tlog::NEWEST } else { CACHED };
     let view = ConsistencyView { first: first.get(), second: second.get(), path: hex(&path), checkpoint };
     Ok(([(CACHE_CONTROL, cached)], Json(view)).into_response())
@@ -211,13 +213,18 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
     }
 }
 
+/// What `/checkpoint` serves, with its cosignatures, for a reader who knows this tree. One whose tree is larger already has
+/// seen what no quorum has cosigned yet, and gets the newest that is signed.
+async fn newest_for(app: &App, first: TreeSize) -> Result<(TreeSize, Bytes), Problem> {
+    match tlog::served(app).await {
+        Ok((size, note)) if size >= first => Ok((size, note)),
+        _ => tlog::published(app).await,
+    }
+}
+
 /// The size asked for, if a tree of at least that size is signed.
 async fn size(app: &App, asked: Option<u64>) -> Result<TreeSize, Problem> {
     let (newest, _) = tlog::published(app).await?;
-    among(newest, asked)
-}
-
-fn among(newest: TreeSize, asked: Option<u64>) -> Result<TreeSize, Problem> {
     match asked.map(TreeSize::new) {
         None => Ok(newest),
         Some(size) if size <= newest => Ok(size),

@@ -85,7 +85,7 @@ pub async fn tile(
 }
 
 /// The checkpoint that is served, and its size.
-async fn served(app: &App) -> Result<(TreeSize, Bytes), Problem> {
+pub async fn served(app: &App) -> Result<(TreeSize, Bytes), Problem> {
     let witnessing = &app.log.witnessing;
     let cosigned = witnessing.served();
     if witnessing.needs_quorum() {
