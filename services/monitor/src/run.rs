@@ -148,7 +148,8 @@ async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut t
             _ = told.changed() => return,
             round = round_at(next, &mut watcher) => round,
         };
-        next = next.max(Instant::now() - every) + jittered(every);
+        // What was missed is not made up for.
+        next = next.max(Instant::now().checked_sub(every).unwrap_or(next)) + jittered(every);
         for alarm in &round.alarms {
             tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
         }
