@@ -154,7 +154,8 @@ impl ServiceWatcher {
             let answer = self.client.receipt_named(&self.entries[place].id).await;
             self.hear(place, answer, &mut book, &mut tally);
         }
-        self.conclude(&tally, &mut book);
+        self.reach(&tally, &mut book);
+        Self::conclude(&tally, &mut book);
         match self.memory.keep(&self.folder) {
             Ok(()) => book.ok(CheckName::Kept, "the next round goes on from here"),
             Err(why) => {
@@ -235,7 +236,8 @@ impl ServiceWatcher {
         Evidence::Receipts { trust: trust.to_toml(), receipts: receipts.into() }
     }
 
-    fn conclude(&mut self, tally: &Tally, book: &mut Book) {
+    /// Silence is for a while what networks do.
+    fn reach(&mut self, tally: &Tally, book: &mut Book) {
         match tally.unanswered.first() {
             None => {
                 self.memory.unreachable_since = None;
@@ -249,20 +251,24 @@ impl ServiceWatcher {
                 }
             }
         }
+    }
+
+    /// What the alarms mean for each check.
+    fn conclude(tally: &Tally, book: &mut Book) {
         for (name, kinds, words) in CONCLUSIONS {
             let bad = |alarm: &Alarm| kinds.contains(&alarm.kind);
             match book.alarms.iter().find(|alarm| bad(alarm)).map(|alarm| alarm.words.clone()) {
                 Some(words) => book.failed(*name, words),
+                None if *name == CheckName::Entries && !tally.unseen.is_empty() => {
+                    let unseen = &tally.unseen;
+                    book.not_checked(
+                        *name,
+                        format!("{} were never there, {} among them", unseen.len(), unseen[0]),
+                    );
+                }
                 None if tally.verified == 0 => book.not_checked(*name, "no receipt came"),
                 None => book.ok(*name, format!("{} receipts: {words}", tally.verified)),
             }
-        }
-        if let Some(id) = tally.unseen.first() {
-            let more = tally.unseen.len();
-            book.not_checked(
-                CheckName::Decisions,
-                format!("{more} entries were never seen, {id} among them"),
-            );
         }
     }
 }
