@@ -13,12 +13,13 @@ use client::{Client, ClientError, Options};
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
 use crate::config::{Depth, Target};
+use crate::evidence::{EntrySeen, Evidence};
 use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
 use crate::outside::Outside;
 use crate::round::CheckName;
 use crate::seen::Seen;
 use crate::state::{LogFolder, LogState, StateError};
-use crate::watch::{Tap, Watching};
+use crate::watch::{Tap, Watching, complete};
 
 /// Where the audit's state is.
 const AUDIT: &str = "audit.json";
@@ -66,10 +67,17 @@ impl Decisions<'_> {
     }
 
     async fn decide(&mut self, seen: &Seen) {
-        match self.walk(seen).await {
-            Ok((report, watching)) => {
+        let options = Options { patience: PATIENCE, extra_roots: self.roots.cloned(), ..Options::default() };
+        let outcome = match Client::new(self.target.url.as_str(), options) {
+            Ok(client) => self.walk(seen, &client).await.map(|found| (client, found)),
+            Err(why) => Err(Stopped::Setup(why.to_string())),
+        };
+        match outcome {
+            Ok((client, (report, watching))) => {
                 self.state.works(SILENT);
+                let before = self.book.alarms.len();
                 self.report(&report);
+                complete(&mut self.book.alarms[before..], &seen.sighting, &client).await;
                 watching.judge(self.target, self.book);
             }
             Err(stopped) => {
@@ -84,11 +92,8 @@ impl Decisions<'_> {
     }
 
     /// Walks to the head, and shows what it reads to the watch lists.
-    async fn walk(&self, seen: &Seen) -> Result<(Report, Watching), Stopped> {
-        let options = Options { patience: PATIENCE, extra_roots: self.roots.cloned(), ..Options::default() };
-        let client =
-            Client::new(self.target.url.as_str(), options).map_err(|why| Stopped::Setup(why.to_string()))?;
-        let outside = Outside::at(&client, seen.size, seen.root);
+    async fn walk(&self, seen: &Seen, client: &Client) -> Result<(Report, Watching), Stopped> {
+        let outside = Outside::at(client, seen.size, seen.root);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
         let state = self.load()?;
@@ -99,8 +104,8 @@ impl Decisions<'_> {
             let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
             watching.observe(self.target, tap.drain());
             if !more && !self.target.watches.is_empty() {
-                watching.read_reports(self.target, &client).await.map_err(Stopped::Reports)?;
-                watching.complete(&client).await;
+                watching.read_reports(self.target, client).await.map_err(Stopped::Reports)?;
+                complete(watching.found_mut(), &seen.sighting, client).await;
             }
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
                 // The watch lists first: they may have seen more than the audit, never less.
@@ -206,5 +211,9 @@ fn alarm(finding: &Finding, book: &Book) -> Alarm {
         (None, Some(batch)) => format!("{} in batch {batch}", finding.rule),
         (None, None) => finding.rule.to_string(),
     };
-    Alarm::new(AlarmKind::Decision, &book.log, About::Log, finding.to_string(), book.now).which(which)
+    let alarm = Alarm::new(AlarmKind::Decision, &book.log, About::Log, finding.to_string(), book.now);
+    let entry =
+        finding.entry.clone().map(|entry_id| EntrySeen { index: finding.leaf, entry_id, statement: None });
+    let evidence = entry.map(|entry| Evidence::Entries { checkpoint: None, entries: vec![entry] });
+    Alarm { evidence, ..alarm.which(which) }
 }

@@ -42,6 +42,8 @@ pub const MAX_REMEMBERED: usize = 100_000;
 pub const REPORT_PAGE: usize = 16;
 /// The rest comes in the next round.
 pub const REPORT_PAGES: usize = 64;
+/// The most alarms of one round whose statements are fetched.
+pub const MAX_COMPLETED: usize = 64;
 /// The most alarms of one kind about one name in one round.
 pub const MAX_NAMED: usize = 16;
 /// How often an audit of decisions is written down on its way.

@@ -29,6 +29,7 @@ use crate::state::{LogFolder, StateError};
 
 use facts::{Facts, Place};
 use memory::{Mark, Memory};
+pub use reports::complete;
 pub use tap::Tap;
 
 /// Where the memory is.

@@ -6,6 +6,7 @@ mod site;
 
 use std::time::Duration;
 
+use axum::http::Uri;
 use monitor::config::Who;
 use monitor::evidence::Evidence;
 use monitor::run::now;
@@ -211,4 +212,43 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
     assert_eq!(found, 1, "the process ended before anybody was told");
     watcher.told();
     assert_eq!(look().await.1, 0);
+}
+
+/// Hands on what the service shows, with one text put in the place of another in its evidence.
+async fn liar(site: &Site, from: &'static str, to: &'static str) -> String {
+    let (service, http) = (site.url.clone(), reqwest::Client::new());
+    let answer = move |uri: Uri| {
+        let (url, http) = (format!("{service}{}", uri.to_string().trim_start_matches('/')), http.clone());
+        async move {
+            let answer = http.get(url).send().await.unwrap();
+            let (status, body) = (answer.status(), answer.bytes().await.unwrap());
+            match uri.path().starts_with("/v1/evidence") {
+                true => (status, String::from_utf8_lossy(&body).replace(from, to).into_bytes()),
+                false => (status, body.to_vec()),
+            }
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let app = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    url
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_entry() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let statement = testkit::vrf(1);
+    site.register(&statement).await;
+    let url = liar(&site, "\"verdict\":\"pass\"", "\"verdict\":\"fail\"").await;
+    let target = Target { url: url.parse().unwrap(), ..target(&place, &site) };
+    let round = once(&place, &target).await;
+    let [alarm] = &of_kind(&round, AlarmKind::Decision)[..] else { panic!("{:?}", said(&round)) };
+    assert_eq!(round.exit().code(), 8);
+    assert_eq!(alarm.which, "audit-facts-differ at leaf 1");
+    let Some(Evidence::Entries { entries, checkpoint }) = &alarm.evidence else { panic!("no evidence") };
+    assert_eq!(entries[0].entry_id, statement.digest().to_string());
+    assert!(entries[0].statement.is_some() && checkpoint.is_some());
+    assert_eq!(round.outcome(CheckName::Decisions), Some(Outcome::Failed));
 }

@@ -29,6 +29,9 @@ pub fn forked(one: &SignedStatement, other: &SignedStatement) -> Result<String, 
         (Chain::Link { previous: one, .. }, Chain::Link { previous: other, .. }) if one == other => {
             format!("two successors of {one}")
         }
+        (Chain::Link { position: one, .. }, Chain::Link { position: other, .. }) if one == other => {
+            format!("two receipts at position {one}")
+        }
         _ => return Err(NoFork::Wrong("they do not take one place")),
     };
     Ok(format!("{} signed {place} about {}", first.issuer, first.agent))

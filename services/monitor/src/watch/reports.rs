@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::Watching;
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::config::{Target, Who};
-use crate::evidence::{EntrySeen, Evidence};
-use crate::limits::{REPORT_PAGE, REPORT_PAGES};
+use crate::evidence::{EntrySeen, Evidence, Sighting};
+use crate::limits::{MAX_COMPLETED, REPORT_PAGE, REPORT_PAGES};
 
 #[derive(Deserialize)]
 struct Page {
@@ -61,14 +61,9 @@ impl Watching {
         Ok(())
     }
 
-    /// Fetches the statements that the evidence so far only names, so that it stands without the log.
-    pub async fn complete(&mut self, client: &Client) {
-        for alarm in &mut self.memory.untold {
-            let Some(Evidence::Entries { entries, .. }) = &mut alarm.evidence else { continue };
-            for entry in entries.iter_mut().filter(|entry| entry.statement.is_none()) {
-                entry.statement = statement(client, &entry.entry_id).await;
-            }
-        }
+    /// What was found, so that its evidence can be made complete.
+    pub fn found_mut(&mut self) -> &mut [Alarm] {
+        &mut self.memory.untold
     }
 
     /// Names the issuer and the subject of a refused statement, if they are on a list. A report without the statement, or
@@ -105,6 +100,18 @@ impl Watching {
                 Alarm::new(AlarmKind::ChainFork, &target.name, About::from(&watch.who), words, self.now);
             let alarm = alarm.which(report.refused.entry_id.clone());
             self.found(alarm.shown_by(Evidence::Entries { checkpoint: None, entries }));
+        }
+    }
+}
+
+/// Puts into the evidence what it so far only names, so that it stands without the log: the statements, and the checkpoint of
+/// the tree that holds them. Of many alarms those that come first are enough to show what is wrong.
+pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Client) {
+    for alarm in alarms.iter_mut().take(MAX_COMPLETED) {
+        let Some(Evidence::Entries { entries, checkpoint: holds }) = &mut alarm.evidence else { continue };
+        holds.get_or_insert_with(|| checkpoint.clone());
+        for entry in entries.iter_mut().filter(|entry| entry.statement.is_none()) {
+            entry.statement = statement(client, &entry.entry_id).await;
         }
     }
 }
