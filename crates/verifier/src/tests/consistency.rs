@@ -116,3 +116,40 @@ fn no_changed_byte_of_a_consistency_receipt_leads_to_another_root() {
         }
     }
 }
+
+/// One receipt, one tree that is known, one answer. Bytes are in hexadecimal.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    why: String,
+    trust: String,
+    now: u64,
+    receipt: String,
+    known_size: u64,
+    known_root: String,
+    outcome: String,
+    reason: Option<String>,
+    newer_root: Option<String>,
+}
+
+#[test]
+fn every_golden_case_gets_its_answer() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/consistency");
+    let mut cases = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let case: Case = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let bytes = |hex: &str| data_encoding::HEXLOWER.decode(hex.as_bytes()).unwrap();
+        let root = RootHash::from_bytes(bytes(&case.known_root).try_into().unwrap());
+        let known = KnownTree { size: TreeSize::new(case.known_size), root };
+        let trust = TrustStore::from_toml(&case.trust).unwrap();
+        let verdict = verify_consistency(&bytes(&case.receipt), &known, &trust, case.now);
+        let answer = serde_json::to_value(&verdict).unwrap();
+        let name = file.display();
+        assert_eq!(answer["outcome"], case.outcome, "{name}: {}\n{verdict:#?}", case.why);
+        assert_eq!(answer["reason"].as_str(), case.reason.as_deref(), "{name}: {}", case.why);
+        assert_eq!(verdict.root, case.newer_root, "{name}: {}", case.why);
+        cases += 1;
+    }
+    assert!(cases >= 10, "only {cases} cases found");
+}
