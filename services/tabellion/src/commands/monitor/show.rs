@@ -44,7 +44,9 @@ pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
         match check.outcome {
             Outcome::Ok => writeln!(out, "ok    {name:12}  {words}")?,
             Outcome::Failed => writeln!(out, "{}  {name:12}  {words}", "FAIL".red())?,
-            Outcome::NotChecked if words.contains("not checked") => writeln!(out, "--    {name:12}  {words}")?,
+            Outcome::NotChecked if words.contains("not checked") => {
+                writeln!(out, "--    {name:12}  {words}")?
+            }
             Outcome::NotChecked => writeln!(out, "--    {name:12}  not checked: {words}")?,
             Outcome::Unanswered => {
                 writeln!(out, "--    {name:12}  not checked, for no answer came: {words}")?
