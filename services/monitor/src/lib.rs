@@ -10,7 +10,11 @@
 //! extends the last one that was verified. What was not checked is said to be not checked. An accusation carries what a
 //! third party needs to check it with this process dead.
 //!
-//! Start reading at `round.rs` (what comes out), then `config.rs` (what is watched).
+//! Start reading at `round.rs` (what comes out), then `config.rs` (what is watched) and `watcher.rs` (what a round does, in
+//! its order); `growth.rs` and `extends.rs` are where forks and rollbacks are found, `limits.rs` has every bound.
+//!
+//! Not here: keys of logs from anywhere but the configuration, redirects, entries of a log that has deleted its first ones
+//! (they are missing), and an end of accusations: those stand until somebody has looked at them.
 
 pub mod admin;
 pub mod alarm;
