@@ -157,6 +157,9 @@ impl Witnessing {
                 if floor.is_some_and(|floor| size < floor) {
                     return Ok(None);
                 }
+                if !may_meet(policy, of_one) {
+                    continue;
+                }
                 let note = match merged(&*self.store, size, of_one).await {
                     Err(StoreError::Damaged(why)) => {
                         tracing::error!(why, "a checkpoint that is kept is damaged, and not served");
@@ -177,6 +180,15 @@ impl Witnessing {
         let note = with_cosignatures(&*self.store, newest.size).await?;
         Ok(note.map(|note| Served { size: newest.size, note: note.to_string().into() }))
     }
+}
+
+/// Whether the quorum is met if all these verify: what need not be read is not.
+fn may_meet(policy: &Policy, kept: &[Cosignature]) -> bool {
+    let signed = policy.witnesses().iter().filter(|witness| {
+        let id = id_of(&witness.key);
+        kept.iter().any(|kept| kept.witness == id)
+    });
+    policy.is_met_by(&signed.map(|witness| witness.name.as_str()).collect())
 }
 
 /// Reads anew when a cosignature was kept here, and now and then for those that another process kept.
