@@ -17,7 +17,7 @@ const TEXT: [&str; 3] = ["text", "note", "request"];
 const fn vectors(parser: Parser) -> &'static [&'static str] {
     match parser {
         Parser::Statement => &["scitt/statement"],
-        Parser::Receipt => &["scitt/receipt"],
+        Parser::Receipt => &["scitt/receipt", "scitt/ledger-receipt"],
         Parser::Problem => &["scitt/problem"],
         Parser::Cbor => &["scitt"],
         Parser::Json => &["jose"],
