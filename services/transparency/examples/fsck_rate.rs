@@ -1,4 +1,4 @@
-//! How fast a deep check is, beside SHA-256 over the same bytes on one core (G21).
+//! How fast a deep check is, beside SHA-256 over the same bytes (G21): both in CPU time.
 //!
 //! ```text
 //! cargo run --release -p transparency --example fsck_rate -- 100000
@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, LeafIndex};
@@ -27,26 +27,35 @@ async fn main() {
     let statements = fill(&store, size).await;
     let bytes: usize = statements.iter().map(Vec::len).sum();
 
-    let begun = Instant::now();
+    let begun = cpu_time();
     for statement in &statements {
         std::hint::black_box(EntryDigest::of(statement));
     }
-    let hashing = begun.elapsed();
+    let hashing = cpu_time() - begun;
     drop(statements);
     println!("{size} entries, {} bytes each", bytes / size as usize);
     tell("SHA-256 of the statements", size, bytes, hashing, hashing);
-    let begun = Instant::now();
+    let begun = cpu_time();
     let report = Fsck::new(&*store, &Opaque).deep().await.unwrap();
     assert_eq!(report.findings, []);
-    tell("deep check, bytes and tree", size, bytes, begun.elapsed(), hashing);
-    let begun = Instant::now();
+    tell("deep check, bytes and tree", size, bytes, cpu_time() - begun, hashing);
+    let begun = cpu_time();
     let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
     let report = Fsck::new(&*store, &meaning).deep().await.unwrap();
     // Nobody signed here, and the policy was put in by hand.
     let expected = ["signatures are missing", "guard of entry 0"];
     let is_expected = |text: String| expected.iter().any(|part| text.contains(part));
-    assert!(report.findings.iter().all(|found| is_expected(found.to_string())), "{:?}", report.findings);
-    tell("deep check, with meaning", size, bytes, begun.elapsed(), hashing);
+    let unexpected = report.findings.iter().find(|found| !is_expected(found.to_string()));
+    assert_eq!(unexpected, None);
+    tell("deep check, with meaning", size, bytes, cpu_time() - begun, hashing);
+}
+
+/// Of all threads of this process: neighbours hardly move it. In hundredths of a second.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit_once(") ").unwrap().1;
+    let ticks: u64 = after_name.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(10 * ticks)
 }
 
 fn tell(what: &str, entries: u64, bytes: usize, took: Duration, hashing: Duration) {
@@ -63,9 +72,10 @@ fn tell(what: &str, entries: u64, bytes: usize, took: Duration, hashing: Duratio
 async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
     let mut head = store.open(testkit::ORIGIN).await.unwrap();
     let mut tiles = OpenTiles::empty();
-    let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
     let mut all = Vec::new();
     while head.size().get() < size {
+        // Anew for each batch: before the first there was no policy to be found.
+        let meaning = LogMeaning::of(testkit::ORIGIN).unwrap();
         let from = head.size().get();
         let count = if from == 0 { 1 } else { BATCH.min(size - from) };
         let statements: Vec<_> = (from..from + count)
