@@ -13,14 +13,12 @@ use crate::cli::Context;
 use crate::console::Failure;
 
 #[derive(Debug, Subcommand)]
-#[command(
-    before_help = "example:  tabellion witness serve --state w1 --name witness.example/w1 --logs logs.txt"
-)]
+#[command(before_help = "example:  tabellion witness serve --state w1 --name w1.example --logs logs.txt")]
 pub enum Witness {
     /// Start a witness: it cosigns the checkpoints of logs that it has seen grow
     Serve(serve::Serve),
     /// Hand a log's newest checkpoint to a witness, and print the cosignature
-    Submit(submit::Submit),
+    Submit(Box<submit::Submit>),
     /// The witnesses in a log's policy file, and their quorum
     List(list::List),
     /// Write a witness into the policy file

@@ -18,11 +18,9 @@ use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
 
 #[derive(Debug, Args)]
-#[command(
-    before_help = "example:  tabellion witness serve --state w1 --name witness.example/w1 --logs logs.txt"
-)]
+#[command(before_help = "example:  tabellion witness serve --state w1 --name w1.example --logs logs.txt")]
 pub struct Serve {
-    /// What it has seen is kept here, and its key; never start from a copy of it
+    /// What it has seen, and its key; never start from a copy
     #[arg(long, value_name = "FOLDER")]
     state: PathBuf,
     /// Which logs it witnesses, a C2SP tlog-list; read again on SIGHUP
@@ -40,7 +38,7 @@ pub struct Serve {
     /// Its key, if not FOLDER/key.pem; made at the first start
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The key has never cosigned anything, although this folder does not know it
+    /// That key has never cosigned, and this folder is new
     #[arg(long)]
     unused_key: bool,
 }
@@ -126,7 +124,7 @@ fn not_started(error: StartError) -> Failure {
             .why("what this key has cosigned is not known here: it could be made to cosign a second history")
             .hint("bring the state back; --unused-key only if it never cosigned"),
         StartError::Key(KeyError::NoName) => {
-            failure(Exit::Usage, "usage").hint("add --name witness.example/w1, with a domain of yours")
+            failure(Exit::Usage, "usage").hint("add --name w1.example, with a domain of yours")
         }
         StartError::Key(KeyError::OtherName { .. }) => failure(Exit::Usage, "usage"),
         StartError::Key(KeyError::Missing { .. } | KeyError::Other { .. }) => {
