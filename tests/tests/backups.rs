@@ -168,9 +168,10 @@ on_both_databases! {
 
     fn a_head_that_was_committed_and_not_signed_is_signed_when_the_log_is_frozen_already(log: Log) {
         log.serve().stop();
-        let service = log.serve_until("before-sign", 1).unwrap_or_else(|ran| panic!("{ran}"));
+        let mut service = log.serve_until("before-sign", 1).unwrap_or_else(|ran| panic!("{ran}"));
         let statement = log.statement();
         let _ = service.connection().try_send("POST", "/entries", &[("Content-Type", "application/cose")], statement.bytes());
+        service.wait(); // It may have said 202 before it came to that point.
         drop(service);
         let frozen = log.tabellion(&["log", "freeze", "--for-ever", "--json"]).must_succeed().json();
         assert_eq!((&frozen["size"], &frozen["signed"]), (&2.into(), &1.into()), "{frozen}");
