@@ -67,7 +67,7 @@ impl Watch {
 
     /// What stands, in an exit code and in JSON.
     pub fn alarms(&self) -> Ran {
-        self.tabellion(&["monitor", "alarms", "--all", "--config", "monitor.toml", "--json"])
+        self.tabellion(&["monitor", "alerts", "--all", "--config", "monitor.toml", "--json"])
     }
 
     /// Somebody has looked, and takes all alarms back.

@@ -74,6 +74,7 @@ fn every_topic_and_every_code_of_the_errors_page_has_a_page() {
         "formats",
         "policies",
         "trust",
+        "watching",
         "receipt get",
         "vrf-canonical",
         "unreachable",

@@ -61,7 +61,7 @@ fn an_honest_log_is_verified_and_what_was_not_checked_is_said() {
     assert!(evidence(&folder).is_empty());
     let status = folder.run(&["monitor", "status", "--json"]).must_end_with(0).json();
     assert_eq!(status["logs"][0]["verified_size"], 305);
-    assert_eq!(folder.run(&["monitor", "alarms"]).must_end_with(0).text(), "no alarm stands\n");
+    assert_eq!(folder.run(&["monitor", "alerts"]).must_end_with(0).text(), "no alarm stands\n");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_fork_stands_until_somebody_has_looked_and_what_passes_is_over_by_itself() {
     configure(&folder, &honest, "");
     let later = folder.run(&["monitor", "once"]);
     assert!(later.must_end_with(8).text().contains("ALARM"), "{later}");
-    let alarms = folder.run(&["monitor", "alarms", "--json"]).must_end_with(8).json();
+    let alarms = folder.run(&["monitor", "alerts", "--json"]).must_end_with(8).json();
     let id = alarms["alarms"][0]["id"].as_str().unwrap().to_owned();
     assert!(alarms["alarms"][0]["evidence_file"].is_string(), "{alarms}");
 
@@ -156,7 +156,7 @@ fn a_fork_stands_until_somebody_has_looked_and_what_passes_is_over_by_itself() {
     folder.run(&["monitor", "reset", "000000000000", "--because", "x"]).must_end_with(5);
     folder.run(&["monitor", "reset", &id, "--because", "the operator was told"]).must_end_with(0);
     folder.run(&["monitor", "once"]).must_end_with(0);
-    let all = folder.run(&["monitor", "alarms", "--all", "--json"]).must_end_with(0).json();
+    let all = folder.run(&["monitor", "alerts", "--all", "--json"]).must_end_with(0).json();
     assert_eq!(all["alarms"][0]["state"], "reset");
     assert_eq!(all["alarms"][0]["because"], "the operator was told");
     assert_eq!(evidence(&folder).len(), 1, "the evidence stays");
@@ -317,7 +317,7 @@ fn a_real_service_that_grows_restarts_and_stops_is_accused_of_nothing() {
     assert!(second.must_end_with(0).text().contains("ok    consistency"), "{second}");
     service.stop();
     once(&folder).must_end_with(7);
-    assert!(folder.run(&["monitor", "alarms"]).must_end_with(0).text().contains("no alarm stands"));
+    assert!(folder.run(&["monitor", "alerts"]).must_end_with(0).text().contains("no alarm stands"));
 }
 
 /// `tabellion monitor run --json`, with its events as they come.

@@ -22,12 +22,13 @@ const TOPICS: &[(&str, &str)] = &[
     ("formats", include_str!("../topics/formats.txt")),
     ("policies", include_str!("../topics/policies.txt")),
     ("trust", include_str!("../topics/trust.txt")),
+    ("watching", include_str!("../topics/watching.txt")),
 ];
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion help exit-codes")]
 pub struct Help {
-    /// A topic (config, errors, exit-codes, formats, policies, trust), an error's code, or a command
+    /// A topic (config, errors, exit-codes, formats, policies, trust, watching), an error's code, or a command
     topic: Vec<String>,
 }
 

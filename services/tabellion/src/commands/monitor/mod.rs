@@ -1,6 +1,6 @@
 //! `tabellion monitor`: logs held to their word, from outside.
 
-mod alarms;
+mod alerts;
 mod once;
 mod reset;
 mod run;
@@ -23,7 +23,7 @@ pub enum Monitor {
     /// What the last look at every log came to; a running monitor is not disturbed
     Status(status::Status),
     /// Alarms that stand; a running monitor is not disturbed
-    Alarms(alarms::Alarms),
+    Alerts(alerts::Alerts),
     /// Take alarms back once somebody has looked at them; their evidence stays
     Reset(reset::Reset),
 }
@@ -34,7 +34,7 @@ impl Monitor {
             Self::Run(command) => command.run(context),
             Self::Once(command) => command.run(context),
             Self::Status(command) => command.run(context),
-            Self::Alarms(command) => command.run(context),
+            Self::Alerts(command) => command.run(context),
             Self::Reset(command) => command.run(context),
         }
     }

@@ -20,7 +20,7 @@ use crate::console::{Exit, Failure, Report, safe};
     before_help = "example:  tabellion monitor reset 1f0c22aa9b1d --because \"restored by hand, all receipts checked\""
 )]
 pub struct Reset {
-    /// The alarms' ids, as `tabellion monitor alarms` shows them
+    /// The alarms' ids, as `tabellion monitor alerts` shows them
     #[arg(required_unless_present = "all")]
     id: Vec<String>,
     /// All that stand
@@ -47,7 +47,7 @@ impl Reset {
         match missing.first() {
             None => Ok(()),
             Some(id) => Err(Failure::new(Exit::NotFound, "no-such-alarm", format!("no alarm {id} stands"))
-                .hint("tabellion monitor alarms")),
+                .hint("tabellion monitor alerts")),
         }
     }
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store_sqlite::FileSystem;
 use tlog::note::{LocalKey, NoteSigner};
+use tlog::policy::Witness;
 use transparency::Service;
 use verifier::{TrustStore, TrustedLog};
 
@@ -89,8 +90,13 @@ impl Dev {
         ]
     }
 
-    /// Writes whom to trust, registers the samples as any client would, and says what to try.
-    pub async fn introduce(&self, context: &Context, service: &Service) -> Result<(), Failure> {
+    /// Writes whom to trust and what to watch, registers the samples as any client would, and says what to try.
+    pub async fn introduce(
+        &self,
+        context: &Context,
+        service: &Service,
+        witnesses: &[Witness],
+    ) -> Result<(), Failure> {
         let client = Client::new(&format!("http://{}", service.addresses().public), Options::default())?;
         let trust = self.trust(&client).await?;
         files::write(
@@ -101,13 +107,13 @@ impl Dev {
         )?;
         let url = format!("{}\n", service.identity().public_url);
         files::write(Path::new(DEV_URL), url.as_bytes(), Access::Ordinary, Existing::Replace)?;
-        let watched = watched(&service.identity().public_url)?;
+        let watched = watched(&service.identity().public_url, witnesses)?;
         files::write(&at("monitor.toml"), watched.as_bytes(), Access::Ordinary, Existing::Replace)?;
         let mut samples = Vec::new();
         for (name, statement) in self.samples()? {
             samples.push(register(&client, &trust, name, &statement).await?);
         }
-        context.console.result(&Banner::of(service, &trust, samples))
+        context.console.result(&Banner::of(service, &trust, witnesses, samples))
     }
 
     async fn trust(&self, client: &Client) -> Result<TrustStore, Failure> {
@@ -168,11 +174,14 @@ impl Dev {
 }
 
 /// What `tabellion monitor` watches here.
-fn watched(url: &str) -> Result<String, Failure> {
+fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
     let key = checkpoint_key()?;
+    let witnesses: Vec<String> = witnesses.iter().map(|witness| format!("\"{}\"", witness.key)).collect();
     Ok(format!(
         "# What `tabellion monitor` watches in this folder. Written anew at every start.\n\
-         state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{key}\"\n"
+         state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{key}\"\n\
+         witnesses = [{}]\n",
+        witnesses.join(", ")
     ))
 }
 
@@ -332,12 +341,13 @@ struct Banner {
     trust: &'static str,
     receipt_alg: &'static str,
     receipt_kid: String,
+    witnesses: usize,
     policy_entry: Option<String>,
     samples: Vec<Sample>,
 }
 
 impl Banner {
-    fn of(service: &Service, trust: &TrustStore, samples: Vec<Sample>) -> Self {
+    fn of(service: &Service, trust: &TrustStore, witnesses: &[Witness], samples: Vec<Sample>) -> Self {
         let (addresses, identity) = (service.addresses(), service.identity());
         let kid =
             trust.logs.first().and_then(|log| log.keys.last()).map(|key| KeyNames::of(&key.key, None).kid);
@@ -351,6 +361,7 @@ impl Banner {
             trust: trust_file::DEV,
             receipt_alg: identity.receipt_algorithm,
             receipt_kid: kid.unwrap_or_default(),
+            witnesses: witnesses.len(),
             policy_entry: service.policy().map(|policy| policy.entry.to_string()),
             samples,
         }
@@ -363,7 +374,11 @@ impl Report for Banner {
         writeln!(out, "  storage    SQLite, ./{} (delete the folder to start over)", self.folder)?;
         writeln!(out, "  issuer     {}, key ./{DEV_KEY} (trusted by this service only)", self.issuer)?;
         writeln!(out, "  trust      ./{} (what `tabellion verify` here will use)", self.trust)?;
-        writeln!(out, "  receipts   {}, kid {}; no witness yet", self.receipt_alg, self.receipt_kid)?;
+        writeln!(out, "  receipts   {}, kid {}", self.receipt_alg, self.receipt_kid)?;
+        match self.witnesses {
+            0 => writeln!(out, "  witnesses  none yet: tabellion help watching")?,
+            count => writeln!(out, "  witnesses  {count}: tabellion witness status")?,
+        }
         if let Some(entry) = &self.policy_entry {
             writeln!(out, "  policy     entry {entry}, leaf 0")?;
         }

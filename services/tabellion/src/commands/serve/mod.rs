@@ -12,6 +12,7 @@ use std::pin::{Pin, pin};
 use clap::Args;
 use sequencer::Role;
 use serde::Serialize;
+use tlog::policy::Policy;
 use transparency::{Config, Halt, Service, stop_signal};
 
 use crate::cli::Context;
@@ -58,12 +59,13 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     let flags = flags.or(dev.settings());
     let settings = context.settings(flags.clone())?;
     let config = config::resolve(&settings)?;
+    let policy = config.witnesses.policy.clone();
     let level = LogLevel::start(&settings, &context.console)?;
     let mut stop = pin!(stop_signal());
     let Some(service) = start(config, true, stop.as_mut()).await? else { return Ok(()) };
     match tell_if_halted(context, &settings, &service) {
         true => context.console.result(&Serving::of(&service))?,
-        false => dev.introduce(context, &service).await?,
+        false => dev.introduce(context, &service, policy.as_ref().map_or(&[], Policy::witnesses)).await?,
     }
     service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
 }

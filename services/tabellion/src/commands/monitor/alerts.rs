@@ -1,4 +1,4 @@
-//! `tabellion monitor alarms`: what stands, and with --all what stood.
+//! `tabellion monitor alerts`: what stands, and with --all what stood.
 
 use std::io::{self, Write};
 
@@ -12,8 +12,8 @@ use crate::cli::Context;
 use crate::console::{Failure, Report};
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion monitor alarms --config monitor.toml")]
-pub struct Alarms {
+#[command(before_help = "example:  tabellion monitor alerts --config monitor.toml")]
+pub struct Alerts {
     /// Also those that are over
     #[arg(long)]
     all: bool,
@@ -21,7 +21,7 @@ pub struct Alarms {
     kept: Kept,
 }
 
-impl Alarms {
+impl Alerts {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let folder = self.kept.folder(context)?;
         let alarms = monitor::Alarms::read(&folder).map_err(|why| show::unreadable(&why))?;
