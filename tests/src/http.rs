@@ -3,7 +3,7 @@
 //! Not here: TLS, redirects, retries.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use scitt::Problem;
@@ -252,4 +252,9 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
 
 fn nonsense(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("no HTTP: {what}"))
+}
+
+/// An address that was free a moment ago, for a service that must be found where it was when it starts again.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }

@@ -30,7 +30,7 @@ mod witness;
 
 pub use binary::path as program;
 pub use database::Database;
-pub use http::{Answer, Connection};
+pub use http::{Answer, Connection, free_address};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
 pub use lying_log::LyingLog;

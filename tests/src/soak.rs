@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::http::Connection;
+use crate::http::free_address;
 use crate::log::Log;
 use crate::recorder::{Outcome, Recorder};
 use crate::service::Service;
@@ -110,7 +110,7 @@ fn random_up_to(longest: Duration) -> Duration {
 impl<'a> Field<'a> {
     /// Everything runs, and the monitor has found nothing wrong yet.
     fn prepare(log: &'a Log, recorder: &Recorder) -> Self {
-        let addresses: Vec<String> = (0..=WITNESSES).map(|_| free_address()).collect();
+        let addresses: Vec<String> = (0..=WITNESSES).map(|_| free_address().to_string()).collect();
         let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
         let vkey = text(&key["checkpoint"]["vkey"]);
         let homes: Vec<WitnessHome> = (0..WITNESSES).map(|_| WitnessHome::of(&[&vkey])).collect();
@@ -301,11 +301,6 @@ fn rounds(log: &str) -> (u64, u64) {
         checks.iter().any(|check| check["name"] == "consistency" && check["outcome"] == "ok")
     };
     of_log.fold((0, 0), |(all, good), event| (all + 1, good + u64::from(proved(&event))))
-}
-
-/// An address that was free a moment ago: a service that starts again is found where it was.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").to_string()
 }
 
 fn url(address: &str) -> String {

@@ -5,10 +5,13 @@ mod cli_support;
 use std::fs;
 use std::process::Command;
 
+use black_box::free_address;
 use cli_support::{Dev, Folder, repository};
 
 /// What the README calls the service that it starts. Here it has a port of its own.
 const SERVICE: &str = "http://127.0.0.1:7390";
+/// Where its witness listens. Here that has a port of its own too.
+const WITNESS: &str = "127.0.0.1:7392";
 /// What the README says to start; here it runs already.
 const START: &str = "cargo run --release -- serve --dev";
 /// Commands that would test the tests, or change the shell only.
@@ -27,8 +30,9 @@ fn the_tour_in_the_readme_goes_as_it_says() {
     assert!(steps.iter().any(|step| step.command == START), "the README starts a log");
     assert!(steps.len() > 15, "the README is read as it should be");
     let dev = Dev::start_in(Folder::new());
+    let witness = free_address().to_string();
     for step in steps.iter().filter(|step| !NOT_RUN.contains(&step.command.as_str())) {
-        let printed = run(&dev, &step.command);
+        let printed = run(&dev, &step.command.replace(WITNESS, &witness));
         let mut lines = printed.lines();
         for shown in &step.shown {
             let shown = shown.replace(SERVICE, dev.url());

@@ -106,7 +106,7 @@ on_both_databases! {
 
     fn i15_tail_goes_on_by_itself_over_restarts_and_tells_every_entry_once(log: Log) {
         // The same address again after a restart, as a service has it.
-        log.configure(&format!("listen = \"127.0.0.1:{}\"", free_port()));
+        log.configure(&format!("listen = \"{}\"", black_box::free_address()));
         let service = log.serve();
         let tail = Tail::start(&log, service.url(), &["--from-start"]);
         let recorder = Recorder::new();
@@ -184,10 +184,6 @@ fn tail_ends_after_so_many_begins_where_it_is_told_to_and_refuses_what_is_not_th
     let ran = log.tabellion(&["entry", "tail", "--url", "http://127.0.0.1:9"]);
     assert_eq!(ran.code, Some(7), "{ran}");
     service.stop();
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// `tabellion entry tail --json`, read as it prints.
