@@ -14,7 +14,7 @@ use crate::{MAX_NAME_BYTES, cosignature, decode_base64};
 pub enum KeyKind {
     /// The text of the note: what a log signs its checkpoints with.
     Ed25519 = 0x01,
-    /// The text and a time, as a witness signs (tlog-cosignature): see [`cosignature`](crate::cosignature).
+    /// The text and a time, as a witness signs (tlog-cosignature): see [`cosignature`].
     Cosignature = 0x04,
 }
 

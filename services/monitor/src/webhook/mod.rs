@@ -1,6 +1,6 @@
 //! Alarms, told to whoever asked to be told: Standard Webhooks 1.0, signed, at least once.
 //!
-//! A message is durable before the alarm counts as raised, and is tried for [`WEBHOOK_LIFE`] with growing, jittered waits.
+//! A message is durable before the alarm counts as raised, and is tried for [`WEBHOOK_LIFE`](crate::limits::WEBHOOK_LIFE) with growing, jittered waits.
 //! Targets are the operator's alone: nothing that a log says becomes a URL, redirects are not followed, and addresses
 //! that are not public are refused when the connection is made unless the target's setting allows them.
 //!
