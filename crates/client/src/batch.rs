@@ -13,7 +13,7 @@ use verifier::TrustStore;
 
 use crate::multipart::Body;
 use crate::retry::Backoff;
-use crate::wire::{error_of, problem_in_json};
+use crate::wire::{MAX_ANSWER_BYTES, error_of, problem_in_json};
 use crate::{Client, ClientError, Registered};
 
 /// Statements that one batch may hold.
@@ -48,9 +48,8 @@ impl Client {
     ) -> Result<Vec<Result<Registered, ClientError>>, ClientError> {
         let body = Body::batch(messages.iter().map(|(_, message)| &message[..]))?;
         let mut backoff = Backoff::within(self.patience());
-        let answer = self
-            .post_until_taken(&self.url("v1/entries/batch")?, &body, "application/json", &mut backoff)
-            .await?;
+        let (url, json) = (self.url("v1/entries/batch")?, ("application/json", MAX_ANSWER_BYTES));
+        let answer = self.post_until_taken(&url, &body, json, &mut backoff).await?;
         let nonsense = |why: String| ClientError::Nonsense(format!("v1/entries/batch: {why}"));
         let Results { results } =
             serde_json::from_slice(&answer.body).map_err(|error| nonsense(error.to_string()))?;

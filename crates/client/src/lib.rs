@@ -24,6 +24,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use merkle::EntryDigest;
 use reqwest::Url;
+use scitt::limits::RECEIPT_BYTES;
 use scitt::{KeySet, Problem, PublicKey, SignedStatement};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -35,7 +36,7 @@ pub use tell::Verb;
 
 use multipart::Body;
 use retry::Backoff;
-use wire::Answer;
+use wire::{Answer, MAX_ANSWER_BYTES};
 
 /// How long one exchange may take.
 const EXCHANGE: Duration = Duration::from_secs(30);
@@ -206,12 +207,13 @@ impl Client {
     async fn send(&self, body: &Body) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let url = self.url("entries")?;
-        let answer = self.post_until_taken(&url, body, "application/cose", &mut backoff).await?;
+        let answer =
+            self.post_until_taken(&url, body, ("application/cose", RECEIPT_BYTES), &mut backoff).await?;
         let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
             return Ok((location, answer.body));
         }
-        self.poll(location, answer.retry_after(), &mut backoff).await
+        self.poll(self.own(location)?, answer.retry_after(), &mut backoff).await
     }
 
     /// A fresh receipt for an entry.
@@ -320,13 +322,13 @@ impl Client {
         &self,
         url: &Url,
         body: &Body,
-        accept: &'static str,
+        (accept, most): (&'static str, usize),
         backoff: &mut Backoff,
     ) -> Result<Answer, ClientError> {
         loop {
             let request = self.authorized(self.http.post(url.clone()));
             let request = request.header(CONTENT_TYPE, &body.content_type).body(body.bytes.clone());
-            match self.heard(Answer::to(request, accept).await) {
+            match self.heard(Answer::to(request, accept, most).await) {
                 Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
                     return Ok(answer);
                 }
@@ -347,14 +349,14 @@ impl Client {
                 let Some(wait) = backoff.next(asked) else { return Err(ClientError::StillRunning(location)) };
                 tokio::time::sleep(wait).await;
             }
-            let answer = self.exchange(location.clone(), "application/cose").await;
+            let answer = self.exchange(location.clone(), "application/cose", RECEIPT_BYTES).await;
             match answer {
                 Ok(answer) if answer.status == StatusCode::OK => {
                     return Ok((answer.location().unwrap_or(location), answer.body));
                 }
                 Ok(answer) if is_not_yet(answer.status) => {
                     asked = answer.retry_after();
-                    location = answer.location().unwrap_or(location);
+                    location = answer.location().map_or(Ok(location), |location| self.own(location))?;
                 }
                 Ok(answer) if answer.is_transient() => asked = answer.retry_after(),
                 Ok(answer) => return Err(answer.into_error()),
@@ -368,7 +370,7 @@ impl Client {
         let url = self.url(path)?;
         let mut backoff = Backoff::within(self.options.patience);
         loop {
-            match self.exchange(url.clone(), accept).await {
+            match self.exchange(url.clone(), accept, MAX_ANSWER_BYTES).await {
                 Ok(answer) if answer.status.is_success() => return Ok(answer),
                 answer => self.wait_or_fail(answer, &mut backoff).await?,
             }
@@ -392,8 +394,20 @@ impl Client {
         Ok(())
     }
 
-    async fn exchange(&self, url: Url, accept: &'static str) -> Result<Answer, ClientError> {
-        self.heard(Answer::to(self.authorized(self.http.get(url)), accept).await)
+    async fn exchange(&self, url: Url, accept: &'static str, most: usize) -> Result<Answer, ClientError> {
+        self.heard(Answer::to(self.authorized(self.http.get(url)), accept, most).await)
+    }
+
+    /// Where to ask next. Nobody but the service that was named is asked, and nobody else sees the token: a service that
+    /// calls itself otherwise than it is reached, behind a proxy, means its own entry.
+    fn own(&self, location: Url) -> Result<Url, ClientError> {
+        if location.origin() == self.base.origin() {
+            return Ok(location);
+        }
+        match location.path().rsplit_once("/entries/") {
+            Some((_, entry)) if !entry.is_empty() => self.url(&format!("entries/{entry}")),
+            _ => Err(ClientError::Nonsense(format!("it sends us to {location}, which is not {}", self.base))),
+        }
     }
 
     fn patience(&self) -> Duration {

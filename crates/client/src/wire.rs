@@ -31,15 +31,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Sends a request and reads the answer.
-    pub async fn to(request: RequestBuilder, accept: &'static str) -> Result<Self, ClientError> {
-        Self::of(request.header(ACCEPT, accept).send().await.map_err(unreachable)?).await
+    /// Sends a request and reads the answer, if its body holds no more than `most` bytes.
+    pub async fn to(request: RequestBuilder, accept: &'static str, most: usize) -> Result<Self, ClientError> {
+        Self::within(request.header(ACCEPT, accept).send().await.map_err(unreachable)?, most).await
     }
 
     /// Reads an answer whose head has come.
     pub async fn of(response: Response) -> Result<Self, ClientError> {
+        Self::within(response, MAX_ANSWER_BYTES).await
+    }
+
+    async fn within(response: Response, most: usize) -> Result<Self, ClientError> {
         let (status, headers, url) = (response.status(), response.headers().clone(), response.url().clone());
-        let body = read_bounded(response, MAX_ANSWER_BYTES).await?;
+        let body = read_bounded(response, most).await?;
         Ok(Self { status, headers, body, url })
     }
 

@@ -144,6 +144,46 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
 }
 
+#[tokio::test]
+async fn a_receipt_larger_than_receipts_are_is_not_read_whether_it_comes_at_once_or_later() {
+    let large = || vec![0u8; scitt::limits::RECEIPT_BYTES + 1];
+    let client = service(vec![answer(201, LATER, large())]).await;
+    assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
+    let client = service(vec![answer(202, LATER, ""), answer(200, LATER, large())]).await;
+    assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
+    let client = service(vec![answer(200, &[], large())]).await;
+    assert!(matches!(client.receipt_named("a").await.unwrap_err(), ClientError::Nonsense(_)));
+}
+
+#[tokio::test]
+async fn a_location_on_another_host_or_port_is_never_asked_and_the_error_names_it() {
+    // Whoever listens here would answer; it must not be asked.
+    let other = service(vec![answer(200, &[], "stolen"), answer(200, &[], "stolen")]).await;
+    let elsewhere = other.base().join("metadata").unwrap().to_string();
+    for status in [202, 204, 302, 303] {
+        let moved = [("location", elsewhere.as_str()), ("retry-after", "0")];
+        let client = service(vec![answer(status, &moved, "")]).await;
+        match client.receipt_named("a").await.unwrap_err() {
+            ClientError::Nonsense(why) => assert!(why.contains(&elsewhere), "{why}"),
+            error => panic!("{status}: {error:?}"),
+        }
+        let client = service(vec![answer(202, &moved, "")]).await;
+        assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)), "{status}");
+    }
+    assert_eq!(other.bytes("untouched").await.unwrap(), "stolen", "nobody else has asked");
+    assert_eq!(other.bytes("untouched").await.unwrap(), "stolen", "nobody else has asked");
+}
+
+#[tokio::test]
+async fn a_service_behind_a_proxy_that_names_its_public_address_is_polled_where_it_was_reached() {
+    let public = [("location", "https://public.example/log/entries/a"), ("retry-after", "0")];
+    let client =
+        service(vec![answer(202, &public, ""), answer(204, &public, ""), answer(200, &[], "receipt")]).await;
+    let (location, receipt) = client.submit(&MESSAGE).await.unwrap();
+    assert_eq!((location.path(), &receipt[..]), ("/entries/a", &b"receipt"[..]));
+    assert_eq!(location.origin(), client.base().origin());
+}
+
 fn batch_of(results: &str) -> Response<Body> {
     answer(200, &[("content-type", "application/json")], format!("{{\"results\":[{results}]}}"))
 }
