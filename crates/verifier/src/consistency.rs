@@ -4,6 +4,8 @@
 //! from the path along with the newer root, and the log's signature is checked over that. So a path, a size or a signature
 //! that was changed fails as one.
 //!
+//! A size that is not signed is the service's word: the receipt is reported so, and no newer tree is known by it.
+//!
 //! Equal sizes and the empty tree have no such receipt, nor have ledgers (vds 2).
 
 use merkle::{RootHash, TreeSize};
@@ -35,16 +37,16 @@ pub struct ConsistencyVerdict {
     pub log: Option<String>,
     /// Leaves of the tree that was known.
     pub older: u64,
-    /// Leaves of the newer tree, as the receipt says.
+    /// Leaves of the newer tree, as the log signed. `None` if the receipt signs no size.
     pub newer: Option<u64>,
-    /// The newer root, in hexadecimal: what to know next time. Only of a verified receipt.
+    /// The newer root, in hexadecimal: what to know next time. Only of a verified receipt that signs its size.
     pub root: Option<String>,
     /// Every check, done or not.
     pub checks: Vec<Check>,
 }
 
 impl ConsistencyVerdict {
-    /// Whether the newer tree may be known from now on.
+    /// Whether the known tree is the beginning of the signed one. That one may be known from now on if `root` is there.
     pub fn is_verified(&self) -> bool {
         self.outcome == Outcome::Verified
     }
@@ -61,7 +63,7 @@ pub fn verify_consistency(
         Ok(receipt) => receipt,
         Err(why) => return Found::default().conclude(known, vec![unreadable(&why)]),
     };
-    let newer = receipt.consistency_proofs().first().map(|proof| proof.newer);
+    let newer = receipt.signed_tree_size();
     let iss = receipt.header().claims().and_then(|claims| claims.iss());
     let logs = logs_for(iss, trust);
     let attempts = logs.into_iter().map(|log| attempt(&receipt, known, log, newer, to_signed(now)));
@@ -93,10 +95,18 @@ fn attempt(
     let mut checks = vec![form];
     match prove(receipt, known, log) {
         Ok((root, key)) => {
-            let newer = newer.map_or(0, TreeSize::get);
+            let newer = newer.map_or_else(
+                || {
+                    format!(
+                        "a signed one; how many leaves that has is not signed, the proof says {}",
+                        said(receipt)
+                    )
+                },
+                |size| format!("that of {size}"),
+            );
             let kid = kid_text(receipt.header())
                 .unwrap_or_else(|| data_encoding::BASE64URL_NOPAD.encode(&key.thumbprint()));
-            let detail = format!("the tree of {} leaves is the beginning of that of {newer}", known.size);
+            let detail = format!("the tree of {} leaves is the beginning of {newer}", known.size);
             checks.push(Check::ok(CheckName::Consistency, detail));
             checks.push(Check::ok(CheckName::ReceiptSignature, format!("{}, kid {kid}", log.name())));
             found.root = Some(data_encoding::HEXLOWER.encode(root.as_bytes()));
@@ -105,6 +115,11 @@ fn attempt(
     }
     checks.push(check_dates(receipt, now));
     found.conclude(known, checks)
+}
+
+/// The newer size, as the proof says.
+fn said(receipt: &Receipt) -> u64 {
+    receipt.consistency_proofs().first().map_or(0, |proof| proof.newer.get())
 }
 
 /// The newer root, and the key that signed it.
@@ -189,7 +204,7 @@ impl Found {
             (None, None) => (Outcome::Verified, None),
         };
         ConsistencyVerdict {
-            root: self.root.filter(|_| outcome == Outcome::Verified),
+            root: self.root.filter(|_| outcome == Outcome::Verified && self.newer.is_some()),
             outcome,
             reason,
             log: self.log,

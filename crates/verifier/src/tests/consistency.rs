@@ -153,3 +153,37 @@ fn every_golden_case_gets_its_answer() {
     }
     assert!(cases >= 10, "only {cases} cases found");
 }
+
+#[test]
+fn a_newer_size_that_is_not_signed_is_said_to_be_none_and_no_tree_to_know() {
+    let log = Log::new();
+    let bytes = unsigned_size(&log, 5, 9);
+    let verdict = verify_consistency(&bytes, &known(5), &believing(&log), NOW);
+    assert!(verdict.is_verified(), "{verdict:#?}");
+    assert_eq!((verdict.newer, verdict.root), (None, None));
+    let check = verdict.checks.iter().find(|check| check.name == CheckName::Consistency).unwrap();
+    assert!(check.detail.contains("not signed"), "{check:?}");
+}
+
+/// A receipt whose protected header has no "tree-size": the last of its five members, taken out before it is signed.
+fn unsigned_size(log: &Log, older: u64, newer: u64) -> Vec<u8> {
+    let whole = log.header(TreeSize::new(newer)).encode();
+    let member = [&[0x69][..], b"tree-size", &[newer as u8]].concat();
+    assert!(whole.ends_with(&member) && whole[0] == 0xa5 && newer < 24);
+    let protected = [&[0xa4][..], &whole[1..whole.len() - member.len()]].concat();
+    let bytes = receipt(log, older, newer);
+    let to_sign = [
+        &[0x84, 0x6a][..],
+        b"Signature1",
+        &[0x58, protected.len() as u8],
+        &protected,
+        &[0x40, 0x58, 0x20],
+        root(newer).as_bytes(),
+    ]
+    .concat();
+    let signature = log.key.sign(&to_sign).unwrap();
+    let whole = [&[0x58, whole.len() as u8][..], &whole].concat();
+    let at = bytes.windows(whole.len()).position(|part| part == whole).unwrap();
+    let rest = &bytes[at + whole.len()..bytes.len() - signature.len()];
+    [&bytes[..at], &[0x58, protected.len() as u8], &protected, rest, &signature[..]].concat()
+}
