@@ -21,6 +21,8 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(10 * 60);
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The longest file of state that is read.
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
+/// How many checkpoints that were shown and could not be proven are remembered, of one log.
+pub const MAX_UNPROVEN: usize = 16;
 /// How many things that do not work are remembered, of one log.
 pub const MAX_TROUBLES: usize = 1024;
 /// How often a checkpoint that is smaller than it was is asked for again.
@@ -32,6 +34,10 @@ pub const ENTRIES_STEP: u64 = 1 << 18;
 /// How long a monitor that runs on reads entries, and how long it decides again, in one round: checkpoints are looked at in
 /// between, however far behind it is.
 pub const DEEP_FOR: Duration = Duration::from_secs(60);
+/// How much longer what is on its way may take then, before it is given up.
+pub const DEEP_GRACE: Duration = Duration::from_secs(30);
+/// How much longer the entry that is wrong is looked for, once it is known that one is.
+pub const SEARCH_GRACE: Duration = Duration::from_secs(15);
 /// How many entry bundles are asked for at once.
 pub const BUNDLES_AT_ONCE: usize = 4;
 /// How long a log is asked again for the evidence of its decisions, in one round.
@@ -89,5 +95,9 @@ pub const EVIDENCE_TOLD_BYTES: usize = 64 << 10;
 pub const SERVICE_EXCHANGE: Duration = Duration::from_secs(10);
 /// The most trees of one SCITT service that are remembered by a receipt: each takes some 2 KiB, without its statement.
 pub const MAX_PLACES: usize = 1024;
+/// What they take in all.
+pub const MAX_PLACES_BYTES: usize = 12 << 20;
+/// A receipt of a SCITT service that is larger is no answer: it could not be kept for every entry that is watched.
+pub const MAX_RECEIPT_KEPT: usize = 64 << 10;
 /// A statement that is larger is not kept beside its receipts. Logs whose leaves are whole statements have none.
 pub const MAX_STATEMENT_KEPT: usize = u16::MAX as usize;

@@ -3,8 +3,9 @@
 //! Each round fetches a receipt of every entry (SCRAPI: `GET entries/{id}`) and verifies it offline with keys that were
 //! given beforehand: RFC 9942 receipts of our structure (vds 1) and of CCF ledgers (vds 2). What is compared is what the
 //! service signed: one root for a tree size ("tree-size", which our logs sign) or for a ledger's transaction (`txid`). Two
-//! are a fork, and both receipts show it. A size that goes back for one entry is a rollback; an entry that had a receipt
-//! and is not there any more has vanished; a key that nobody pinned is an alarm.
+//! are a fork, and both receipts show it. A size that goes back for one entry is a rollback, and an entry that had a receipt
+//! and is not there any more has vanished, once that lasts: a replica that is behind shows both for a while. A key that
+//! nobody pinned is an alarm; an answer that is no receipt is none.
 //!
 //! Not here: growth between receipts. A receipt of vds 1 without a signed size, and one of a ledger, say nothing of other
 //! trees: two of different sizes cannot be joined. Whoever wants that proven watches the log's tiles instead.
@@ -25,12 +26,12 @@ use verifier::{Code, Outcome, ReceiptFacts, TrustStore, Verdict};
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
 use crate::evidence::{Evidence, ReceiptSeen};
-use crate::limits::{SERVICE_EXCHANGE, UNREACHABLE_AFTER};
+use crate::limits::{LAG, LOOKS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE, UNREACHABLE_AFTER};
 use crate::round::{CheckName, Cost, Round};
 use crate::state::{LogFolder, StateDir, StateError};
 
 pub(crate) use file::Service as ServiceText;
-use memory::{Kept, Memory};
+use memory::{Doubt, Kept, Memory};
 
 /// A service that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct ServiceTarget {
     pub ca_file: Option<PathBuf>,
     /// Silence of the network that lasts longer is an alarm.
     pub unreachable_after: Duration,
+    /// How long a replica may be behind: older receipts, and entries that are not there, are an alarm after that.
+    pub lag: Duration,
     /// The entries.
     pub entries: Vec<WatchedEntry>,
 }
@@ -91,6 +94,7 @@ pub enum BadService {
 pub struct ServiceWatcher {
     name: String,
     unreachable_after: Duration,
+    lag: Duration,
     client: Client,
     trust: TrustStore,
     entries: Vec<Entry>,
@@ -113,6 +117,8 @@ struct Tally {
     verified: u64,
     unanswered: Vec<String>,
     unseen: Vec<String>,
+    /// What would be an alarm if it lasted, by the check that it leaves open.
+    doubtful: Vec<(CheckName, String)>,
     largest: Option<u64>,
 }
 
@@ -133,6 +139,7 @@ impl ServiceWatcher {
             memory: Memory::load(&folder)?,
             name: target.name.clone(),
             unreachable_after: target.unreachable_after,
+            lag: target.lag,
             client: Client::new(target.url.as_str(), options)?,
             trust: file::trust(&target.trust)?,
             entries,
@@ -186,7 +193,10 @@ impl ServiceWatcher {
                 Some(kept) => {
                     let words = format!("entry {id} had a receipt, and is not there any more");
                     let evidence = self.evidence([kept.seen.clone()]);
-                    accuse(book, AlarmKind::Vanished, &id, words, evidence);
+                    match self.lasts(Doubt::Gone, &id, book.now) {
+                        true => accuse(book, AlarmKind::Vanished, &id, words, evidence),
+                        false => tally.doubtful.push((CheckName::Entries, words)),
+                    }
                 }
                 None => tally.unseen.push(id),
             },
@@ -199,6 +209,9 @@ impl ServiceWatcher {
         let statement = statement.as_ref();
         let seen = ReceiptSeen::of(*digest, statement, receipt, self.client.base(), book.now);
         let verdict = verify(*digest, statement, receipt, &self.trust, book.now);
+        if let Some(why) = no_receipt(receipt, &verdict) {
+            return tally.unanswered.push(format!("{id}: {why}"));
+        }
         let Some(facts) = verdict.receipts.first().filter(|facts| facts.verified) else {
             let (kind, words) = refusal(&verdict);
             return accuse(book, kind, id, format!("entry {id}: {words}"), self.evidence([seen]));
@@ -212,16 +225,27 @@ impl ServiceWatcher {
             let evidence = self.evidence([other.seen.clone(), kept.seen.clone()]);
             return accuse(book, AlarmKind::Fork, &name, words, evidence);
         }
+        let id = id.clone();
+        self.memory.settled(Doubt::Gone, &id);
         if let Some(Place::Size { size, .. }) = place {
             tally.largest = tally.largest.max(Some(size));
-            if let Some(before) = self.larger_before(id, size) {
+            if let Some(before) = self.larger_before(&id, size) {
                 let words = format!("entry {id}: a receipt of tree size {}, then one of {size}", before.0);
                 let evidence = self.evidence([before.1.seen.clone(), kept.seen.clone()]);
-                return accuse(book, AlarmKind::Rollback, id, words, evidence);
+                return match self.lasts(Doubt::Older, &id, book.now) {
+                    true => accuse(book, AlarmKind::Rollback, &id, words, evidence),
+                    false => tally.doubtful.push((CheckName::Growth, words)),
+                };
             }
         }
-        let id = id.clone();
+        self.memory.settled(Doubt::Older, &id);
         self.memory.remember(&id, kept);
+    }
+
+    /// Whether what a replica that is behind shows, too, has been shown for longer than one may be behind.
+    fn lasts(&mut self, doubt: Doubt, id: &str, now: u64) -> bool {
+        let (looks, since) = self.memory.doubted(doubt, id, now);
+        looks >= LOOKS && now.saturating_sub(since) >= self.lag.as_secs()
     }
 
     /// A receipt may be as old as the last one, not older: the log has shown that it signed more.
@@ -259,6 +283,11 @@ impl ServiceWatcher {
             let bad = |alarm: &Alarm| kinds.contains(&alarm.kind);
             match book.alarms.iter().find(|alarm| bad(alarm)).map(|alarm| alarm.words.clone()) {
                 Some(words) => book.failed(*name, words),
+                None if tally.doubtful.iter().any(|(of, _)| of == name) => {
+                    let doubtful = tally.doubtful.iter().find(|(of, _)| of == name);
+                    let words = doubtful.map_or("", |(_, words)| words);
+                    book.not_checked(*name, format!("{words}; a replica may be behind: looked at again"));
+                }
                 None if *name == CheckName::Entries && !tally.unseen.is_empty() => {
                     let unseen = &tally.unseen;
                     book.not_checked(
@@ -356,6 +385,20 @@ pub(crate) fn verify(
     }
 }
 
+/// Why what came is no answer: somebody's error page, a structure that this release does not read, or more than is kept.
+fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
+    match verdict.reason {
+        Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
+            let why = verdict.decisive().map_or("", |check| &check.detail);
+            Some(format!("what came is no receipt: {why}"))
+        }
+        _ if came.len() > MAX_RECEIPT_KEPT => {
+            Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", came.len()))
+        }
+        _ => None,
+    }
+}
+
 /// What a receipt that does not verify is an alarm of.
 fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
     let words = verdict.decisive().map_or_else(String::new, |check| check.detail.clone());
@@ -393,6 +436,7 @@ impl ServiceTarget {
             trust,
             ca_file: None,
             unreachable_after: UNREACHABLE_AFTER,
+            lag: LAG,
             entries: Vec::new(),
         }
     }

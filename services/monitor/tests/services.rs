@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
@@ -12,8 +13,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use merkle::{CompactRange, EntryDigest, LeafHash, LeafIndex, TreeSize};
 use monitor::run::now;
-use monitor::verdict::{Verdict, judge};
-use monitor::{AlarmKind, CheckName, Config, Exit, Monitor, Outcome, Round, Sink};
+use monitor::verdict::{Finding, Verdict, judge};
+use monitor::{Alarm, AlarmKind, CheckName, Config, Evidence, Exit, Monitor, Outcome, Round, Sink};
 use scitt::{Algorithm, CoseKey, ReceiptHeader, Signer, SigningKey};
 use tempfile::TempDir;
 use verifier::{TrustStore, TrustedLog};
@@ -96,7 +97,9 @@ impl Service {
             "state_dir = \"state\"\n[[service]]\nname = \"theirs\"\nurl = \"{}\"\ntrust = \"trust.toml\"\nentries = [{entries}]\n",
             self.url
         );
-        Config::from_toml(&text, self.folder.path()).unwrap()
+        let mut config = Config::from_toml(&text, self.folder.path()).unwrap();
+        config.services[0].lag = Duration::ZERO;
+        config
     }
 }
 
@@ -116,11 +119,29 @@ async fn once(config: &Config) -> Round {
     Monitor::begin(config).unwrap().once(&Nowhere).await.pop().unwrap()
 }
 
+/// Two looks that leave something open and accuse nobody, then the third.
+async fn after_two_looks(config: &Config, open: CheckName) -> Round {
+    for _ in 0..2 {
+        let round = once(config).await;
+        assert_eq!((round.exit(), round.alarms.len()), (Exit::Success, 0), "{round:#?}");
+        assert_eq!(round.outcome(open), Some(Outcome::NotChecked), "{round:#?}");
+    }
+    once(config).await
+}
+
+/// What somebody makes of the evidence who has the service's keys. Without them it accuses nobody.
+fn judged(alarm: &Alarm) -> Finding {
+    let Some(Evidence::Receipts { trust, .. }) = &alarm.evidence else { panic!("{alarm:?}") };
+    let stranger = judge(alarm, &[], None);
+    assert_ne!(stranger.verdict, Verdict::Contradiction, "{stranger:#?}");
+    judge(alarm, &[], Some(&TrustStore::from_toml(trust).unwrap()))
+}
+
 /// The only alarm of a round, and what a third party makes of its evidence.
 #[track_caller]
 fn only_alarm(round: &Round) -> (AlarmKind, Verdict) {
     let [alarm] = &round.alarms[..] else { panic!("{:#?}", round.alarms) };
-    let finding = judge(alarm, &[]);
+    let finding = judged(alarm);
     (alarm.kind, finding.verdict)
 }
 
@@ -178,7 +199,7 @@ async fn two_roots_of_one_size_are_a_fork_in_one_round_or_in_two_and_the_receipt
         assert!(!round.alarms.is_empty());
         for alarm in &round.alarms {
             assert_eq!(alarm.kind, AlarmKind::Fork);
-            let finding = judge(alarm, &[]);
+            let finding = judged(alarm);
             assert_eq!(finding.verdict, Verdict::Contradiction, "{finding:#?}");
         }
     }
@@ -203,12 +224,12 @@ async fn evidence_of_a_fork_that_was_changed_shows_nothing() {
     for (name, forged) in [("entry_id", ours[2].to_string()), ("receipt", text.to_owned())] {
         let mut changed = honest.clone();
         changed["evidence"]["receipts"][0][name] = forged.into();
-        let finding = judge(&serde_json::from_value(changed).unwrap(), &[]);
+        let finding = judged(&serde_json::from_value(changed).unwrap());
         assert_eq!(finding.verdict, Verdict::Wrong, "{name}: {finding:#?}");
     }
     let mut changed = honest.clone();
     changed["evidence"]["receipts"][1] = honest["evidence"]["receipts"][0].clone();
-    let finding = judge(&serde_json::from_value(changed).unwrap(), &[]);
+    let finding = judged(&serde_json::from_value(changed).unwrap());
     assert_eq!(finding.verdict, Verdict::Wrong, "one receipt twice contradicts nothing: {finding:#?}");
 }
 
@@ -220,8 +241,7 @@ async fn a_signed_size_that_goes_back_is_a_rollback_until_it_is_large_again() {
     service.shows(&tree(9, HONEST));
     once(&config).await;
     service.shows(&tree(4, HONEST));
-    for _ in 0..2 {
-        let round = once(&config).await;
+    for round in [after_two_looks(&config, CheckName::Growth).await, once(&config).await] {
         assert_eq!(only_alarm(&round), (AlarmKind::Rollback, Verdict::OnWord));
         assert_eq!(round.exit(), Exit::Misbehaviour);
     }
@@ -240,7 +260,7 @@ async fn an_entry_that_is_gone_after_its_receipt_was_seen_has_vanished() {
         let round = once(&config).await;
         assert_eq!(round.exit(), Exit::Success, "what was never there has not vanished: {round:#?}");
         service.answers(watched[0], status, Vec::new());
-        let round = once(&config).await;
+        let round = after_two_looks(&config, CheckName::Entries).await;
         assert_eq!(only_alarm(&round), (AlarmKind::Vanished, Verdict::OnWord));
         assert_eq!(round.exit(), Exit::Misbehaviour);
     }
@@ -262,8 +282,45 @@ async fn a_receipt_of_another_entry_is_an_alarm() {
     let config = service.watches(&watched[..1]);
     service.answers(watched[0], StatusCode::OK, service.receipt(&service.key, &watched, 1));
     assert_eq!(only_alarm(&once(&config).await), (AlarmKind::Inconsistent, Verdict::OnWord));
-    service.answers(watched[0], StatusCode::OK, b"no receipt".to_vec());
-    assert_eq!(only_alarm(&once(&config).await).0, AlarmKind::Inconsistent);
+}
+
+#[tokio::test]
+async fn a_page_in_the_place_of_a_receipt_is_no_answer_and_accuses_nobody() {
+    let service = Service::start().await;
+    let watched = tree(1, HONEST);
+    let config = service.watches(&watched);
+    for page in [&b"<html>back soon</html>"[..], b"", &vec![0; scitt::limits::RECEIPT_BYTES + 1]] {
+        service.answers(watched[0], StatusCode::OK, page.to_vec());
+        let round = once(&config).await;
+        assert_eq!((round.exit(), round.alarms.len()), (Exit::Unreachable, 0), "{round:#?}");
+    }
+}
+
+#[tokio::test]
+async fn replicas_that_are_behind_for_a_while_accuse_nobody() {
+    let service = Service::start().await;
+    let watched = tree(1, HONEST);
+    let config = service.watches(&watched);
+    let mut patient = service.watches(&watched);
+    patient.services[0].lag = Duration::from_secs(3600);
+    service.shows(&tree(9, HONEST));
+    once(&config).await;
+    for _ in 0..4 {
+        // Every second answer is of a replica that is behind, or does not know the entry yet.
+        for behind in [true, true, false] {
+            match behind {
+                true => service.shows(&tree(4, HONEST)),
+                false => service.answer_all(StatusCode::NOT_FOUND),
+            }
+            assert_eq!(once(&config).await.exit(), Exit::Success);
+            service.shows(&tree(9, HONEST));
+            assert_eq!(once(&config).await.exit(), Exit::Success);
+        }
+    }
+    service.shows(&tree(4, HONEST));
+    for _ in 0..6 {
+        assert_eq!(once(&patient).await.exit(), Exit::Success, "however often it was looked at");
+    }
 }
 
 #[tokio::test]
@@ -302,7 +359,8 @@ async fn receipts_of_a_ccf_ledger_are_watched_under_the_ledger_s_own_names() {
     service.answers("2.18", StatusCode::OK, other);
     assert_eq!(only_alarm(&once(&config).await), (AlarmKind::Fork, Verdict::Contradiction));
     service.answers("2.18", StatusCode::NOT_FOUND, Vec::new());
-    assert_eq!(only_alarm(&once(&config).await), (AlarmKind::Vanished, Verdict::OnWord));
+    let gone = after_two_looks(&config, CheckName::Entries).await;
+    assert_eq!(only_alarm(&gone), (AlarmKind::Vanished, Verdict::OnWord));
     for lie in ["left-flipped", "data-hash-of-another-statement", "two-roots"] {
         service.write("s.cose", hex(vector(lie)["statement"].as_str().unwrap()));
         service.write("trust.toml", vector(lie)["trust"].as_str().unwrap());
