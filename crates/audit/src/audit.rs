@@ -1,5 +1,7 @@
 //! The walk: page after page from leaf 0 to the head, under the policy that was in force at each leaf.
 
+use std::collections::HashSet;
+
 use merkle::{LeafIndex, RootHash, TreeSize};
 
 use crate::claims::Ahead;
@@ -77,6 +79,8 @@ pub struct Audit<'s> {
     in_force: InForce,
     tree: Tree,
     heads: Heads,
+    /// Leaves of the last page that are as told.
+    agreed: HashSet<LeafIndex>,
 }
 
 impl<'s> Audit<'s> {
@@ -90,7 +94,8 @@ impl<'s> Audit<'s> {
         check_history(source, &state).await?;
         let in_force = InForce::restore(source, &state.policy).await?;
         let (tree, heads) = (Tree::from(state.range()?), Heads::from(&state.history));
-        Ok(Self { desk: Desk { source, workers: &Alone }, head, state, in_force, tree, heads })
+        let (desk, agreed) = (Desk { source, workers: &Alone }, HashSet::new());
+        Ok(Self { desk, head, state, in_force, tree, heads, agreed })
     }
 
     /// Has signatures checked by these.
@@ -131,6 +136,7 @@ impl<'s> Audit<'s> {
         let claims = claims.into_page();
         let leaves = page.into_leaves();
         // Nothing below can fail.
+        self.agreed.clear();
         self.in_force = in_force;
         self.state.claims.add(claims);
         self.state.policy = self.in_force.to_state();
@@ -139,6 +145,12 @@ impl<'s> Audit<'s> {
         }
         self.state.set_range(&self.tree.range);
         Ok(true)
+    }
+
+    /// Whether the last step decided this entry again, and nothing about it was otherwise than told: who wrote it and what it
+    /// says are known.
+    pub fn agrees(&self, leaf: LeafIndex) -> bool {
+        self.agreed.contains(&leaf)
     }
 
     /// Goes on to what was committed meanwhile while bytes are gone that nothing has explained: who erases commits the
@@ -183,7 +195,12 @@ impl<'s> Audit<'s> {
         if let Row::Kept(evidence) = row {
             let (index, entry) = (evidence.index, evidence.digest);
             match leaf.status {
-                Status::Decided => ledger.counts.same += u64::from(!differs),
+                Status::Decided => {
+                    ledger.counts.same += u64::from(!differs);
+                    if !differs {
+                        self.agreed.insert(index);
+                    }
+                }
                 Status::Unread => {}
                 Status::Undecided => ledger.counts.undecided += 1,
                 Status::WithoutPolicy => ledger.counts.without_policy += 1,
