@@ -9,21 +9,25 @@
 //!   than the log's `lag`; a chain's first is 0, a stream's is the first that was seen;
 //! * **verdict flip**: the same thing was judged otherwise than before. The same thing is, under one subject: the same
 //!   output (`output_hash` of a VRF receipt), or else the same message or session that a VAP verdict answers;
-//! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer: a chain fork too;
+//! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer, and the issuer's
+//!   own signatures show it: a chain fork too;
 //! * **silence**: nothing was committed for longer than the list allows, by the log's times and this machine's clock.
 //!
-//! All of it is read from statements that the audit has authenticated; when they were committed is the log's word. Of a
-//! refused statement only its bytes are here: whether its issuer signed it is for whoever checks the evidence.
+//! All of it is read from statements that the audit has authenticated and found nothing against; when they were committed is
+//! the log's word. A list that is added later watches from then on: what is missing before is no gap. Where the memory is lost,
+//! or older than the audit's state, both begin again, and the lists are not checked until they have seen everything.
 
 mod facts;
 mod memory;
 mod reports;
 mod tap;
 
+use merkle::LeafIndex;
+
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
 use crate::config::{Target, Watch, Who};
-use crate::limits::MAX_NAMED;
+use crate::limits::{MAX_NAMED, MAX_STATE_BYTES};
 use crate::round::CheckName;
 use crate::state::{LogFolder, StateError};
 
@@ -54,7 +58,10 @@ impl Watching {
             Some(bytes) => {
                 let memory: Memory = serde_json::from_slice(&bytes).map_err(unreadable)?;
                 let mark = memory.mark();
-                (memory, Some(mark))
+                match memory.is_of_this_form() {
+                    true => (memory, Some(mark)),
+                    false => (Memory::begun(now), None),
+                }
             }
             None => (Memory::begun(now), None),
         };
@@ -76,21 +83,40 @@ impl Watching {
         self.memory.next
     }
 
-    /// Remembers, if there is anything new. Once `Ok`, it survives power loss.
+    /// Whether entries that were audited were never seen here, and somebody is watched.
+    pub fn is_behind(&self, target: &Target, audited: u64) -> bool {
+        !target.watches.is_empty() && self.memory.next < audited
+    }
+
+    /// Remembers, if there is anything new. Once `Ok`, it survives power loss, and can be read again.
     pub fn keep(&mut self, folder: &LogFolder) -> Result<(), StateError> {
         let mark = self.memory.mark();
         if self.kept != Some(mark) {
-            folder.write(FILE, &serde_json::to_vec(&self.memory).unwrap_or_default())?;
+            folder.write(FILE, &self.memory.to_json(MAX_STATE_BYTES as usize))?;
             self.kept = Some(mark);
         }
         Ok(())
     }
 
-    /// Sees entries that were read, in order.
-    pub fn observe(&mut self, target: &Target, entries: Vec<audit::Evidence>) {
+    /// Sees entries that were read, in order. Those that are not as told accuse nobody: it is the log that tells them so.
+    pub fn observe(
+        &mut self,
+        target: &Target,
+        entries: Vec<audit::Evidence>,
+        is_as_told: impl Fn(LeafIndex) -> bool,
+    ) {
+        for watch in &target.watches {
+            self.memory.watch_from_here(&About::from(&watch.who).to_string(), self.now);
+        }
         for entry in entries {
             self.memory.next = entry.index.get() + 1;
             let Some(facts) = Facts::of(&entry) else { continue };
+            if !is_as_told(entry.index) {
+                for watch in target.watches.iter().filter(|watch| facts.concern(&watch.who)) {
+                    self.memory.excuse(&About::from(&watch.who).to_string(), &facts);
+                }
+                continue;
+            }
             let lists: Vec<_> = target.watches.iter().filter(|watch| facts.concern(&watch.who)).collect();
             if lists.is_empty() {
                 continue;
@@ -223,3 +249,6 @@ impl From<&Who> for About {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

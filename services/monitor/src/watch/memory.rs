@@ -2,16 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::facts::{Facts, Place};
 use crate::alarm::Alarm;
+use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
+
+/// The form that this release writes. One of another form is as good as lost: everything is seen again.
+const FORM: u32 = 2;
 
 /// What is remembered.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
+    #[serde(default)]
+    form: u32,
     /// The next leaf to see.
     pub next: u64,
     /// The last report of a refused statement that was read.
@@ -19,11 +27,14 @@ pub struct Memory {
     pub report: Option<u64>,
     /// When watching began, in Unix seconds.
     began: u64,
+    /// Lists that are watched, and since which leaf.
+    #[serde(default)]
+    since: BTreeMap<String, u64>,
     /// Whether something was left out.
     full: bool,
     /// When each list was heard of last.
     heard: BTreeMap<String, u64>,
-    /// Places in chains, and which entry took them first.
+    /// Places in chains, by the hash of their names, and which entry took them first.
     claims: BTreeMap<String, Place>,
     /// What was judged, by which entry, and how.
     verdicts: BTreeMap<String, (Place, String)>,
@@ -62,7 +73,53 @@ impl Memory {
 
     /// Nothing was seen yet.
     pub fn begun(now: u64) -> Self {
-        Self { began: now, ..Self::default() }
+        Self { form: FORM, began: now, ..Self::default() }
+    }
+
+    /// Whether this release can go on from it.
+    pub fn is_of_this_form(&self) -> bool {
+        self.form == FORM
+    }
+
+    /// A list that was not watched yet is from the next leaf on.
+    pub fn watch_from_here(&mut self, list: &str, now: u64) {
+        if !self.since.contains_key(list) {
+            self.since.insert(list.to_owned(), self.next);
+            if self.next > 0 {
+                self.heard.insert(list.to_owned(), now);
+            }
+        }
+    }
+
+    /// What is written: no more than can be read again. What is too much is left out, first the statements, which their
+    /// hashes stand for, then what was compared longest; and it is said that something was.
+    pub fn to_json(&mut self, most: usize) -> Vec<u8> {
+        loop {
+            let json = serde_json::to_vec(&self).unwrap_or_default();
+            if json.len() <= most || !self.leave_out() {
+                return json;
+            }
+            self.full = true;
+        }
+    }
+
+    /// Whether there was anything to leave out.
+    fn leave_out(&mut self) -> bool {
+        let evidence = self.untold.iter_mut().filter_map(|alarm| alarm.evidence.as_mut());
+        let entries = evidence.filter_map(|evidence| match evidence {
+            Evidence::Entries { entries, .. } => Some(entries),
+            _ => None,
+        });
+        let statements = entries.flatten().filter_map(|entry| entry.statement.take()).count();
+        if statements > 0 {
+            return true;
+        }
+        let maps = [self.claims.len(), self.verdicts.len(), self.sequences.len()];
+        self.claims.clear();
+        self.verdicts.clear();
+        self.sequences.clear();
+        self.missing = 0;
+        maps.iter().any(|len| *len > 0)
     }
 
     /// Whether something was left out.
@@ -87,7 +144,7 @@ impl Memory {
         let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
         let stands = facts.position.map(|position| format!("{chain}\nat {position}"));
         let mut other = None;
-        for place in follows.into_iter().chain(stands) {
+        for place in follows.into_iter().chain(stands).map(|name| hashed(&name)) {
             if let Some(first) = self.claims.get(&place) {
                 other = Some(first.clone()).filter(|first| first.entry != facts.entry).or(other);
             } else if self.claims.len() < MAX_REMEMBERED {
@@ -102,7 +159,7 @@ impl Memory {
     /// Keeps the entry's verdict; the entry that judged the same thing otherwise, and how.
     pub fn judged(&mut self, facts: &Facts) -> Option<(Place, String)> {
         let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
-        let thing = format!("{}\n{judged}", facts.sub);
+        let thing = hashed(&format!("{}\n{judged}", facts.sub));
         if !self.verdicts.contains_key(&thing) && self.verdicts.len() >= MAX_REMEMBERED {
             self.full = true;
             return None;
@@ -113,17 +170,30 @@ impl Memory {
 
     /// Enters the entry's numbers in the list's sequences.
     pub fn number(&mut self, list: &str, facts: &Facts, now: u64) {
-        let chain = facts.position.map(|position| ("chain", position));
-        let stream = facts.number.map(|number| ("stream", number));
-        for (kind, number) in chain.into_iter().chain(stream) {
-            let name = format!("{kind} of {} about {}", facts.iss, facts.sub);
-            let first = if kind == "chain" { 0 } else { number };
+        // What a list that was added later has not seen is not missing; nor what was seen before something was left out.
+        let from_the_first = !self.full && self.since.get(list).is_none_or(|since| *since == 0);
+        for (kind, name, number) in numbers(facts) {
+            let first = if kind == "chain" && from_the_first { 0 } else { number };
             let sequences = self.sequences.entry(list.to_owned()).or_default();
             let sequence =
                 sequences.entry(name).or_insert(Sequence { next: first, missing: BTreeMap::new() });
             let before = sequence.missing.len();
             let room = MAX_REMEMBERED.saturating_sub(self.missing) as u64;
             self.full |= sequence.take(number, now, room);
+            self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
+        }
+    }
+
+    /// Takes the numbers of an entry that nothing else is believed of: they are there, whoever wrote them, and not missing.
+    pub fn excuse(&mut self, list: &str, facts: &Facts) {
+        for (_, name, number) in numbers(facts) {
+            let Some(sequence) = self.sequences.get_mut(list).and_then(|all| all.get_mut(&name)) else {
+                continue;
+            };
+            let before = sequence.missing.len();
+            if number <= sequence.next {
+                sequence.take(number, 0, 0);
+            }
             self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
         }
     }
@@ -135,6 +205,21 @@ impl Memory {
             sequence.missing.iter().map(|(number, since)| (name.as_str(), *number, *since))
         })
     }
+}
+
+/// The kind, the name and the number of each sequence that an entry is in.
+fn numbers(facts: &Facts) -> impl Iterator<Item = (&'static str, String, u64)> {
+    let chain = facts.position.map(|position| ("chain", position));
+    let stream = facts.number.map(|number| ("stream", number));
+    chain.into_iter().chain(stream).map(|(kind, number)| {
+        let name = format!("{kind} of {} about {}", facts.iss, facts.sub);
+        (kind, name, number)
+    })
+}
+
+/// A name of any length, as one of 64 characters.
+fn hashed(name: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(name))
 }
 
 impl Sequence {

@@ -9,9 +9,10 @@ use serde::Deserialize;
 
 use super::Watching;
 use crate::alarm::{About, Alarm, AlarmKind};
-use crate::config::{Target, Who};
+use crate::config::{Target, Watch, Who};
 use crate::evidence::{EntrySeen, Evidence, Sighting};
 use crate::limits::{MAX_COMPLETED, REPORT_PAGE, REPORT_PAGES};
+use crate::verdict::chain;
 
 #[derive(Deserialize)]
 struct Page {
@@ -19,7 +20,7 @@ struct Page {
 }
 
 #[derive(Deserialize)]
-struct Report {
+pub(super) struct Report {
     number: u64,
     rule: Option<String>,
     registered: Registered,
@@ -50,6 +51,7 @@ impl Watching {
                 Err(error) => return Err(error),
             };
             let whole = reports.len() == REPORT_PAGE;
+            self.grow(&reports)?;
             for report in reports {
                 self.report(target, client, &report).await;
                 self.memory.report = Some(report.number);
@@ -61,24 +63,47 @@ impl Watching {
         Ok(())
     }
 
+    /// A page holds no more reports than were asked for, each with a larger number than the one before.
+    pub(super) fn grow(&self, reports: &[Report]) -> Result<(), ClientError> {
+        let mut last = self.memory.report;
+        for report in reports {
+            if last.is_some_and(|last| report.number <= last) {
+                let why = format!("v1/equivocations: report {} is not a newer one", report.number);
+                return Err(ClientError::Nonsense(why));
+            }
+            last = Some(report.number);
+        }
+        match reports.len() <= REPORT_PAGE {
+            true => Ok(()),
+            false => Err(ClientError::Nonsense("v1/equivocations: more than was asked for".into())),
+        }
+    }
+
     /// What was found, so that its evidence can be made complete.
     pub fn found_mut(&mut self) -> &mut [Alarm] {
         &mut self.memory.untold
     }
 
-    /// Names the issuer and the subject of a refused statement, if they are on a list. A report without the statement, or
-    /// with another one than it names, accuses nobody.
+    /// Names the issuer and the subject of a refused statement, if they are on a list, and if the issuer's own signatures show
+    /// the fork. A report without the statement, with another one than it names, or with one that the issuer did not sign
+    /// accuses nobody.
     async fn report(&mut self, target: &Target, client: &Client, report: &Report) {
-        let Some((iss, sub)) = report.refused.names() else { return };
-        for watch in &target.watches {
-            let concerns = match &watch.who {
-                Who::Issuer(name) => *name == iss,
-                Who::Subject(name) => *name == sub,
-                Who::Agent(_) => false,
-            };
-            if !concerns {
-                continue;
-            }
+        let Some(refused) = report.refused.parse() else { return };
+        let Some((iss, sub)) = names(&refused) else { return };
+        let concerns = |watch: &&Watch| match &watch.who {
+            Who::Issuer(name) => *name == iss,
+            Who::Subject(name) => *name == sub,
+            Who::Agent(_) => false,
+        };
+        if !target.watches.iter().any(|watch| concerns(&watch)) {
+            return;
+        }
+        let Ok(digest) = report.registered.entry_id.parse::<EntryDigest>() else { return };
+        let Ok(registered) = client.statement(&digest).await else { return };
+        if chain::forked(&registered, &refused).is_err() {
+            return;
+        }
+        for watch in target.watches.iter().filter(concerns) {
             let rule = report.rule.as_deref().unwrap_or("no rule");
             let words = format!(
                 "the log refused statement {} ({rule}): it goes against leaf {}",
@@ -88,7 +113,7 @@ impl Watching {
                 EntrySeen {
                     index: Some(report.registered.index),
                     entry_id: report.registered.entry_id.clone(),
-                    statement: statement(client, &report.registered.entry_id).await,
+                    statement: Some(BASE64URL_NOPAD.encode(registered.bytes())),
                 },
                 EntrySeen {
                     index: None,
@@ -117,16 +142,18 @@ pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Clie
 }
 
 impl Refused {
-    /// Issuer and subject, if the statement is there and is the one that is named.
-    fn names(&self) -> Option<(String, String)> {
+    /// The statement, if it is there and is the one that is named.
+    fn parse(&self) -> Option<SignedStatement> {
         let bytes = BASE64URL_NOPAD.decode(self.statement.as_ref()?.as_bytes()).ok()?;
         let statement = SignedStatement::parse(bytes).ok()?;
-        if statement.digest().to_string() != self.entry_id {
-            return None;
-        }
-        let claims = statement.header().claims()?;
-        Some((Claims::iss(claims)?.to_owned(), Claims::sub(claims)?.to_owned()))
+        (statement.digest().to_string() == self.entry_id).then_some(statement)
     }
+}
+
+/// Issuer and subject.
+fn names(statement: &SignedStatement) -> Option<(String, String)> {
+    let claims = statement.header().claims()?;
+    Some((Claims::iss(claims)?.to_owned(), Claims::sub(claims)?.to_owned()))
 }
 
 async fn statement(client: &Client, entry: &str) -> Option<String> {

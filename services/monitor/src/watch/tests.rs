@@ -1,0 +1,102 @@
+//! What the lists make of entries that the log tells, and of what they remember.
+
+use audit::Evidence as Row;
+use merkle::{EntryDigest, LeafIndex};
+
+use super::*;
+use crate::testing;
+
+const ISS: &str = "did:example:issuer";
+
+/// A row of a chain; whoever signed it.
+fn row(leaf: u64, position: u64) -> Row {
+    let statement = testkit::vrf(leaf);
+    Row {
+        index: LeafIndex::new(leaf),
+        digest: EntryDigest::of(&leaf.to_be_bytes()),
+        statement: Some(statement.bytes().clone()),
+        policy: LeafIndex::new(0),
+        rule: "r".into(),
+        facts: format!("{{\"iss\":\"{ISS}\",\"sub\":\"agent\",\"chain_position\":{position}}}"),
+        at: None,
+    }
+}
+
+fn target() -> Target {
+    let watch = Watch { who: Who::Issuer(ISS.into()), keys: Vec::new(), silence: None };
+    Target { watches: vec![watch], lag: std::time::Duration::ZERO, ..testing::target() }
+}
+
+fn watching(memory: Memory) -> Watching {
+    Watching { memory, omitted: 0, kept: None, now: 100 }
+}
+
+/// What is wrong after these rows.
+fn found(mut watching: Watching, rows: Vec<Row>, is_as_told: bool) -> Vec<AlarmKind> {
+    let (target, mut book) = (target(), Book::new("log", 100));
+    watching.observe(&target, rows, |_| is_as_told);
+    watching.judge(&target, &mut book);
+    book.alarms.iter().map(|alarm| alarm.kind).collect()
+}
+
+#[test]
+fn an_entry_that_is_not_as_told_accuses_no_issuer_of_anything() {
+    let fork = || vec![row(0, 0), row(1, 0), row(2, 9)];
+    let kinds = found(watching(Memory::begun(0)), fork(), true);
+    assert!(kinds.contains(&AlarmKind::ChainFork) && kinds.contains(&AlarmKind::Gap), "{kinds:?}");
+    assert_eq!(found(watching(Memory::begun(0)), fork(), false), []);
+}
+
+/// Nobody was watched below leaf 5.
+fn added_later() -> Watching {
+    let mut later = watching(Memory::begun(0));
+    later.memory.next = 5;
+    later
+}
+
+#[test]
+fn a_list_that_is_added_later_accuses_nobody_of_gaps_before() {
+    assert_eq!(found(added_later(), vec![row(5, 5), row(6, 6)], true), []);
+    assert_eq!(
+        found(added_later(), vec![row(5, 5), row(6, 7)], true),
+        [AlarmKind::Gap],
+        "6 is missing since"
+    );
+}
+
+#[test]
+fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not() {
+    let mut lost = watching(Memory::begun(0));
+    assert!(lost.is_behind(&target(), 7) && !lost.is_behind(&testing::target(), 7));
+    lost.memory.next = 7;
+    assert!(!lost.is_behind(&target(), 7));
+}
+
+#[test]
+fn what_is_remembered_is_never_written_longer_than_it_is_read_and_says_what_was_left_out() {
+    let mut watching = watching(Memory::begun(0));
+    watching.observe(&target(), (0..40).map(|leaf| row(leaf, 0)).collect(), |_| true);
+    let whole = watching.memory.to_json(usize::MAX).len();
+    assert!(!watching.memory.is_full());
+    let less = watching.memory.to_json(whole - 1);
+    assert!(less.len() < whole && watching.memory.is_full());
+    let again: Memory = serde_json::from_slice(&less).unwrap();
+    assert!(again.is_full() && !again.untold.is_empty(), "alarms are told all the same");
+}
+
+#[test]
+fn reports_whose_numbers_do_not_grow_are_refused() {
+    let mut watching = watching(Memory::begun(0));
+    let report = |number: u64| {
+        let told = serde_json::json!({ "number": number, "rule": null,
+            "registered": { "entry_id": "x", "index": 0 }, "refused": { "entry_id": "y", "statement": null } });
+        serde_json::from_value::<reports::Report>(told).unwrap()
+    };
+    let grows = |watching: &Watching, numbers: &[u64]| {
+        watching.grow(&numbers.iter().map(|number| report(*number)).collect::<Vec<_>>()).is_ok()
+    };
+    assert!(grows(&watching, &[1, 2, 9]) && !grows(&watching, &[1, 1]) && !grows(&watching, &[2, 1]));
+    assert!(!grows(&watching, &(0..=crate::limits::REPORT_PAGE as u64).collect::<Vec<_>>()));
+    watching.memory.report = Some(5);
+    assert!(grows(&watching, &[6]) && !grows(&watching, &[5]) && !grows(&watching, &[4]));
+}
