@@ -118,7 +118,11 @@ impl<'a> Outside<'a> {
     async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<Told>, SourceError> {
         let page: Page =
             self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await.map_err(unanswered)?;
-        Ok(page.evidence)
+        let follow = |(place, told): (usize, &Told)| told.index == from.get().saturating_add(place as u64);
+        match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(follow) {
+            true => Ok(page.evidence),
+            false => Err(nonsense("its evidence is not what was asked for")),
+        }
     }
 
     /// A size and root that a trusted key signed, with this leaf below.
@@ -179,9 +183,6 @@ impl Source for Outside<'_> {
                 let (evidence, beside) = told.read()?;
                 seen.beside.insert(evidence.index, beside);
                 seen.ahead.push_back(evidence);
-            }
-            if seen.ahead.front().is_none_or(|first| first.index != next) {
-                return Err(nonsense("its evidence is not what was asked for"));
             }
         }
         Ok(rows)
@@ -262,5 +263,41 @@ fn unanswered(error: ClientError) -> SourceError {
             SourceError::Unavailable(error.to_string())
         }
         other => SourceError::Refused(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Json;
+    use axum::routing::get;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What comes of a page with these leaves, where two rows from leaf 5 on were asked for.
+    async fn asked_for_two(leaves: &[u64]) -> Result<Vec<u64>, SourceError> {
+        let row = |index: &u64| {
+            json!({ "index": index, "entry_id": "x", "statement": null, "payload": null,
+                "collateral": [], "policy": { "index": 0 }, "rule": "r", "facts": {}, "at": null })
+        };
+        let page = json!({ "evidence": leaves.iter().map(row).collect::<Vec<_>>() });
+        let app = axum::Router::new().route("/v1/evidence", get(|| async { Json(page) }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let client = Client::new(&url, client::Options::default()).unwrap();
+        let outside = Outside::at(&client, TreeSize::new(9), merkle::empty_root());
+        let page = outside.page(LeafIndex::new(5), 2).await?;
+        Ok(page.iter().map(|told| told.index).collect())
+    }
+
+    #[tokio::test]
+    async fn a_page_of_more_rows_than_were_asked_for_or_of_others_is_refused() {
+        assert_eq!(asked_for_two(&[5, 6]).await.unwrap(), [5, 6]);
+        assert_eq!(asked_for_two(&[5]).await.unwrap(), [5]);
+        for wrong in [&[5, 6, 7][..], &[5, 7], &[5, 5], &[6], &[6, 5]] {
+            let error = asked_for_two(wrong).await.unwrap_err();
+            assert!(matches!(error, SourceError::Refused(_)), "{wrong:?}: {error}");
+        }
     }
 }
