@@ -42,6 +42,8 @@ pub struct Decisions<'a> {
     pub book: &'a mut Book,
     /// How long this may take, if not for as long as it takes.
     pub at_most: Option<Duration>,
+    /// How much longer what is on its way may take then.
+    pub grace: Duration,
 }
 
 /// Why there is no report.
@@ -58,12 +60,32 @@ impl Decisions<'_> {
     /// Goes on to what is shown, if it is verified.
     pub async fn check(&mut self, verified: Option<&Seen>) {
         let why = match (self.target.depth, verified) {
-            (Depth::Decisions, Some(seen)) => return self.decide(seen).await,
+            (Depth::Decisions, Some(seen)) => return self.decide_in_time(seen).await,
             (Depth::Decisions, None) => "the tree they would be of is not verified",
             _ => "statements are not asked for: depth is not decisions",
         };
         self.book.not_checked(CheckName::Decisions, why);
         self.book.not_checked(CheckName::WatchLists, why);
+    }
+
+    async fn decide_in_time(&mut self, seen: &Seen) {
+        let Some(at_most) = self.at_most else { return self.decide(seen).await };
+        if tokio::time::timeout(at_most + self.grace, self.decide(seen)).await.is_ok() {
+            return;
+        }
+        for name in [CheckName::Decisions, CheckName::WatchLists] {
+            if !self.book.checks.iter().any(|check| check.name == name) {
+                self.book.not_checked(name, "out of time: the rest in the next rounds");
+            }
+        }
+        self.tell_found();
+    }
+
+    /// What was found before it stopped is written down, and told all the same.
+    fn tell_found(&mut self) {
+        if let Ok(watching) = Watching::load(self.folder, self.book.now) {
+            self.book.alarms.extend(watching.into_found());
+        }
     }
 
     async fn decide(&mut self, seen: &Seen) {
@@ -82,10 +104,7 @@ impl Decisions<'_> {
             }
             Err(stopped) => {
                 self.book.not_checked(CheckName::WatchLists, "entries were not all read");
-                // What was found before it stopped is written down, and told all the same.
-                if let Ok(watching) = Watching::load(self.folder, self.book.now) {
-                    self.book.alarms.extend(watching.into_found());
-                }
+                self.tell_found();
                 self.stopped(stopped);
             }
         }
@@ -96,13 +115,17 @@ impl Decisions<'_> {
         let outside = Outside::at(client, seen.size, seen.root);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
-        let state = self.load()?;
+        let mut state = self.load()?;
+        if watching.is_behind(self.target, state.audited()) {
+            // What the lists remember is lost, or older than the audit's state: they see it all again, and so does the audit.
+            state = State::default();
+        }
         let before = state.audited();
         let mut audit = Audit::begin(&tap, state).await.map_err(Stopped::Audit)?;
         let (started, mut kept) = (Instant::now(), Instant::now());
         loop {
             let more = audit.step().await.map_err(|why| Stopped::Audit(why.into()))?;
-            watching.observe(self.target, tap.drain());
+            watching.observe(self.target, tap.drain(), |leaf| audit.agrees(leaf));
             if !more && !self.target.watches.is_empty() {
                 watching.read_reports(self.target, client).await.map_err(Stopped::Reports)?;
                 complete(watching.found_mut(), &seen.sighting, client).await;

@@ -19,7 +19,7 @@ use crate::book::Book;
 use crate::config::Target;
 use crate::evidence::Evidence;
 use crate::extends::{Extends, Prover};
-use crate::growth::missing;
+use crate::growth::{missing, tiles};
 use crate::limits::{BUNDLES_AT_ONCE, ENTRIES_STEP};
 use crate::round::CheckName;
 use crate::seen::Seen;
@@ -37,6 +37,8 @@ pub struct Entries<'a> {
     pub book: &'a mut Book,
     /// How long this may take, if not for as long as it takes.
     pub at_most: Option<Duration>,
+    /// How much longer what is on its way may take then.
+    pub grace: Duration,
 }
 
 /// Why a step does not count.
@@ -50,6 +52,15 @@ enum Broken {
 impl Entries<'_> {
     /// Goes on to what is shown, which is verified. `kept` writes the state down after each step.
     pub async fn check(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
+        let Some(at_most) = self.at_most else { return self.read(shown, kept).await };
+        if tokio::time::timeout(at_most + self.grace, self.read(shown, kept)).await.is_err() {
+            let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
+            let words = format!("out of time: {at} of {} entries so far", shown.size);
+            self.book.not_checked(CheckName::Entries, words);
+        }
+    }
+
+    async fn read(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         if from > shown.size.get() {
             let words = format!("{from} entries were checked, and the log shows fewer");
@@ -65,7 +76,7 @@ impl Entries<'_> {
             match self.step(shown, started).await {
                 Ok(edge) => self.state.entries = Some(edge),
                 Err(Broken::Missing(error)) => {
-                    return missing(self.target, self.state, self.book, CheckName::Entries, &error);
+                    return missing(self.target, self.state, self.book, (CheckName::Entries, ""), &error);
                 }
                 Err(Broken::Wrong(words, evidence)) => {
                     let (kind, about) = (AlarmKind::Inconsistent, About::Log);
@@ -82,6 +93,7 @@ impl Entries<'_> {
                 return self.book.not_checked(CheckName::Entries, words);
             }
         }
+        self.state.works(&tiles(CheckName::Entries, ""));
         let words = format!("all {} entries make the root; {} are new", shown.size, shown.size.get() - from);
         self.book.ok(CheckName::Entries, words);
     }
@@ -114,18 +126,35 @@ impl Entries<'_> {
                 break;
             }
         }
-        self.proven(&range, shown).await?;
+        self.proven(&range, shown, started).await?;
         Ok(Edge::of(&range))
     }
 
     /// Whether these entries are the beginning of the signed tree.
-    async fn proven(&self, range: &CompactRange, shown: &Seen) -> Result<(), Broken> {
+    async fn proven(&self, range: &CompactRange, shown: &Seen, started: Instant) -> Result<(), Broken> {
         let outcome = self.prover.extends((range.size(), range.root()), (shown.size, shown.root)).await;
         match outcome {
             Extends::Yes => Ok(()),
             Extends::Unanswered(error) => Err(Broken::Missing(error)),
-            Extends::No(_) | Extends::Unproven(_) => Err(self.wrong_entry(range.size(), shown).await),
+            Extends::No(_) | Extends::Unproven(_) => {
+                Err(self.wrong_in_time(range.size(), shown, started).await)
+            }
         }
+    }
+
+    /// Names the entry that is wrong if it is found in time; that one is wrong is said all the same.
+    async fn wrong_in_time(&self, end: TreeSize, shown: &Seen, started: Instant) -> Broken {
+        let search = self.wrong_entry(end, shown);
+        let Some(at_most) = self.at_most else { return search.await };
+        let left = (at_most + self.grace / 2).saturating_sub(started.elapsed());
+        tokio::time::timeout(left, search).await.unwrap_or_else(|_| {
+            let words = format!(
+                "the entries up to leaf {} do not make the root that was signed; which one is wrong was not found in time",
+                end.get().saturating_sub(1)
+            );
+            let seen = shown.sighting.clone();
+            Broken::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+        })
     }
 
     /// Names the first new entry that is not the one in its tile.

@@ -34,10 +34,9 @@ pub const ENTRIES_STEP: u64 = 1 << 18;
 /// How long a monitor that runs on reads entries, and how long it decides again, in one round: checkpoints are looked at in
 /// between, however far behind it is.
 pub const DEEP_FOR: Duration = Duration::from_secs(60);
-/// How much longer what is on its way may take then, before it is given up.
+/// How much longer what is on its way may take then, before it is given up. Half of it is for finding the entry that is
+/// wrong, once it is known that one is.
 pub const DEEP_GRACE: Duration = Duration::from_secs(30);
-/// How much longer the entry that is wrong is looked for, once it is known that one is.
-pub const SEARCH_GRACE: Duration = Duration::from_secs(15);
 /// How many entry bundles are asked for at once.
 pub const BUNDLES_AT_ONCE: usize = 4;
 /// How long a log is asked again for the evidence of its decisions, in one round.
@@ -80,8 +79,8 @@ pub const WEBHOOK_SECRET_BYTES: usize = 64;
 /// The fewest.
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
 
-/// The most alarms that stand: more than that nobody reads, and the first ones say enough.
-pub const MAX_ALARMS: usize = 4096;
+/// The most alarms of one kind and log that stand: more than that nobody reads, and the first ones say enough.
+pub const MAX_ALARMS_OF_KIND: usize = 512;
 /// The most that are remembered once they are over.
 pub const MAX_ALARMS_OVER: usize = 256;
 /// The longest list of alarms that is read.

@@ -11,20 +11,18 @@
 //! there on; a lost one is a new beginning, and said to be one.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use durable::{Access, Lock, LockError};
 use merkle::{CompactRange, Hash, RootHash, TreeSize};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tlog::checkpoint::Checkpoint;
 
 use crate::config::Target;
-use crate::durable;
 use crate::evidence::Sighting;
-use crate::limits::{MAX_STATE_BYTES, MAX_TROUBLES};
+use crate::limits::{MAX_STATE_BYTES, MAX_TROUBLES, MAX_UNPROVEN};
+use crate::seen::Seen;
 
 /// The form of the state that this release writes and reads.
 const VERSION: u32 = 1;
@@ -67,8 +65,8 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     folder: PathBuf,
-    /// Held as long as the folder is used; the system lets go of it when the process ends, however it ends.
-    _lock: File,
+    /// Held as long as the folder is used.
+    _lock: Lock,
 }
 
 impl StateDir {
@@ -81,15 +79,13 @@ impl StateDir {
             let path = path.to_owned();
             move |why: io::Error| StateError::File { path, why }
         };
-        durable::make_folder(folder).map_err(failed(folder))?;
+        durable::make_folder(folder, Access::Secret).map_err(failed(folder))?;
         let path = folder.join("lock");
-        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        let lock = lock.map_err(failed(&path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(StateError::Taken(folder.to_owned())),
-            Err(errno) => Err(failed(&path)(errno.into())),
-        }
+        let lock = Lock::take(&path, Access::Secret).map_err(|error| match error {
+            LockError::Taken => StateError::Taken(folder.to_owned()),
+            LockError::Io(why) => failed(&path)(why),
+        })?;
+        Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
     /// The folder of a log.
@@ -98,7 +94,8 @@ impl StateDir {
     /// If it cannot be made.
     pub fn log(&self, name: &str) -> Result<LogFolder, StateError> {
         let folder = self.folder.join(name);
-        durable::make_folder(&folder).map_err(|why| StateError::File { path: folder.clone(), why })?;
+        durable::make_folder(&folder, Access::Secret)
+            .map_err(|why| StateError::File { path: folder.clone(), why })?;
         Ok(LogFolder { folder })
     }
 }
@@ -140,13 +137,14 @@ impl LogFolder {
     /// A file's bytes; `None` if there is none.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
         let path = self.file(name);
-        durable::read_bounded(&path, MAX_STATE_BYTES).map_err(|why| StateError::File { path, why })
+        durable::read(&path, MAX_STATE_BYTES).map_err(|why| StateError::File { path, why })
     }
 
     /// Puts a file in the place of what was there.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
         let path = self.file(name);
-        durable::replace(&path, bytes).map_err(|why| StateError::File { path, why })
+        durable::replace(&path, bytes, Access::Secret)
+            .map_err(|why| StateError::File { path, why: why.into() })
     }
 
     /// Remembers. Once `Ok`, it survives power loss.
@@ -182,6 +180,12 @@ pub struct LogState {
     troubles: BTreeMap<String, u64>,
     /// What the vantage points showed last that agreed: size and root.
     pub agreed: BTreeMap<String, (u64, String)>,
+    /// What vantage points showed that was not shown here yet: since when, and of which size.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ahead: BTreeMap<String, (u64, u64)>,
+    /// Checkpoints that the log signed and that could not be proven when they were seen: each is compared again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unproven: Vec<Verified>,
 }
 
 /// How watching began.
@@ -243,6 +247,8 @@ impl LogState {
             cosigned_at: None,
             troubles: BTreeMap::new(),
             agreed: BTreeMap::new(),
+            ahead: BTreeMap::new(),
+            unproven: Vec::new(),
         }
     }
 
@@ -267,9 +273,38 @@ impl LogState {
         self.troubles.remove(what);
     }
 
-    /// The note must be the configured log's, and of what the state says; the edge must be one.
+    /// Keeps a checkpoint that the log signed and that is not proven. Once there is no room the first ones stay, and the
+    /// newest: a log does not get rid of what it signed by signing more.
+    pub(crate) fn doubt(&mut self, seen: &Seen) {
+        let one = Verified::of(seen);
+        let is_same = |known: &Verified| (known.size, &known.root) == (one.size, &one.root);
+        if self.unproven.iter().chain(&self.verified).any(is_same) {
+            return;
+        }
+        self.unproven.truncate(MAX_UNPROVEN - 1);
+        self.unproven.push(one);
+    }
+
+    /// Notes that a vantage point shows a larger tree than is shown here; for how many seconds the first such tree has not
+    /// come. Once that one is verified here, what follows it has its own time.
+    pub(crate) fn behind(&mut self, name: &str, size: u64, now: u64) -> u64 {
+        self.caught_up(name);
+        let (since, _) = self.ahead.entry(name.to_owned()).or_insert((now, size));
+        *since = now.min(*since);
+        now - *since
+    }
+
+    /// Forgets what a vantage point was ahead by, if it is verified here.
+    pub(crate) fn caught_up(&mut self, name: &str) {
+        let size = self.verified.as_ref().map_or(0, |verified| verified.size);
+        if self.ahead.get(name).is_some_and(|(_, awaited)| *awaited <= size) {
+            self.ahead.remove(name);
+        }
+    }
+
+    /// The notes must be the configured log's, and of what the state says; the edge must be one.
     fn check(&self, target: &Target) -> Result<(), String> {
-        if let Some(verified) = &self.verified {
+        for verified in self.verified.iter().chain(&self.unproven) {
             let keys = std::slice::from_ref(&target.vkey);
             let checkpoint = Checkpoint::open(verified.seen.note.as_bytes(), &target.origin, keys)
                 .map_err(|why| why.to_string())?;
@@ -325,5 +360,20 @@ mod tests {
             state.trouble(&n.to_string(), 1);
         });
         assert_eq!(state.troubles().len(), MAX_TROUBLES);
+    }
+
+    #[test]
+    fn no_more_unproven_checkpoints_are_remembered_than_there_is_room_for_and_the_first_ones_stay() {
+        let mut state = LogState::new(&testing::target());
+        for size in 1..=2 * MAX_UNPROVEN as u64 {
+            let sighting = Sighting { note: String::new(), from: String::new(), at: 0 };
+            let root = RootHash::from_bytes([7; 32]);
+            let seen = Seen { size: TreeSize::new(size), root, cosigned_at: None, quorum: None, sighting };
+            state.doubt(&seen);
+            state.doubt(&seen);
+        }
+        let sizes: Vec<u64> = state.unproven.iter().map(|one| one.size).collect();
+        assert_eq!(sizes.len(), MAX_UNPROVEN);
+        assert_eq!((sizes[0], sizes.last()), (1, Some(&(2 * MAX_UNPROVEN as u64))));
     }
 }

@@ -6,15 +6,16 @@
 
 use ::tlog::MAX_NOTE_BYTES;
 use bytes::Bytes;
-use client::tlog::{self, Options};
+use client::tlog::{self, Options, TlogError};
 use client::witness::{self, WitnessClient};
+use merkle::TreeSize;
 
 use crate::alarm::{About, AlarmKind};
 use crate::book::Book;
 use crate::config::{Target, Vantage};
-use crate::durable;
 use crate::evidence::{Evidence, Path};
 use crate::extends::{Extends, Prover, TreeHead};
+use crate::growth::{is_trouble, missing, tiles};
 use crate::round::CheckName;
 use crate::seen::Seen;
 use crate::state::LogState;
@@ -29,6 +30,18 @@ pub struct Comparison<'a> {
     pub state: &'a mut LogState,
     /// The round.
     pub book: &'a mut Book,
+    /// Whether what is shown here is verified.
+    pub verified: bool,
+}
+
+/// What a comparison with one vantage point came to.
+enum Compared {
+    /// It is shown the same log.
+    Agrees,
+    /// Nothing follows from it.
+    Nothing(String),
+    /// It is in the book.
+    Booked,
 }
 
 /// A vantage point's checkpoint, or why there is none.
@@ -55,9 +68,7 @@ pub async fn look(target: &Target, roots: Option<&Bytes>, now: u64) -> Vec<View>
 
 async fn fetch(vantage: &Vantage, target: &Target, roots: Option<&Bytes>) -> Result<Option<Vec<u8>>, String> {
     match vantage {
-        Vantage::File(path) => {
-            durable::read_bounded(path, MAX_NOTE_BYTES as u64).map_err(|why| why.to_string())
-        }
+        Vantage::File(path) => durable::read(path, MAX_NOTE_BYTES as u64).map_err(|why| why.to_string()),
         Vantage::Url(url) => {
             let options = Options { extra_roots: roots.cloned(), ..Options::default() };
             let note = tlog::note_at(url, options).await.map_err(|why| why.to_string())?;
@@ -85,7 +96,11 @@ impl Comparison<'_> {
             match seen {
                 Ok(Some(there)) => {
                     self.answers(&name);
-                    agree += u32::from(self.one(&name, here, &there).await);
+                    match self.one(&name, here, &there).await {
+                        Compared::Agrees => agree += 1,
+                        Compared::Nothing(why) => silent.push(why),
+                        Compared::Booked => {}
+                    }
                 }
                 Ok(None) => silent.push(format!("{name} has not seen this log")),
                 Err(why) => {
@@ -107,27 +122,32 @@ impl Comparison<'_> {
     }
 
     /// Whether one vantage point is shown the same log.
-    async fn one(&mut self, name: &str, here: &Seen, there: &Seen) -> bool {
-        let head = (there.size.get(), there.root.to_string());
-        if self.state.agreed.get(name) == Some(&head) && there.size <= here.size {
-            self.state.works(&ahead(name));
-            return true;
+    async fn one(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+        self.state.caught_up(name);
+        if there.size == TreeSize::EMPTY {
+            return Compared::Nothing(format!("{name} is shown no leaf: there is nothing to compare"));
         }
-        let heads = (head_of(here), head_of(there));
-        let (older, newer, outcome) = match there.size <= here.size {
-            true => (there, here, self.prover.extends(heads.1, heads.0).await),
-            false => (here, there, self.prover.extends(heads.0, heads.1).await),
-        };
-        match outcome {
+        if here.size == TreeSize::EMPTY {
+            return self.ahead(name, here, there, false);
+        }
+        match there.size > here.size {
+            true => self.larger(name, here, there).await,
+            false => self.not_larger(name, here, there).await,
+        }
+    }
+
+    /// There is shown as much as here, or less.
+    async fn not_larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+        let head = (there.size.get(), there.root.to_string());
+        if self.verified && self.state.agreed.get(name) == Some(&head) {
+            return Compared::Agrees;
+        }
+        match self.prover.extends(head_of(there), head_of(here)).await {
             Extends::Yes => {
-                self.state.works(&ahead(name));
-                self.state.agreed.insert(name.to_owned(), head);
-                return true;
+                self.agreed(name, head);
+                return Compared::Agrees;
             }
-            Extends::No(path) => self.split(name, older, newer, path),
-            Extends::Unproven(_) | Extends::Unanswered(_) if there.size > here.size => {
-                self.ahead(name, here, there);
-            }
+            Extends::No(path) => self.split(name, there, here, path),
             Extends::Unproven(why) => {
                 let words = format!(
                     "{name} is shown {} leaves that the log's {} do not prove: {why}",
@@ -135,11 +155,40 @@ impl Comparison<'_> {
                 );
                 self.accuse(AlarmKind::Inconsistent, name, words, here, there);
             }
-            Extends::Unanswered(error) => {
-                crate::growth::missing(self.target, self.state, self.book, CheckName::Vantage, &error);
+            Extends::Unanswered(error) => self.missing(name, there, &error),
+        }
+        Compared::Booked
+    }
+
+    /// A larger tree is shown there.
+    async fn larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
+        match self.prover.extends(head_of(here), head_of(there)).await {
+            Extends::Yes => {
+                self.agreed(name, (there.size.get(), there.root.to_string()));
+                return self.ahead(name, here, there, true);
+            }
+            Extends::No(path) => self.split(name, here, there, path),
+            Extends::Unanswered(error) if is_trouble(&error) => self.missing(name, there, &error),
+            Extends::Unproven(_) | Extends::Unanswered(_) => {
+                self.state.doubt(there);
+                return self.ahead(name, here, there, false);
             }
         }
-        false
+        Compared::Booked
+    }
+
+    /// What they agree with is worth as much as what is shown here.
+    fn agreed(&mut self, name: &str, head: (u64, String)) {
+        self.state.works(&tiles(CheckName::Vantage, name));
+        if self.verified {
+            self.state.agreed.insert(name.to_owned(), head);
+        }
+    }
+
+    /// Nobody can tell yet: what it takes does not come.
+    fn missing(&mut self, name: &str, there: &Seen, error: &TlogError) {
+        self.state.doubt(there);
+        missing(self.target, self.state, self.book, (CheckName::Vantage, name), error);
     }
 
     /// Two trees of one log.
@@ -161,16 +210,18 @@ impl Comparison<'_> {
         self.book.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
     }
 
-    /// A tree is shown there that the log does not show here: for a while that is how logs publish.
-    fn ahead(&mut self, name: &str, here: &Seen, there: &Seen) {
-        let lasts = self.state.trouble(&ahead(name), self.book.now);
+    /// A tree is shown there that the log does not show here: for a while that is how logs publish. After that, what is
+    /// shown here is old.
+    fn ahead(&mut self, name: &str, here: &Seen, there: &Seen, is_proven: bool) -> Compared {
+        let lasts = self.state.behind(name, there.size.get(), self.book.now);
         let words = format!("{name} is shown {} leaves, and here the log shows {}", there.size, here.size);
-        match lasts >= self.target.lag.as_secs() {
-            true => {
-                let words = format!("{words}, for {lasts} s");
-                self.accuse(AlarmKind::SplitView, name, words, here, there);
-            }
-            false => self.book.not_checked(CheckName::Vantage, format!("{words}: it may come")),
+        if lasts >= self.target.lag.as_secs() {
+            self.accuse(AlarmKind::Stale, name, format!("{words}, for {lasts} s"), here, there);
+            return Compared::Booked;
+        }
+        match is_proven {
+            true => Compared::Agrees,
+            false => Compared::Nothing(format!("{words}: it may come")),
         }
     }
 
@@ -201,10 +252,6 @@ impl Comparison<'_> {
 
 fn head_of(seen: &Seen) -> TreeHead {
     (seen.size, seen.root)
-}
-
-fn ahead(name: &str) -> String {
-    format!("ahead {name}")
 }
 
 fn silence(name: &str) -> String {

@@ -15,7 +15,7 @@ use crate::evidence::{Evidence, Sighting};
 use crate::extends::Prover;
 use crate::freshness::{self, Times};
 use crate::growth::Growth;
-use crate::limits::{LOOK, LOOKS};
+use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
 use crate::run::{MonitorError, now};
 use crate::seen::{NotTheLogs, Seen};
@@ -34,6 +34,7 @@ pub struct Watcher {
     roots: Option<Bytes>,
     state: LogState,
     deep_for: Option<Duration>,
+    grace: Duration,
 }
 
 /// What the log showed, and what its server says the time is.
@@ -67,12 +68,25 @@ impl Watcher {
             Some(state) => state,
             None => beginning(&target, now)?,
         };
-        Ok(Self { prover: Prover::of(client), target, folder, roots, state, deep_for: None })
+        Ok(Self {
+            prover: Prover::of(client),
+            target,
+            folder,
+            roots,
+            state,
+            deep_for: None,
+            grace: DEEP_GRACE,
+        })
     }
 
     /// Reads entries, and decides again, for no longer than this in one round.
     pub fn limit(&mut self, deep_for: Duration) {
         self.deep_for = Some(deep_for);
+    }
+
+    /// Gives up what is on its way so long after that, whether it is done or not.
+    pub fn give_up_after(&mut self, grace: Duration) {
+        self.grace = grace;
     }
 
     /// What is remembered.
@@ -206,8 +220,8 @@ impl Watcher {
 
     /// All that is checked about what the log shows.
     async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots, deep_for } = self;
-        let at_most = *deep_for;
+        let Self { target, prover, state, folder, roots, deep_for, grace } = self;
+        let (at_most, grace) = (*deep_for, *grace);
         let verified = Growth { target, prover, state, book }.check(seen).await;
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
         let times = Times { cosigned_at, quorum: seen.quorum, date };
@@ -229,11 +243,11 @@ impl Watcher {
             }
             (true, true) => {
                 let kept = |state: &LogState| folder.keep(state).is_ok();
-                Entries { target, prover, state, book, at_most }.check(seen, kept).await;
+                Entries { target, prover, state, book, at_most, grace }.check(seen, kept).await;
             }
         }
-        Comparison { target, prover, state, book }.compare(seen, views).await;
-        Decisions { target, folder, state, roots: roots.as_ref(), book, at_most }
+        Comparison { target, prover, state, book, verified }.compare(seen, views).await;
+        Decisions { target, folder, state, roots: roots.as_ref(), book, at_most, grace }
             .check(verified.then_some(seen))
             .await;
     }

@@ -159,8 +159,65 @@ async fn r64_an_old_checkpoint_of_a_log_that_still_has_all_is_stale() {
         shows.size = 650;
         shows.tiles_up_to = Some(700);
     });
+    // A cache on the way may be behind for a moment: that is no alarm, and is not said to be fine.
     let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.outcome(CheckName::Growth)), (vec![], Some(Outcome::NotChecked)));
+    let target = Target { lag: Duration::ZERO, ..log.target() };
+    let round = once(folder.path(), &target).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9), "{round:?}");
+}
+
+#[tokio::test]
+async fn r64_a_log_that_shows_no_leaf_after_it_had_some_is_a_rollback() {
+    for makes_proofs in [false, true] {
+        let (log, folder) = (Log::of(300).await, folder());
+        log.change(|shows| shows.makes_proofs = makes_proofs);
+        once(folder.path(), &log.target()).await;
+        log.change(|shows| shows.size = 0);
+        let round = once(folder.path(), &log.target()).await;
+        assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8), "{round:?}");
+        assert_eq!(round.verified, Some(300));
+    }
+}
+
+#[tokio::test]
+async fn a_fork_that_was_shown_without_a_proof_is_remembered_and_found_once_the_log_answers() {
+    for size in [650, 800] {
+        let (log, folder) = (Log::of(600).await, folder());
+        once(folder.path(), &log.target()).await;
+        log.change(|shows| {
+            *shows = Shows::tree(Tree::of(size, 601, 1));
+            shows.tiles_status = Some(503);
+        });
+        let round = once(folder.path(), &log.target()).await;
+        assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
+        // The other branch, as if the first one had never been.
+        log.change(|shows| *shows = Shows::tree(Tree::of(900, NEVER, 0)));
+        for _ in 0..2 {
+            let round = once(folder.path(), &log.target()).await;
+            assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
+            assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Failed));
+            assert!(is_proof(&round));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_shown_without_a_proof_is_forgotten_once_it_is_proven() {
+    let (log, folder) = (Log::of(300).await, folder());
+    once(folder.path(), &log.target()).await;
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(600, NEVER, 0));
+        shows.tiles_status = Some(503);
+    });
+    once(folder.path(), &log.target()).await;
+    let remembers =
+        || std::fs::read_to_string(folder.path().join("log/state.json")).unwrap().contains("unproven");
+    assert!(remembers());
+    log.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((round.exit(), round.verified), (Exit::Success, Some(700)), "{round:?}");
+    assert!(!remembers());
 }
 
 #[tokio::test]
@@ -289,7 +346,74 @@ async fn what_another_place_is_shown_is_compared() {
     assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::NotChecked), vec![]));
     target.lag = Duration::ZERO;
     let round = once(folder.path(), &target).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::SplitView], 8));
+    assert_eq!(
+        (kinds(&round), round.exit().code()),
+        (vec![AlarmKind::Stale], 9),
+        "an old view is shown here"
+    );
+}
+
+#[tokio::test]
+async fn a_log_that_publishes_late_is_not_accused_while_it_follows() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    let target = Target { vantages: vec![Vantage::File(file.clone())], ..log.target() };
+    let dir = StateDir::take(folder.path()).unwrap();
+    let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
+    let (start, lag) = (now(), target.lag.as_secs());
+    // Always ahead by one step, for much longer than the lag that is allowed, and never by the same tree.
+    for step in 0..6 {
+        let size = 700 + 10 * step;
+        log.change(|shows| *shows = Shows::tree(Tree::of(size, NEVER, 0)));
+        std::fs::write(&file, Shows::tree(Tree::of(size + 10, NEVER, 0)).checkpoint()).unwrap();
+        let round = watcher.round(start + step * lag * 2 / 3).await;
+        assert_eq!((kinds(&round), round.exit()), (vec![], Exit::Success), "{step}: {round:?}");
+    }
+    // Then it follows no more.
+    let round = watcher.round(start + 10 * lag).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9));
+}
+
+#[tokio::test]
+async fn a_log_that_is_ahead_elsewhere_and_proves_it_shows_an_old_view_here_once_that_lasts() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(900, NEVER, 0));
+        shows.size = 700;
+        shows.tiles_up_to = Some(900);
+    });
+    let mut target = Target { vantages: vec![Vantage::File(file)], ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::Ok), vec![]));
+    target.lag = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9), "{round:?}");
+}
+
+#[tokio::test]
+async fn a_log_in_trouble_is_not_accused_of_what_another_place_is_shown() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
+    let mut target = Target { vantages: vec![Vantage::File(file)], lag: Duration::ZERO, ..log.target() };
+    log.change(|shows| shows.tiles_status = Some(503));
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
+    target.unreachable_after = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7), "{round:?}");
+}
+
+#[tokio::test]
+async fn an_empty_tree_elsewhere_agrees_with_nothing() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    std::fs::write(&file, Shows::tree(Tree::of(0, NEVER, 0)).checkpoint()).unwrap();
+    let target = Target { vantages: vec![Vantage::File(file)], ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!(round.outcome(CheckName::Vantage), Some(Outcome::NotChecked), "{round:?}");
 }
 
 #[tokio::test]
@@ -396,6 +520,45 @@ async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checke
 }
 
 #[tokio::test]
+async fn a_log_that_never_answers_for_its_entries_holds_up_no_accusation() {
+    let (log, folder) = (Log::of(700).await, folder());
+    log.change(|shows| shows.stalled = Some("tile/entries".into()));
+    let file = folder.path().join("elsewhere");
+    std::fs::write(&file, Shows::tree(Tree::of(500, 400, 1)).checkpoint()).unwrap();
+    let vantages = vec![Vantage::File(file)];
+    let target = Target { depth: Depth::Entries, vantages, ..log.target() };
+    let dir = StateDir::take(folder.path()).unwrap();
+    let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
+    watcher.limit(Duration::ZERO);
+    watcher.give_up_after(Duration::from_millis(200));
+    let round = watcher.round(now()).await;
+    assert_eq!(
+        (kinds(&round), round.outcome(CheckName::Entries)),
+        (vec![AlarmKind::SplitView], Some(Outcome::NotChecked))
+    );
+    assert!(round.checks.iter().any(|check| check.words.contains("out of time")), "{round:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_entry_is_an_accusation_though_there_is_no_time_to_find_it() {
+    let (log, folder) = (Log::of(700).await, folder());
+    log.change(|shows| {
+        shows.other_entry = Some(5);
+        // What proves the tree is there; what would tell the leaf is not.
+        shows.makes_proofs = true;
+        shows.stalled = Some("tile/0/000".into());
+    });
+    let target = Target { depth: Depth::Entries, ..log.target() };
+    let dir = StateDir::take(folder.path()).unwrap();
+    let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
+    watcher.limit(Duration::ZERO);
+    watcher.give_up_after(Duration::from_secs(10));
+    let round = watcher.round(now()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    assert!(round.alarms[0].words.contains("not found in time"), "{}", round.alarms[0].words);
+}
+
+#[tokio::test]
 async fn another_place_that_is_silent_is_an_alarm_about_that_place_once_it_lasts() {
     let (log, folder) = (Log::of(10).await, folder());
     let vantages = vec![Vantage::Url("http://127.0.0.1:1/checkpoint".parse().unwrap())];
@@ -418,6 +581,10 @@ async fn a_log_that_goes_back_and_does_not_answer_for_what_it_had_is_in_trouble_
     });
     let round = once(folder.path(), &log.target()).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![], 7));
+    // Not for ever, though: who cannot show what it had for so long has it no more.
+    let patient_no_more = Target { unreachable_after: Duration::ZERO, ..log.target() };
+    let round = once(folder.path(), &patient_no_more).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Rollback], 8));
     log.change(|shows| shows.tiles_status = None);
     let round = once(folder.path(), &log.target()).await;
     assert_eq!(kinds(&round), [AlarmKind::Rollback]);

@@ -103,6 +103,8 @@ pub struct Shows {
     pub other_entry: Option<u64>,
     /// Tiles are served up to this size, if not up to the checkpoint's.
     pub tiles_up_to: Option<u64>,
+    /// Paths that begin so are never answered.
+    pub stalled: Option<String>,
     /// Its checkpoints are signed by another key of the same name.
     pub other_key: bool,
     /// What its server says the time is; else no time that is read.
@@ -141,6 +143,7 @@ impl Shows {
             page: None,
             other_entry: None,
             tiles_up_to: None,
+            stalled: None,
             other_key: false,
             date: None,
         }
@@ -224,6 +227,11 @@ struct Between {
 }
 
 async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
+    let path = uri.path().trim_start_matches('/');
+    let stalled = shows.lock().unwrap().stalled.clone();
+    if stalled.is_some_and(|stalled| path.starts_with(&stalled)) {
+        std::future::pending::<()>().await;
+    }
     let shows = shows.lock().unwrap();
     let path = uri.path().trim_start_matches('/');
     if let Some(status) = shows.status {
