@@ -5,7 +5,7 @@
 //!
 //! Not here: fetching a proof (`client::TlogClient`), and printing (`tabellion checkpoint diff`).
 
-mod chain;
+pub(crate) mod chain;
 mod compare;
 mod judge;
 mod receipts;
@@ -106,6 +106,12 @@ impl Finding {
 
     fn failed(&mut self, name: &'static str, words: impl Into<String>) {
         self.steps.push(Step { name, outcome: Outcome::Failed, words: words.into() });
+    }
+
+    /// What a key that nobody knows signed accuses nobody.
+    fn is_strangers(self, hint: &str) -> Self {
+        let words = "an unknown signer: the two cannot both be true, but nobody checked whose key it is";
+        self.ends(Verdict::Unknown, format!("{words}; {hint}"))
     }
 
     fn ends(mut self, verdict: Verdict, words: impl Into<String>) -> Self {

@@ -28,7 +28,7 @@ pub enum Join<'a> {
 pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Finding {
     let mut finding = Finding::begin();
     let read = notes.map(|note| read(note, keys));
-    let [first, second] = match read {
+    let [(first, by), (second, by_too)] = match read {
         [Ok(first), Ok(second)] => [first, second],
         failed => {
             for (name, note) in ["first", "second"].into_iter().zip(failed) {
@@ -41,13 +41,19 @@ pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Findi
     };
     let (older, newer) = if first.size() <= second.size() { (first, second) } else { (second, first) };
     finding.heads = [&older, &newer].map(head).into();
-    match keys.first() {
-        Some(key) => finding.ok("signatures", format!("both by {}", key.name())),
-        None => finding.not_checked("signatures", "no key: give the log's with --key"),
-    }
     if older.origin() != newer.origin() {
         finding.failed("log", "two logs");
         return finding.ends(Verdict::Unknown, "checkpoints of two logs cannot be compared");
+    }
+    // A key speaks for the log of its own name alone, and two keys do not contradict each other.
+    let own = |key: &&&VerifierKey| by_too.contains(*key) && key.name().as_str() == older.origin().as_str();
+    match (keys.is_empty(), by.iter().find(own)) {
+        (_, Some(key)) => finding.ok("signatures", format!("both by {}", key.name())),
+        (true, None) => finding.not_checked("signatures", "no key: give the log's with --key"),
+        (false, None) => {
+            finding.failed("signatures", format!("not both by one key of {}", older.origin()));
+            return finding.ends(Verdict::Unknown, "no key that is the log's own signed both");
+        }
     }
     let finding = related(finding, &older, &newer, join);
     match (keys.is_empty(), finding.verdict) {
@@ -68,12 +74,14 @@ pub(super) fn head(checkpoint: &Checkpoint) -> Head {
     }
 }
 
-fn read(note: &[u8], keys: &[VerifierKey]) -> Result<Checkpoint, String> {
+/// The checkpoint, and those of the keys that signed it.
+fn read<'k>(note: &[u8], keys: &'k [VerifierKey]) -> Result<(Checkpoint, Vec<&'k VerifierKey>), String> {
     let note = Note::parse(note).map_err(|why| why.to_string())?;
-    if !keys.is_empty() {
-        note.verify(keys).map_err(|why| why.to_string())?;
-    }
-    Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())
+    let by = match keys {
+        [] => Vec::new(),
+        keys => note.verify(keys).map_err(|why| why.to_string())?,
+    };
+    Ok((Checkpoint::parse_text(note.text()).map_err(|why| why.to_string())?, by))
 }
 
 fn related(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, join: Join<'_>) -> Finding {

@@ -8,19 +8,23 @@ use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::time_of;
 use tlog::key::VerifierKey;
 use tlog::note::{NotVerified, Note};
+use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
 use super::compare::{Join, compare, head};
 use super::{Finding, Verdict};
 use crate::alarm::{Alarm, AlarmKind};
 use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
+use crate::round::Outcome;
 
 /// Of SHA-256.
 const HASH_BYTES: usize = 32;
 
-/// Checks an alarm's evidence with the keys that are known, or with the one that it brings along: then that key is as
-/// trustworthy as the file, and the finding says so.
-pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
+/// Checks an alarm's evidence with the keys that are known: those of logs, and for receipts those in `trust`.
+///
+/// Where none are, with those that it brings along. They are as trustworthy as the file: anybody can make a key of any name and
+/// contradict himself with it, so that then nobody is accused.
+pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> Finding {
     let Some(evidence) = &alarm.evidence else {
         return Finding::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
     };
@@ -39,7 +43,9 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
         Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, &keys),
         Evidence::Checkpoint { seen, .. } => checkpoint(alarm.kind, seen, &keys),
         Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, &keys),
-        Evidence::Receipts { trust, receipts } => super::receipts::judge(alarm.kind, trust, receipts),
+        Evidence::Receipts { trust: own, receipts } => {
+            return super::receipts::judge(alarm.kind, own, trust, receipts);
+        }
         Evidence::Entries { checkpoint, entries } => {
             of_entries(alarm.kind, checkpoint.as_ref(), entries, known)
         }
@@ -47,6 +53,10 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey]) -> Finding {
     if known.is_empty() && !keys.is_empty() {
         let own = format!("{} stands in the evidence itself: compare it with the one you know", keys[0]);
         finding.not_checked("log key", own);
+        return match finding.verdict {
+            Verdict::Contradiction => finding.is_strangers("give the log's with --key"),
+            _ => finding,
+        };
     }
     finding
 }
@@ -93,8 +103,9 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Find
     let mut finding = with_places(compare(notes, keys, Join::Nothing), [smaller, larger]);
     let sizes: Vec<u64> = finding.heads.iter().map(|head| head.size).collect();
     let grew = matches!(sizes[..], [small, large] if small < large);
+    let sound = finding.steps.iter().all(|step| step.outcome != Outcome::Failed);
     match finding.verdict {
-        Verdict::Unknown if grew && finding.heads[0].origin == finding.heads[1].origin => {
+        Verdict::Unknown | Verdict::Consistent if grew && sound => {
             finding.not_checked("order", "that the smaller one was shown later is the monitor's word");
             finding.ends(
                 Verdict::OnWord,

@@ -13,10 +13,11 @@ struct Checked {
     root: Option<String>,
 }
 
-/// Checks every receipt with the keys in `trust`, and whether they show what they are said to.
-pub fn judge(kind: AlarmKind, trust: &str, receipts: &[ReceiptSeen]) -> Finding {
+/// Checks every receipt with the keys that are known, and whether they show what they are said to; with those that the evidence
+/// brings along, as `own`, if none are: then it accuses nobody.
+pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &[ReceiptSeen]) -> Finding {
     let mut finding = Finding::begin();
-    let trust = match TrustStore::from_toml(trust) {
+    let trust = match known.cloned().map_or_else(|| TrustStore::from_toml(own), Ok) {
         Ok(trust) => trust,
         Err(why) => {
             finding.failed("trust", why.to_string());
@@ -34,8 +35,16 @@ pub fn judge(kind: AlarmKind, trust: &str, receipts: &[ReceiptSeen]) -> Finding 
             Err(why) => finding.failed("receipt", format!("of entry {}: {why}", seen.entry_id)),
         }
     }
-    finding.not_checked("keys", "they stand in the evidence itself: compare them with those you know");
-    conclude(finding, kind, &checked)
+    if known.is_none() {
+        finding.not_checked("keys", "they stand in the evidence itself: compare them with those you know");
+    }
+    let finding = conclude(finding, kind, &checked);
+    match finding.verdict {
+        Verdict::Contradiction if known.is_none() => {
+            finding.is_strangers("give a file of the service's with --trust")
+        }
+        _ => finding,
+    }
 }
 
 fn conclude(finding: Finding, kind: AlarmKind, checked: &[Result<Checked, String>]) -> Finding {

@@ -139,7 +139,7 @@ fn a_fork_before_the_older_size_is_shown_by_the_newer_trees_own_hashes_for_every
     for older in 1..newer {
         let other = other.clone().forked_at(older - 1);
         let alarm = contradiction(&log.note(older), &other.note(newer), Some(other.path(older, newer)));
-        let finding = judge(&alarm, &[vkey()]);
+        let finding = judge(&alarm, &[vkey()], None);
         assert_eq!(finding.verdict, Verdict::Contradiction, "{older}: {finding:?}");
         assert_eq!(finding.heads.len(), 2);
         assert!(finding.heads.iter().all(|head| head.seen.is_some()), "{finding:?}");
@@ -151,15 +151,18 @@ fn an_honest_log_cannot_be_accused_of_a_fork() {
     let log = Log::of(40);
     for older in 1..40 {
         let (first, second) = (log.note(older), log.note(40));
-        let honest = judge(&contradiction(&first, &second, Some(log.path(older, 40))), &[vkey()]);
+        let honest = judge(&contradiction(&first, &second, Some(log.path(older, 40))), &[vkey()], None);
         assert_eq!(honest.verdict, Verdict::Wrong, "{honest:?}");
         // Hashes of a tree that the log never signed lead to another newer root.
         let invented = Log::of(40).forked_at(older - 1).path(older, 40);
-        let invented = judge(&contradiction(&first, &second, Some(invented)), &[vkey()]);
+        let invented = judge(&contradiction(&first, &second, Some(invented)), &[vkey()], None);
         assert_eq!(invented.verdict, Verdict::Wrong, "{invented:?}");
-        assert_eq!(judge(&contradiction(&first, &second, None), &[vkey()]).verdict, Verdict::Unknown);
+        assert_eq!(judge(&contradiction(&first, &second, None), &[vkey()], None).verdict, Verdict::Unknown);
     }
-    assert_eq!(judge(&contradiction(&log.note(9), &log.note(9), None), &[vkey()]).verdict, Verdict::Wrong);
+    assert_eq!(
+        judge(&contradiction(&log.note(9), &log.note(9), None), &[vkey()], None).verdict,
+        Verdict::Wrong
+    );
 }
 
 #[test]
@@ -175,11 +178,32 @@ fn a_note_that_another_key_signed_accuses_nobody() {
         path: None,
     };
     let alarm = alarm(AlarmKind::Fork, evidence);
-    let finding = judge(&alarm, &[]);
-    assert_eq!(finding.verdict, Verdict::Contradiction);
+    let finding = judge(&alarm, &[], None);
+    assert_eq!(finding.verdict, Verdict::Unknown);
+    assert!(finding.words.contains("unknown signer") && finding.words.contains("--key"), "{finding:?}");
     let said = finding.steps.iter().find(|step| step.name == "log key").unwrap();
     assert_eq!(said.outcome, Outcome::NotChecked);
-    assert_eq!(judge(&alarm, &[vkey()]).verdict, Verdict::Wrong);
+    assert_eq!(judge(&alarm, &[vkey()], None).verdict, Verdict::Wrong);
+}
+
+#[test]
+fn of_several_keys_one_and_the_same_must_have_signed_both_and_be_the_logs_own() {
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
+    let notes = [log.note(9), other.note_by(9, &key(2))];
+    let verdict = |notes: &[String; 2], keys: &[VerifierKey]| {
+        compare([notes[0].as_bytes(), notes[1].as_bytes()], keys, Join::Nothing).verdict
+    };
+    assert_eq!(verdict(&notes, &[vkey(), key(2).key().clone()]), Verdict::Unknown);
+    // A log of another name signs what this one never said.
+    let stranger = LocalKey::new("log.elsewhere".parse().unwrap(), SigningKey::from_bytes(&[3; 32])).unwrap();
+    let framed = [(&log, 9), (&other, 9)].map(|(log, size)| {
+        let note = log.note(size);
+        let text = tlog::note::Note::parse(note.as_bytes()).unwrap().text().to_owned();
+        tlog::note::Note::sign(&text, &[&stranger]).unwrap().to_string()
+    });
+    assert_eq!(verdict(&framed, &[stranger.key().clone()]), Verdict::Unknown);
+    let both = [log.note(9), other.note(9)];
+    assert_eq!(verdict(&both, &[stranger.key().clone(), vkey()]), Verdict::Contradiction);
 }
 
 #[test]
@@ -214,12 +238,14 @@ fn a_rollback_is_said_to_rest_on_the_monitors_word() {
         let (larger, smaller) = (seen(larger), seen(smaller));
         alarm(AlarmKind::Rollback, Evidence::Rollback { vkey: vkey().to_string(), larger, smaller })
     };
-    let finding = judge(&rollback(&log.note(9), &log.note(5)), &[vkey()]);
+    let finding = judge(&rollback(&log.note(9), &log.note(5)), &[vkey()], None);
     assert_eq!(finding.verdict, Verdict::OnWord, "{finding:?}");
     assert!(finding.steps.iter().any(|step| step.name == "order" && step.outcome == Outcome::NotChecked));
-    assert_eq!(judge(&rollback(&log.note(9), &log.note(9)), &[vkey()]).verdict, Verdict::Wrong);
+    assert_eq!(judge(&rollback(&log.note(9), &log.note(9)), &[vkey()], None).verdict, Verdict::Wrong);
+    let emptied = judge(&rollback(&log.note(9), &log.note(0)), &[vkey()], None);
+    assert_eq!(emptied.verdict, Verdict::OnWord, "{emptied:?}");
     let forged = log.note_by(5, &key(2));
-    assert_eq!(judge(&rollback(&log.note(9), &forged), &[vkey()]).verdict, Verdict::Wrong);
+    assert_eq!(judge(&rollback(&log.note(9), &forged), &[vkey()], None).verdict, Verdict::Wrong);
 }
 
 #[test]
@@ -227,7 +253,7 @@ fn what_is_said_of_one_note_must_be_so() {
     let log = Log::of(9);
     let about = |kind, note: &str| {
         let evidence = Evidence::Checkpoint { vkey: vkey().to_string(), seen: seen(note) };
-        judge(&alarm(kind, evidence), &[vkey()]).verdict
+        judge(&alarm(kind, evidence), &[vkey()], None).verdict
     };
     let (good, foreign) = (log.note(9), log.note_by(9, &key(2)));
     let broken = good.replace("\n9\n", "\n8\n");
@@ -251,7 +277,7 @@ fn bytes_that_make_another_tree_are_told_from_those_that_make_the_signed_one() {
             path: "tile/0/000.p/9".into(),
             bytes: data_encoding::BASE64.encode(&bytes),
         };
-        judge(&alarm(AlarmKind::Inconsistent, evidence), &[vkey()])
+        judge(&alarm(AlarmKind::Inconsistent, evidence), &[vkey()], None)
     };
     let finding = served(&other);
     assert_eq!(finding.verdict, Verdict::OnWord);
@@ -265,7 +291,7 @@ fn a_statement_that_is_not_the_entry_it_is_called_is_no_evidence() {
         let entry =
             EntrySeen { index: Some(3), entry_id: "00".repeat(32), statement: statement.map(str::to_owned) };
         let evidence = Evidence::Entries { checkpoint: None, entries: vec![entry] };
-        judge(&alarm(AlarmKind::ChainFork, evidence), &[]).verdict
+        judge(&alarm(AlarmKind::ChainFork, evidence), &[], None).verdict
     };
     assert_eq!(entry(Some("AAAA")), Verdict::Wrong);
     assert_eq!(entry(Some("!")), Verdict::Wrong);
@@ -286,7 +312,7 @@ fn chain_fork(statements: &[&SignedStatement]) -> Alarm {
 fn two_successors_of_one_receipt_are_shown_by_their_issuers_own_signatures() {
     let key = scitt::SigningKey::generate(Algorithm::EdDsa).unwrap();
     let other = scitt::SigningKey::generate(Algorithm::EdDsa).unwrap();
-    let verdict = |statements: &[&SignedStatement]| judge(&chain_fork(statements), &[]).verdict;
+    let verdict = |statements: &[&SignedStatement]| judge(&chain_fork(statements), &[], None).verdict;
     let receipt = testkit::receipt;
     let genesis = receipt(1).sign(&key).unwrap();
     let again = receipt(2).sign(&key).unwrap();

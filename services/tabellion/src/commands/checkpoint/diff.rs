@@ -18,9 +18,10 @@ use tlog::note::Note;
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
+use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion checkpoint diff evidence/fork-1204-9b1d22aa.json")]
+#[command(before_help = "example:  tabellion checkpoint diff evidence/fork-1204-9b1d22aa.json --key VKEY")]
 pub struct Diff {
     /// A checkpoint, or a file of evidence
     first: PathBuf,
@@ -29,6 +30,9 @@ pub struct Diff {
     /// The log's checkpoint key: without it nothing follows
     #[arg(long, value_name = "VKEY")]
     key: Vec<VerifierKey>,
+    /// For evidence of receipts: whose are believed, as trust.toml
+    #[arg(long, value_name = "FILE", conflicts_with = "second")]
+    trust: Option<PathBuf>,
     /// A consistency proof: JSON of /v1/proof/consistency, or a hash a line
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     proof: Option<PathBuf>,
@@ -53,10 +57,16 @@ impl Diff {
         let first = files::read(&self.first)?;
         let finding = match &self.second {
             Some(second) => self.two([first, files::read(second)?])?,
-            None => judge(&evidence(&self.first, &first)?.alarm, &self.key),
+            None => self.accusation(&first, context)?,
         };
         context.console.result(&Compared(&finding))?;
         ending(&finding)
+    }
+
+    fn accusation(&self, bytes: &[u8], context: &Context) -> Result<Finding, Failure> {
+        let file = evidence(&self.first, bytes)?;
+        let trust = self.trust.as_deref().map(|path| TrustFile::find(context, Some(path))).transpose()?;
+        Ok(judge(&file.alarm, &self.key, trust.as_ref().map(|file| &file.store)))
     }
 
     fn two(&self, notes: [Vec<u8>; 2]) -> Result<Finding, Failure> {
@@ -144,7 +154,7 @@ fn ending(finding: &Finding) -> Result<(), Failure> {
     match finding.verdict {
         Verdict::Same | Verdict::Consistent => Ok(()),
         Verdict::Contradiction => Err(two_histories(finding)),
-        Verdict::Equivocation => Err(Failure::new(Exit::LogMisbehaviour, "chain-fork", &*finding.words)
+        Verdict::Equivocation => Err(Failure::new(Exit::VerificationFailed, "chain-fork", &*finding.words)
             .why("Both signatures are the issuer's own: nobody's word is needed.")
             .hint("tabellion help chain-fork")),
         Verdict::OnWord | Verdict::Unknown => Err(Failure::told(Exit::NotVerified)),

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use monitor::keeper::{AlarmsError, Standing, State};
 use monitor::round::{Outcome, Round};
-use monitor::{Alarm, Exit as Ending};
+use monitor::{Alarm, Evidence, EvidenceFile, Exit as Ending};
 use owo_colors::OwoColorize;
 
-use crate::console::{Exit, Failure, safe};
+use crate::console::{Exit, Failure, files, safe};
 use crate::show::time;
 
 /// How the process ends.
@@ -103,10 +103,20 @@ pub fn security(standing: &Standing, state_dir: &Path) -> Failure {
     match &standing.evidence_file {
         Some(file) => {
             let path = state_dir.join(file).display().to_string();
-            failure.fact("evidence saved", &*path).hint(format!("tabellion checkpoint diff {path}"))
+            let known = match is_of_receipts(&path) {
+                true => "--trust FILE",
+                false => "--key VKEY",
+            };
+            failure.fact("evidence saved", &*path).hint(format!("tabellion checkpoint diff {path} {known}"))
         }
         None => failure.hint(hint),
     }
+}
+
+/// Whether it is checked with a trust file, and not with a log's key.
+fn is_of_receipts(path: &str) -> bool {
+    let file = files::read(Path::new(path)).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
+    file.is_some_and(|file| matches!(file.alarm.evidence, Some(Evidence::Receipts { .. })))
 }
 
 /// The alarms cannot be read or changed.
