@@ -1,7 +1,7 @@
 //! Media types: which a client sends, which it would rather read.
 
-use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderName};
 
 use crate::multipart::Value;
 
@@ -25,6 +25,9 @@ pub const JSON: &str = "application/json";
 pub const CONCISE_PROBLEM: &str = "application/concise-problem-details+cbor";
 /// RFC 9457.
 pub const JSON_PROBLEM: &str = "application/problem+json";
+
+/// What an answer says whose form the client chose: caches keep each form by itself.
+pub const NEGOTIATED: (HeaderName, &str) = (VARY, "accept");
 
 /// Whether `POST /entries` takes a body of this type.
 ///
@@ -101,7 +104,7 @@ fn split(value: &str) -> (String, Vec<(String, String)>) {
 mod tests {
     use super::*;
 
-    fn headers(name: http::HeaderName, values: &[&str]) -> HeaderMap {
+    fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), value.parse().unwrap())).collect()
     }
 

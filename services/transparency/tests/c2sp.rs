@@ -197,6 +197,69 @@ async fn a_proof_file_is_checked_with_nothing_but_the_leaf_and_the_key() {
 }
 
 #[tokio::test]
+async fn caches_keep_each_form_of_a_proof_by_itself_and_the_newest_not_for_long() {
+    let (site, _) = log_of(5).await;
+    for (query, age) in [
+        ("inclusion?index=1", "max-age=1"),
+        ("inclusion?index=1&size=5", "max-age=60"),
+        ("consistency?first=3", "max-age=1"),
+        ("consistency?first=3&second=5", "max-age=60"),
+    ] {
+        for accept in ["*/*", "application/scitt-receipt+cose", "text/x.tlog.proof"] {
+            let path = format!("/v1/proof/{query}");
+            let answer = site.send(Method::GET, &path, &[("accept", accept)], "").await;
+            assert_eq!(answer.status, 200, "{query} {accept}");
+            assert_eq!(answer.header("vary"), Some("accept"), "{query} {accept}");
+            assert_eq!(answer.header("cache-control"), Some(&*format!("public, {age}")), "{query} {accept}");
+        }
+    }
+    for path in ["/v1/policy/0", "/v1/policy/1"] {
+        let answer = site.get(path).await;
+        assert!(answer.status == 404 || answer.header("vary") == Some("accept"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_still_known_by_a_tag_that_a_proxy_made_weak() {
+    let (site, _) = log_of(2).await;
+    for path in ["/checkpoint", "/v1/checkpoints/2", "/tile/0/000.p/2"] {
+        let tag = site.get(path).await.header("etag").unwrap().to_owned();
+        for (known, status) in [
+            (tag.clone(), 304),
+            (format!("W/{tag}"), 304),
+            (format!("\"x\", W/{tag}"), 304),
+            ("*".to_owned(), 304),
+            (format!("W/W/{tag}"), 200),
+            ("W/\"x\"".to_owned(), 200),
+        ] {
+            let answer = site.send(Method::GET, path, &[("if-none-match", &known)], "").await;
+            assert_eq!(answer.status, status, "{path} {known}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_size_has_one_name_and_one_without_signature_is_told_why() {
+    let (site, _) = log_of(2).await;
+    for size in ["+2", "%2B2", "02", "-2", "2.0", "x", "18446744073709551616"] {
+        let answer = site.get(&format!("/v1/checkpoints/{size}")).await;
+        assert_eq!((answer.status, answer.problem().get_code()), (400, Some("size")), "{size}");
+    }
+    for (size, why) in [("0", "never signed"), ("3", "is signed yet; the newest has 2 leaves")] {
+        let answer = site.get(&format!("/v1/checkpoints/{size}")).await;
+        assert_eq!((answer.status, answer.problem().get_code()), (404, Some("size-unsigned")), "{size}");
+        assert!(answer.problem().detail.clone().unwrap().contains(why), "{size}");
+    }
+    for query in ["checkpoints?after=", "entries?after=", "entries/stream?after=", "entries/stream?from="] {
+        for number in ["%2B1", "01", ""] {
+            assert_eq!(site.get(&format!("/v1/{query}{number}")).await.status, 400, "{query}{number}");
+        }
+    }
+    assert_eq!(site.get("/v1/checkpoints?after=1").await.status, 200);
+    assert_eq!(site.get("/v1/entries?after=0").await.status, 200);
+}
+
+#[tokio::test]
 async fn proofs_that_cannot_be_are_refused_with_the_reason() {
     let (site, digests) = log_of(4).await;
     let id = digests[1];

@@ -132,6 +132,8 @@ async fn before_enough_witnesses_have_signed_there_is_no_checkpoint_and_all_else
     until("the first has signed", async || w1.seen() == 2).await;
     let answer = site.get("/checkpoint").await;
     assert_eq!(answer.refusal(), refusal(503, "Service Unavailable", "quorum-not-met"));
+    let to_monitors = site.get("/v1/proof/consistency?first=0").await;
+    assert_eq!(to_monitors.refusal(), answer.refusal(), "nor does a proof come with what is not served");
     assert!(answer.header("retry-after").is_some());
     assert_eq!(site.get("/tile/0/000.p/2").await.status, 200);
     let size = receipt.signed_tree_size().unwrap();
@@ -391,6 +393,39 @@ async fn r21_a_pin_as_old_as_the_database_does_not_help_against_a_witness() {
 }
 
 #[tokio::test]
+async fn a_witness_that_has_seen_more_is_heard_at_once_though_it_never_shows_its_note() {
+    let w1 = TestWitness::start("w1").await;
+    let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
+    let site = start(&place, &memory, &policy, &[&w1]).await;
+    until_served(&site, &policy, 1, &["w1"]).await;
+    site.service.stop().await;
+    w1.becomes(Manner::ClaimsAndHides(1204));
+    let site = start(&place, &memory, &policy, &[]).await;
+    assert_eq!(site.register(&statement(1)).await.status, 503, "it never led");
+    assert!(matches!(until_halted(&site).await, Halt::WitnessAhead { .. }));
+    assert_eq!(memory.head().await.unwrap().size(), TreeSize::new(1));
+}
+
+#[tokio::test]
+async fn one_witness_that_has_seen_more_outweighs_a_quorum_that_answered_before_it() {
+    let [w1, w2, _] = three().await;
+    let (place, memory, policy) = (Place::new(), Memory::new(), k_of(1, &[&w1, &w2]));
+    let site = start(&place, &memory, &policy, &[&w1, &w2]).await;
+    until_served(&site, &policy, 1, &["w1", "w2"]).await;
+    site.service.stop().await;
+    lose_the_pin(&place);
+    w2.becomes(Manner::ClaimsLater(1204));
+    let says_it_last = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        w2.becomes(Manner::Honest);
+    };
+    let (site, ()) = tokio::join!(start(&place, &memory, &policy, &[]), says_it_last);
+    assert_eq!(site.register(&statement(1)).await.status, 503, "it never led");
+    assert!(matches!(until_halted(&site).await, Halt::WitnessAhead { .. }));
+    assert!(!place.path("state/pin").exists());
+}
+
+#[tokio::test]
 async fn without_a_pin_a_log_starts_when_enough_witnesses_confirm_its_newest_head() {
     let [w1, w2, w3] = three().await;
     let all = [&w1, &w2, &w3];
@@ -528,5 +563,16 @@ async fn a_monitor_gets_the_cosigned_checkpoint_and_the_way_to_it_with_one_reque
         (size, by.len())
     };
     assert_eq!(grown(1).await, (2, 2), "what enough witnesses have cosigned, and not what is newer");
+    let bundle = async |query: &str| {
+        let path = format!("/v1/proof/inclusion?{query}");
+        let answer = site.send(reqwest::Method::GET, &path, &[("accept", "text/x.tlog.proof")], "").await;
+        let text = answer.text();
+        let note = &text[text.rfind(&format!("{}\n", testkit::ORIGIN)).unwrap()..];
+        let (size, by) = read(&site, &policy, note.as_bytes());
+        (size, by.len() == 2)
+    };
+    assert_eq!(bundle("index=1").await, (2, true), "under what witnesses have cosigned");
+    assert_eq!(bundle("index=2").await, (3, false), "a leaf that is not there yet is under what is newest");
+    assert_eq!(bundle("index=1&size=2").await, (2, true));
     assert_eq!(grown(3).await.0, 3, "who knows more than that is not sent back");
 }

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, StatusCode};
 use merkle::TreeSize;
@@ -19,8 +20,8 @@ use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use utoipa::{IntoParams, ToSchema};
 
-use super::lead_on;
-use super::tlog::{NOTE, cached, tag};
+use super::tlog::{NOTE, cached, published, tag};
+use super::{canonical, lead_on};
 use crate::app::App;
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
 use crate::problem::{Problem, shortened};
@@ -35,6 +36,7 @@ const CACHED: &str = "public, max-age=60";
 #[into_params(parameter_in = Query)]
 pub struct Sizes {
     /// List checkpoints of larger trees than this; from the first when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
     /// How many, at most: 1 to 100, 25 unless given.
     limit: Option<usize>,
@@ -117,14 +119,31 @@ pub async fn checkpoint(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wrong = || Problem::malformed("size", format!("{} is no tree size", shortened(&size)));
-    let size = TreeSize::new(size.parse().map_err(|_| wrong())?);
-    let note = with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(&app, size));
-    let note = note.ok_or_else(|| {
-        let detail = format!("The tree of {size} leaves was never signed: it is within a batch");
-        Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
-    })?;
-    let note = note.to_string().into();
+    let size = TreeSize::new(canonical(&size).ok_or_else(wrong)?);
+    let note: Bytes = of_size(&app, size).await?.to_string().into();
     Ok(cached(&headers, tag(size, &note), NOTE, CACHED, note))
+}
+
+/// The checkpoint of exactly this size, with the cosignatures that it has.
+pub async fn of_size(app: &App, size: TreeSize) -> Result<Note, Problem> {
+    let note = with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(app, size));
+    match note {
+        Some(note) => Ok(note),
+        None => Err(unsigned(app, size).await),
+    }
+}
+
+/// 404: why there is no signature over the tree of this size.
+pub async fn unsigned(app: &App, size: TreeSize) -> Problem {
+    let newest = published(app).await.map_or(size, |(newest, _)| newest);
+    let detail = match size {
+        TreeSize::EMPTY => "The empty tree is never signed: every tree begins with it".to_owned(),
+        _ if size > newest => {
+            format!("No tree of that size is signed yet; the newest has {newest} leaves")
+        }
+        _ => format!("The tree of {size} leaves was never signed: it is within a batch"),
+    };
+    Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
 }
 
 /// The newest checkpoint: receipts under it are given before the database has it.

@@ -33,6 +33,8 @@ use http::HeaderValue;
 use http::header::LINK;
 use http::request::Parts;
 use merkle::EntryDigest;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -54,6 +56,18 @@ impl<S: Send + Sync> FromRequestParts<S> for EntryId {
             Path::<String>::from_request_parts(parts, state).await.map_err(|_| Problem::invalid_locator())?;
         EntryDigest::from_str(&id).map(Self).map_err(|_| Problem::invalid_locator())
     }
+}
+
+/// A number as the log itself writes it: digits, no sign, no zero before others. One thing has one name.
+pub fn canonical(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// Such a number in a query.
+pub fn plain_number<'de, D: Deserializer<'de>>(query: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(query)?;
+    canonical(&text).map(Some).ok_or_else(|| D::Error::custom("not a number in plain digits"))
 }
 
 /// Says where the next page is.

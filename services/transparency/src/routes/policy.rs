@@ -126,14 +126,15 @@ pub async fn revision(
     let policy = app.log.policies.at(past.leaf).await?;
     let cached = (CACHE_CONTROL, "public, max-age=3600");
     if let Some(media) = as_statement(&headers) {
-        return Ok(([(CONTENT_TYPE, media), cached], policy.statement.bytes().clone()).into_response());
+        return Ok(([(CONTENT_TYPE, media), cached, media::NEGOTIATED], policy.statement.bytes().clone())
+            .into_response());
     }
     let view = PolicyRevisionView {
         entry: past.into(),
         policy: document(&policy),
         statement: BASE64URL_NOPAD.encode(policy.statement.bytes()),
     };
-    Ok(([cached], Json(view)).into_response())
+    Ok(([cached, media::NEGOTIATED], Json(view)).into_response())
 }
 
 fn unknown(revision: u64) -> Problem {

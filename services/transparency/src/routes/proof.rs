@@ -13,22 +13,22 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
 use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize, verify};
 use scitt::receipt::SignedRoot;
 use serde::{Deserialize, Serialize};
 use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Binary, tlog};
+use super::{Binary, checkpoints, tlog};
 use crate::app::App;
 use crate::media;
 use crate::problem::{Problem, shortened};
 use crate::receipts::NoReceipt;
 use crate::tiles::ProofError;
 
-/// A proof never changes, but its size may be asked for again in a moment.
+/// A proof between sizes that the reader named never changes; the cosignatures that come with it may grow.
 const CACHED: &str = "public, max-age=60";
 
 /// Which leaf, in which tree.
@@ -39,7 +39,7 @@ pub struct InclusionQuery {
     entry_id: Option<String>,
     /// The leaf index; this or `entry_id`.
     index: Option<u64>,
-    /// The tree size; the newest signed one unless given.
+    /// The tree size; unless given, that of `/checkpoint` if its tree holds the leaf, and else the newest signed one.
     size: Option<u64>,
 }
 
@@ -106,24 +106,25 @@ pub async fn inclusion(
 ) -> Result<Response, Problem> {
     let Query(query) = query.map_err(|why| bad_query(&why))?;
     let leaf = leaf(&app, &query).await?;
-    let size = size(&app, query.size).await?;
+    let cached = cached(query.size);
+    let size = size_with(&app, leaf, query.size).await?;
     let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
     match Form::of(&headers) {
         Form::Receipt => {
             let signed = signed_root(&app, size).await?;
-            Ok(receipt(signed.inclusion_receipt(leaf, &path)))
+            Ok(answer(cached, media::RECEIPT, signed.inclusion_receipt(leaf, &path)))
         }
         Form::Bundle => {
-            let checkpoint = signature(&app, size, SignatureKind::Checkpoint).await?.bytes;
-            let bundle = TlogProof::new(leaf, path, &checkpoint).map_err(|_| Problem::internal())?;
-            Ok(([(CONTENT_TYPE, TLOG_PROOF), (CACHE_CONTROL, CACHED)], bundle.to_string()).into_response())
+            let checkpoint = checkpoints::of_size(&app, size).await?.to_string();
+            let bundle =
+                TlogProof::new(leaf, path, checkpoint.as_bytes()).map_err(|_| Problem::internal())?;
+            Ok(answer(cached, TLOG_PROOF, bundle.to_string()))
         }
         Form::Json => {
             let entry = digest(&app, leaf).await?;
             let root = verify::implied_root(entry.leaf_hash(), leaf, size, &path);
             let root = root.map_err(|_| Problem::internal())?;
-            Ok(([(CACHE_CONTROL, CACHED)], Json(inclusion_view(leaf, entry, size, &path, root)))
-                .into_response())
+            Ok(answer(cached, media::JSON, Json(inclusion_view(leaf, entry, size, &path, root))))
         }
     }
 }
@@ -142,7 +143,8 @@ pub async fn inclusion(
          content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"))),
         (status = 400, description = "No such proof: first is larger than second, or second than what is signed; or there is \
                                       no receipt of it: a receipt has a path, and so 0 < first < second"),
-        (status = 404, description = "No signature for this size")
+        (status = 404, description = "No signature for this size"),
+        (status = 503, description = "No second size was given, and no checkpoint has enough cosignatures yet")
     )
 )]
 pub async fn consistency(
@@ -156,6 +158,7 @@ pub async fn consistency(
         Some(_) => (size(&app, query.second).await?, None),
         None => newest_for(&app, first).await.map(|(size, note)| (size, Some(note)))?,
     };
+    let cached = cached(query.second);
     let path = match first {
         // Nothing to prove: every tree begins with the empty one.
         TreeSize::EMPTY => Vec::new(),
@@ -166,13 +169,13 @@ pub async fn consistency(
             let detail = "A consistency receipt has a path: the first size is neither 0 nor the second";
             return Err(Problem::malformed("proof-none", detail));
         }
-        return Ok(receipt(signed_root(&app, second).await?.consistency_receipt(first, &path)));
+        let receipt = signed_root(&app, second).await?.consistency_receipt(first, &path);
+        return Ok(answer(cached, media::RECEIPT, receipt));
     }
     let text = |note: Bytes| String::from_utf8(note.into()).map_err(|_| Problem::internal());
     let checkpoint = checkpoint.map(text).transpose()?;
-    let cached = if checkpoint.is_some() { tlog::NEWEST } else { CACHED };
     let view = ConsistencyView { first: first.get(), second: second.get(), path: hex(&path), checkpoint };
-    Ok(([(CACHE_CONTROL, cached)], Json(view)).into_response())
+    Ok(answer(cached, media::JSON, Json(view)))
 }
 
 /// The media type of a tlog-proof bundle.
@@ -197,8 +200,14 @@ impl Form {
     }
 }
 
-fn receipt(bytes: Vec<u8>) -> Response {
-    ([(CONTENT_TYPE, media::RECEIPT), (CACHE_CONTROL, CACHED)], bytes).into_response()
+/// How long caches may keep the answer: the newest tree is another one in a moment.
+fn cached(asked: Option<u64>) -> &'static str {
+    if asked.is_some() { CACHED } else { tlog::NEWEST }
+}
+
+fn answer(cached: &'static str, media: &'static str, body: impl IntoResponse) -> Response {
+    let headers = [(CONTENT_TYPE, media), (CACHE_CONTROL, cached), media::NEGOTIATED];
+    (headers, body).into_response()
 }
 
 async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
@@ -217,8 +226,16 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
 /// seen what no quorum has cosigned yet, and gets the newest that is signed.
 async fn newest_for(app: &App, first: TreeSize) -> Result<(TreeSize, Bytes), Problem> {
     match tlog::served(app).await {
-        Ok((size, note)) if size >= first => Ok((size, note)),
-        _ => tlog::published(app).await,
+        Ok((size, _)) if size < first => tlog::published(app).await,
+        served => served,
+    }
+}
+
+/// The size asked for. Without one, that of `/checkpoint`, under which witnesses have signed, if its tree holds the leaf.
+async fn size_with(app: &App, leaf: LeafIndex, asked: Option<u64>) -> Result<TreeSize, Problem> {
+    match (asked, tlog::served(app).await) {
+        (None, Ok((served, _))) if served.holds(leaf) => Ok(served),
+        _ => size(app, asked).await,
     }
 }
 
@@ -241,12 +258,13 @@ async fn digest(app: &App, leaf: LeafIndex) -> Result<EntryDigest, Problem> {
 }
 
 async fn signed_root(app: &App, size: TreeSize) -> Result<SignedRoot, Problem> {
-    let signature = signature(app, size, SignatureKind::Receipt).await?;
+    let signature = signature(app, size).await?;
     SignedRoot::parse(signature.bytes).map_err(|_| Problem::internal())
 }
 
-/// A signature of this kind over the head of exactly this size. That over the newest may not be stored yet.
-async fn signature(app: &App, size: TreeSize, kind: SignatureKind) -> Result<HeadSignature, Problem> {
+/// The receipts' signature over the head of exactly this size. That over the newest may not be stored yet.
+async fn signature(app: &App, size: TreeSize) -> Result<HeadSignature, Problem> {
+    let kind = SignatureKind::Receipt;
     let newest = app.log.sequencer.published();
     let newest = newest.as_deref().and_then(|head| head.signature(kind)).filter(|own| own.size == size);
     if let Some(signature) = newest {
@@ -255,10 +273,10 @@ async fn signature(app: &App, size: TreeSize, kind: SignatureKind) -> Result<Hea
     let before = size.get().checked_sub(1).map(TreeSize::new);
     let signatures = app.log.store.signatures(before, 1).await?;
     let mut of_this = signatures.into_iter().filter(|own| own.size == size && own.kind == kind);
-    of_this.next_back().ok_or_else(|| {
-        let detail = format!("The tree of {size} leaves was never signed: it is within a batch");
-        Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
-    })
+    match of_this.next_back() {
+        Some(signature) => Ok(signature),
+        None => Err(checkpoints::unsigned(app, size).await),
+    }
 }
 
 fn inclusion_view(

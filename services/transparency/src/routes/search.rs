@@ -31,6 +31,7 @@ use crate::problem::Problem;
 #[into_params(parameter_in = Query)]
 pub struct Search {
     /// List entries after this leaf; from the first when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
     /// How many, at most.
     limit: Option<usize>,

@@ -40,7 +40,7 @@ pub async fn statement(
     let etag = format!("\"{digest}\"");
     let headers =
         [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, CACHED.to_owned()), (ETAG, etag)];
-    Ok((headers, statement).into_response())
+    Ok((headers, [media::NEGOTIATED], statement).into_response())
 }
 
 /// The Transparent Statement: the statement with a fresh receipt attached.
@@ -68,7 +68,7 @@ pub async fn transparent(
     let transparent =
         scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| cannot_attach(&cause))?;
     let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache".to_owned())];
-    Ok((headers, transparent).into_response())
+    Ok((headers, [media::NEGOTIATED], transparent).into_response())
 }
 
 /// The statement parsed when it was registered: only its issuer can have left no room for a receipt.

@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::canonical;
 use super::search::Values;
 use crate::app::App;
 use crate::doors::Turnstile;
@@ -37,6 +38,7 @@ pub struct Position {
     /// Begin behind this leaf; `none`: with the first. Without any of the three only entries to come are told.
     after: Option<String>,
     /// Begin with this leaf.
+    #[serde(default, deserialize_with = "super::plain_number")]
     from: Option<u64>,
     /// What must be true of the entries.
     #[serde(flatten)]
@@ -58,7 +60,7 @@ pub struct Position {
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen: a leaf index, or `none`")
     ),
     responses(
-        (status = 200, description = "Server-sent events; a comment every 15 seconds when there is nothing to tell",
+        (status = 200, description = "Server-sent events; a comment every 15 seconds when there is nothing to tell, and more often at first",
          body = String, content_type = "text/event-stream"),
         (status = 400, description = "A parameter is unknown, or no position in this log"),
         (status = 429, description = "This client has too many streams open; Retry-After says when to ask again"),
@@ -104,9 +106,7 @@ fn behind(name: &str, seen: &str) -> Result<u64, Problem> {
     if seen == NONE {
         return Ok(0);
     }
-    let is_number = !seen.is_empty() && seen.bytes().all(|byte| byte.is_ascii_digit());
-    let seen: Option<u64> = if is_number { seen.parse().ok() } else { None };
-    let next = seen.and_then(|seen| seen.checked_add(1));
+    let next = canonical(seen).and_then(|seen| seen.checked_add(1));
     next.ok_or_else(|| wrong(format!("{name} is a leaf index, or {NONE:?}")))
 }
 

@@ -152,8 +152,9 @@ pub fn cached(
     data: Bytes,
 ) -> Response {
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let is_known =
-        known.flat_map(|value| value.split(',')).any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag);
+    // Weak comparison (RFC 9110, section 13.1.2): a proxy that compresses makes the tag a weak one.
+    let is_tag = |tag: &str| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag;
+    let is_known = known.flat_map(|value| value.split(',')).any(|tag| is_tag(tag.trim()));
     let head = [(ETAG, etag), (CACHE_CONTROL, for_how_long.to_owned())];
     match is_known {
         true => (StatusCode::NOT_MODIFIED, head).into_response(),
