@@ -187,6 +187,8 @@ pub const TAIL_PLACES: usize = 256;
 pub const TAIL_PLACES_PER_CLIENT: usize = 32;
 /// A stream on which nothing was told for this long says that it lives.
 pub const TAIL_HEARTBEAT: Duration = Duration::from_secs(15);
+/// The first time; each time it is twice as long, up to that.
+pub const TAIL_FIRST_HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a reader may leave what he is told untaken.
 pub const TAIL_PATIENCE: Duration = Duration::from_secs(30);
 /// How long he may leave untaken that he is cut off; then his connection is.

@@ -10,6 +10,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use crate::tail;
 use crate::witnessing::WitnessMetrics;
 
 /// Seconds: from a memory answer to a request that timed out.
@@ -106,6 +107,8 @@ pub struct Metrics {
     pub fsck_progress: IntGauge,
     /// Witnesses.
     pub witness: WitnessMetrics,
+    /// Whether the log is frozen.
+    pub log_frozen: IntGauge,
     /// Free bytes where the state directory lies.
     pub free_bytes: IntGauge,
 }
@@ -215,6 +218,11 @@ impl Metrics {
                 "Leaves that the check under way has passed",
             )?,
             witness: WitnessMetrics::new(&registry)?,
+            log_frozen: gauge(
+                &registry,
+                "tabellion_log_frozen",
+                "Whether the log takes no more entries, for ever",
+            )?,
             free_bytes: gauge(
                 &registry,
                 "tabellion_storage_free_bytes",
@@ -232,6 +240,9 @@ impl Metrics {
             self.register_total.with_label_values(&[outcome.label()]);
         }
         self.sequence_rounds.with_label_values(&["none"]);
+        for reason in tail::reasons() {
+            self.entry_streams_ended.with_label_values(&[reason]);
+        }
     }
 
     /// Counts a request while the guard lives.

@@ -278,6 +278,34 @@ async fn a_client_has_so_many_streams_and_all_have_so_many() {
 }
 
 #[tokio::test]
+async fn readers_who_leave_leave_their_places_within_a_few_seconds() {
+    let site = Place::new().start().await;
+    let mut open = Vec::new();
+    for _ in 0..32 {
+        open.push(Reader::of(&site, "").await);
+    }
+    assert_eq!(site.get("/v1/entries/stream").await.status, 429);
+    drop(open);
+    let url = format!("{}/v1/entries/stream", site.url);
+    // Nothing is registered meanwhile; a heartbeat comes every 15 seconds only later.
+    timeout(Duration::from_secs(13), async {
+        while site.client.get(&url).send().await.unwrap().status() != 200 {
+            sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await
+    .expect("a place is free");
+}
+
+#[tokio::test]
+async fn every_way_in_which_a_stream_may_end_is_counted_from_the_start() {
+    let site = Place::new().start().await;
+    for reason in ["left", "too-slow", "stopping", "unavailable"] {
+        metrics_say(&site, &format!("tabellion_entry_streams_ended_total{{reason=\"{reason}\"}} 0")).await;
+    }
+}
+
+#[tokio::test]
 async fn neither_the_time_for_a_request_nor_that_for_a_body_ends_a_stream() {
     let short = Limits {
         request_time: Duration::from_millis(100),

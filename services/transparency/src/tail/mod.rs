@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 pub use event::NONE;
 pub use page::Wanted;
 pub use places::NoPlace;
-pub use stream::{Cut, open, signed_size};
+pub use stream::{Cut, open, reasons, signed_size};
 
 /// What all streams of entries share.
 pub struct Tail {

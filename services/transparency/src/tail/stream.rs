@@ -19,7 +19,7 @@ use super::page::{Page, Unreadable, Wanted};
 use super::places::{NoPlace, Place};
 use crate::app::App;
 use crate::doors::Bucket;
-use crate::limits::{INDEX_POLL, TAIL_CHUNK, TAIL_CHUNKS};
+use crate::limits::{INDEX_POLL, TAIL_CHUNK, TAIL_CHUNKS, TAIL_FIRST_HEARTBEAT};
 
 /// Closes the connection that a request came on: for a reader who does not even take the last word.
 #[derive(Clone, Default)]
@@ -84,6 +84,8 @@ enum End {
 }
 
 impl End {
+    const ALL: [End; 4] = [End::Left, End::TooSlow, End::Stopping, End::Unavailable];
+
     /// The word for it, on the wire and in metrics.
     fn reason(self) -> &'static str {
         match self {
@@ -102,6 +104,11 @@ impl End {
             Self::Unavailable => "the log cannot be read at the moment; go on with Last-Event-ID",
         }
     }
+}
+
+/// Every word for how a stream ends.
+pub fn reasons() -> [&'static str; 4] {
+    End::ALL.map(End::reason)
 }
 
 impl From<Unreadable> for End {
@@ -173,7 +180,9 @@ impl Reader {
 
     async fn tell_on(&mut self, out: &mut Out) -> Result<Infallible, End> {
         let mut status = self.app.log.sequencer.status();
-        let heartbeat = self.app.tail.limits.heartbeat;
+        let most = self.app.tail.limits.heartbeat;
+        // Over HTTP/1 a reader who left is noticed by what cannot be told to him: most of those who leave do it soon.
+        let mut heartbeat = TAIL_FIRST_HEARTBEAT.min(most);
         out.send(event::opening(self.next)).await?;
         loop {
             status.borrow_and_update();
@@ -189,6 +198,7 @@ impl Reader {
             }
             if out.said.elapsed() >= heartbeat {
                 out.send(event::heartbeat(self.next)).await?;
+                heartbeat = (heartbeat * 2).min(most);
             }
         }
     }
