@@ -19,8 +19,10 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONNECTION,
-    CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, SERVER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -90,6 +92,7 @@ struct Asked {
     method: Method,
     route: Option<MatchedPath>,
     json: bool,
+    preflight: bool,
 }
 
 impl Asked {
@@ -99,6 +102,7 @@ impl Asked {
             method: request.method().clone(),
             route: request.extensions().get().cloned(),
             json: reads_json(request),
+            preflight: is_preflight(request),
         }
     }
 
@@ -113,6 +117,13 @@ fn reads_json(request: &Request) -> bool {
     let under_v1 = path == "/v1" || path.starts_with("/v1/");
     let named = |media| media::prefers(request.headers(), media, &[media::CBOR, media::CONCISE_PROBLEM]);
     under_v1 && (named(media::JSON) || named(media::JSON_PROBLEM))
+}
+
+/// A browser that asks whether a page of another site may read (Fetch, CORS preflight). May it write? Nobody answers that.
+fn is_preflight(request: &Request) -> bool {
+    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+    let reads = wanted.is_some_and(|method| method == "GET" || method == "HEAD");
+    request.method() == Method::OPTIONS && reads
 }
 
 /// The outermost layer.
@@ -165,6 +176,10 @@ fn head_problem(request: &Request, limits: &Limits) -> Option<Problem> {
 
 /// Gives an answer its problem body, if it is one, and the headers all answers carry.
 fn dressed(mut response: Response, asked: &Asked) -> Response {
+    // What cannot be read is refused when it is read; here only that the resource exists is known.
+    if asked.preflight && response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response = may_be_read();
+    }
     let status = response.status();
     if status.is_client_error() || status.is_server_error() {
         response = with_problem(response, asked);
@@ -183,6 +198,16 @@ fn dressed(mut response: Response, asked: &Asked) -> Response {
         );
     }
     response
+}
+
+fn may_be_read() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "last-event-id, if-none-match, accept"),
+        (ACCESS_CONTROL_MAX_AGE, "86400"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
 }
 
 fn with_problem(mut response: Response, asked: &Asked) -> Response {

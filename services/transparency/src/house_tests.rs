@@ -123,6 +123,33 @@ async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_may_read_and_not_write() {
+    let site = Site::open(Limits::default()).await;
+    let ask = async |path: &str, method: &str| {
+        let head = format!(
+            "OPTIONS {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: https://a.example\r\n"
+        );
+        let asks = format!(
+            "Access-Control-Request-Method: {method}\r\nAccess-Control-Request-Headers: last-event-id\r\n\r\n"
+        );
+        site.raw(format!("{head}{asks}").as_bytes()).await
+    };
+    for method in ["GET", "HEAD"] {
+        let may = ask("/v1/thing", method).await;
+        assert_eq!((may.status, may.body.len()), (204, 0));
+        assert_eq!(may.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(may.header("access-control-allow-methods"), Some("get, head"));
+        assert_eq!(may.header("access-control-allow-headers"), Some("last-event-id, if-none-match, accept"));
+    }
+    for (path, method) in [("/echo", "POST"), ("/v1/thing", "POST"), ("/v1/thing", "")] {
+        let may_not = ask(path, method).await;
+        assert_eq!(may_not.status, 405, "{method} {path}");
+        assert_eq!(may_not.header("access-control-allow-origin"), None, "{method} {path}");
+    }
+    assert_eq!(ask("/nothing", "GET").await.status, 404);
+}
+
+#[tokio::test]
 async fn under_v1_a_problem_is_json_when_asked_for_and_cbor_otherwise() {
     let site = Site::open(Limits::default()).await;
     let json = site.get("/v1/nothing", "Accept: application/json\r\n").await;
