@@ -12,11 +12,12 @@ use workspace::Workspace;
 /// Which of our crates a crate may know. Development dependencies are free, but for the cycle
 /// that cargo itself refuses.
 const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("durable", &[]),
     ("merkle", &[]),
     ("jose", &[]),
     ("tlog", &["merkle"]),
     ("scitt", &["jose", "merkle"]),
-    ("archive", &["merkle", "store"]),
+    ("archive", &["durable", "merkle", "store"]),
     ("audit", &["merkle", "registration", "scitt", "store"]),
     ("expression", &[]),
     ("registration", &["expression", "jose", "merkle", "scitt"]),
@@ -24,16 +25,20 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("store", &["merkle"]),
     ("store-postgres", &["merkle", "store"]),
     ("store-sqlite", &["merkle", "store"]),
-    ("sequencer", &["merkle", "store"]),
+    ("sequencer", &["durable", "merkle", "store"]),
     ("client", &["merkle", "scitt", "tlog", "verifier"]),
-    ("witness", &["merkle", "tlog"]),
+    ("witness", &["durable", "merkle", "tlog"]),
     ("testkit", &["jose", "merkle", "registration", "scitt"]),
-    ("monitor", &["audit", "client", "merkle", "registration", "scitt", "store", "tlog", "verifier"]),
+    (
+        "monitor",
+        &["audit", "client", "durable", "merkle", "registration", "scitt", "store", "tlog", "verifier"],
+    ),
     (
         "transparency",
         &[
             "archive",
             "client",
+            "durable",
             "jose",
             "merkle",
             "registration",
@@ -52,6 +57,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "archive",
             "audit",
             "client",
+            "durable",
             "jose",
             "merkle",
             "monitor",

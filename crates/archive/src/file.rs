@@ -51,8 +51,7 @@ impl Aside {
         fs::hard_link(&self.aside, &self.path)?;
         self.kept = true;
         fs::remove_file(&self.aside)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        durable::sync_folder_of(&self.path)
     }
 }
 

@@ -1,0 +1,87 @@
+//! Folders, and the names in them.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use crate::{Access, is_aside};
+
+/// Makes a folder, and those above it that are missing; the names of all of them survive power loss. One that is there stays
+/// as it is.
+pub fn make_folder(folder: &Path, access: Access) -> io::Result<()> {
+    if folder.is_dir() || folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        make_folder(above, access)?;
+    }
+    match DirBuilder::new().mode(access.of_folder()).create(folder) {
+        // Somebody else made it meanwhile; maybe it is not durable yet.
+        Err(_) if folder.is_dir() => {}
+        made => made?,
+    }
+    sync_folder_of(folder)
+}
+
+/// Makes what happened to a name last: fsyncs the folder in which it is.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The names in a folder that end so, sorted, without those of files that are being written; none if there is no folder.
+pub fn names(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
+    let found = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        found => found?,
+    };
+    let mut names = Vec::new();
+    for entry in found {
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        if name.ends_with(ending) && !is_aside(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_with_those_above_it_for_whom_it_may_concern() {
+        let home = tempfile::tempdir().unwrap();
+        let deep = home.path().join("a/b");
+        make_folder(&deep, Access::Secret).unwrap();
+        make_folder(&deep, Access::Public).unwrap();
+        for folder in ["a", "a/b"] {
+            let mode = fs::metadata(home.path().join(folder)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{folder}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_no_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, b"").unwrap();
+        assert_eq!(make_folder(&file, Access::Public).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(make_folder(&file.join("below"), Access::Public).is_err());
+    }
+
+    #[test]
+    fn names_are_sorted_and_what_is_being_written_has_none() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(names(&home.path().join("missing"), "").unwrap(), [] as [&str; 0]);
+        for name in ["b.json", "a.json", "a.json.7.0.tmp", "c.txt"] {
+            fs::write(home.path().join(name), b"").unwrap();
+        }
+        assert_eq!(names(home.path(), ".json").unwrap(), ["a.json", "b.json"]);
+        assert_eq!(names(home.path(), "").unwrap(), ["a.json", "b.json", "c.txt"]);
+    }
+}
