@@ -16,6 +16,7 @@ use crate::follow::{Followed, Follower};
 use crate::handle::{Command, Handle};
 use crate::inbox::Drain;
 use crate::lead::{Ended, lead};
+use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::{Halt, Parts, Role, Status, keeper};
@@ -171,6 +172,9 @@ impl Driver {
             }
         };
         let (parts, budget) = (Arc::clone(&self.context.parts), self.context.budget.clone());
+        if recovered.0.signatures.is_none() {
+            sign_what_was_left(&parts, recovered.0.head.size()).await;
+        }
         let drain = Drain::new(parts, budget, self.sender.clone());
         let mut task = AbortOnDrop(None);
         let ready = &mut self.ready;

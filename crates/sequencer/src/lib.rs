@@ -28,6 +28,7 @@ mod handle;
 mod inbox;
 mod keeper;
 mod lead;
+mod leftover;
 mod limits;
 mod machine;
 mod outside;

@@ -95,6 +95,9 @@ impl Limits {
     }
 }
 
+/// The most heads that are signed again at a take-over because a crash took their signatures.
+pub const LEFT_UNSIGNED: usize = 1024;
+
 /// How far the wall clock may be from where the monotonic clock says it should be, and how far it
 /// may be behind the last committed time at start. Whole seconds.
 pub const CLOCK_TOLERANCE: u64 = 60;

@@ -27,7 +27,9 @@ impl From<StoreError> for Obstacle {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => Self::Later(error),
-            StoreError::Refused(why) => Self::Halt(Halt::Refused(why)),
+            StoreError::Refused(why) | StoreError::InUse(why) | StoreError::NoLog(why) => {
+                Self::Halt(Halt::Refused(why))
+            }
             StoreError::Frozen => Self::Halt(Halt::Frozen),
             StoreError::Damaged(why) => Self::Halt(Halt::Damaged(why)),
         }
@@ -92,7 +94,7 @@ async fn ask_witnesses(parts: &Parts, size: TreeSize, has_pin: bool) -> Result<(
     }
 }
 
-async fn read_pin(parts: &Parts) -> Result<Option<Pin>, Halt> {
+pub(crate) async fn read_pin(parts: &Parts) -> Result<Option<Pin>, Halt> {
     let file = parts.pin.clone();
     let read = tokio::task::spawn_blocking(move || file.read()).await;
     let read = read.map_err(|error| Halt::Pin(error.to_string()))?;

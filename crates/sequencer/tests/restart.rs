@@ -5,7 +5,7 @@ mod support;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{self, AdoptError, Pin, PinError};
 use sequencer::{Halt, Role, SubmitError};
-use store::{Call, LogStore};
+use store::{Call, Fault, LogStore};
 use support::{Log, ORIGIN, policy, statement};
 
 #[tokio::test(start_paused = true)]
@@ -286,5 +286,22 @@ async fn stopping_finishes_what_is_queued_and_takes_no_more() {
     assert_eq!(log.size().await, placed + 1, "who was told nothing has no entry");
     let newest = log.memory.newest_signed(store::SignatureKind::Receipt).await.unwrap().unwrap();
     assert_eq!(newest.head.size.get(), placed + 1);
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_may_have_left() {
+    let log = Log::with(1).await;
+    let process = log.start().await;
+    (1..1000).for_each(|nth| process.store.fail(Call::KeepSignatures, nth, Fault::NotApplied));
+    for number in 10..15 {
+        log.submit(&process, statement(number)).await.unwrap();
+    }
+    process.handle.kill();
+    let unsigned = log.unsigned().await;
+    assert_eq!(unsigned.len(), 5, "the receipts have left, and nothing of them is kept: {unsigned:?}");
+    let process = log.start().await;
+    log.insist(&process, statement(20)).await;
+    assert_eq!(log.unsigned().await, [], "the checkpoint of every receipt's size can be read");
     log.check().await;
 }

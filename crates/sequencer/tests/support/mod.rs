@@ -170,6 +170,14 @@ impl Log {
         }
     }
 
+    /// Sizes of committed heads of which no signature is kept.
+    pub async fn unsigned(&self) -> Vec<TreeSize> {
+        let signatures = self.memory.signatures(None, usize::MAX).await.unwrap();
+        let signed: HashSet<TreeSize> = signatures.iter().map(|signature| signature.size).collect();
+        let history = self.memory.heads(0, usize::MAX).await.unwrap();
+        history.iter().map(|head| head.size).filter(|size| !signed.contains(size)).collect()
+    }
+
     pub async fn size(&self) -> u64 {
         self.memory.head().await.unwrap().size().get()
     }
