@@ -129,7 +129,9 @@ impl From<StoreError> for SourceError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(why) => SourceError::Unavailable(why),
-            StoreError::Refused(why) => SourceError::Refused(why),
+            StoreError::Refused(why) | StoreError::InUse(why) | StoreError::NoLog(why) => {
+                SourceError::Refused(why)
+            }
             StoreError::Frozen => SourceError::Refused(error.to_string()),
             StoreError::Damaged(why) => SourceError::Damaged(why),
         }

@@ -69,25 +69,25 @@ async fn check_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
     if let Some(pin) = &pin {
         check_against(parts, head, pin).await?;
     }
-    match newest_signed(parts).await? {
-        Some(size) => ask_witnesses(parts, size, pin.is_some()).await,
-        None => Ok(()),
-    }
+    let signed = newest_signed(parts).await?;
+    ask_witnesses(parts, signed, pin.is_some()).await
 }
 
 /// The word of the witnesses can stand for the pin, and it counts against one: that may be as old as the database, if both
-/// came out of one backup.
-async fn ask_witnesses(parts: &Parts, size: TreeSize, has_pin: bool) -> Result<(), Obstacle> {
+/// came out of one backup. Where nothing is signed they are asked too, for database and pin may have been lost together;
+/// but a new log need not wait for them.
+async fn ask_witnesses(parts: &Parts, signed: Option<TreeSize>, has_pin: bool) -> Result<(), Obstacle> {
     let limits = &parts.limits;
-    let patience = if has_pin { limits.objection_patience } else { limits.confirm_patience };
-    match parts.witnesses.confirm(patience).await {
-        Confirmation::Contradicted(halt) => Err(halt.into()),
-        Confirmation::Confirmed { by } if !has_pin => {
+    let needed = signed.filter(|_| !has_pin);
+    let patience = if needed.is_none() { limits.objection_patience } else { limits.confirm_patience };
+    match (parts.witnesses.confirm(patience).await, needed) {
+        (Confirmation::Contradicted(halt), _) => Err(halt.into()),
+        (Confirmation::Confirmed { by }, Some(size)) => {
             let path = parts.pin.path().display();
             tracing::warn!(%size, ?by, "there is no pin at {path}: starting on the word of the witnesses");
             Ok(())
         }
-        Confirmation::Unknown(witnesses) if !has_pin => {
+        (Confirmation::Unknown(witnesses), Some(size)) => {
             Err(Halt::NoPin { size, path: parts.pin.path().display().to_string(), witnesses }.into())
         }
         _ => Ok(()),

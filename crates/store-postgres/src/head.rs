@@ -103,7 +103,7 @@ pub(crate) async fn read_row(pool: &PgPool, log: i16) -> Result<HeadRow, StoreEr
 }
 
 pub(crate) fn not_open() -> StoreError {
-    StoreError::Refused("the database holds no such log yet: open it first".into())
+    StoreError::NoLog("the database holds no such log yet: open it first".into())
 }
 
 pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {

@@ -45,7 +45,7 @@ pub(crate) async fn check(connection: &mut PgConnection) -> Result<(), StoreErro
                 "the database's schema is at version {theirs}, this program needs {ours}: migrate it first"
             )))
         }
-        None => Err(StoreError::Refused(format!(
+        None => Err(StoreError::NoLog(format!(
             "the database has no schema yet, this program needs version {ours}: migrate it first"
         ))),
     }

@@ -118,8 +118,15 @@ impl Sqlite {
         Ok(store)
     }
 
+    /// Opens a database that is there already: what is misspelt makes no new one.
+    pub async fn open_existing(settings: Settings) -> Result<Self, StoreError> {
+        must_exist(&settings)?;
+        Self::open(settings).await
+    }
+
     /// Opens a database to be read beside the process that writes it. Every write is refused.
     pub async fn open_read_only(settings: Settings) -> Result<Self, StoreError> {
+        must_exist(&settings)?;
         let read = readers(&settings).await?;
         let shared = Shared::reading(settings, true);
         Ok(Self { write: read.clone(), read, shared: Arc::new(shared) })
@@ -220,6 +227,14 @@ async fn writer_pool(settings: &Settings, wal: bool) -> Result<SqlitePool, Store
         false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
     };
     pool(settings, 1).connect_with(options).await.map_err(sql::store_error)
+}
+
+fn must_exist(settings: &Settings) -> Result<(), StoreError> {
+    // One that cannot be looked at is for SQLite to name.
+    match settings.path.try_exists() {
+        Ok(false) => Err(StoreError::NoLog(format!("there is no {}", settings.path.display()))),
+        Ok(true) | Err(_) => Ok(()),
+    }
 }
 
 async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {

@@ -70,7 +70,7 @@ impl Moving for Sqlite {
 pub(crate) async fn state(executor: impl SqliteExecutor<'_>) -> Result<State, StoreError> {
     let row = sqlx::query("SELECT frozen_at, filling FROM log").fetch_optional(executor).await;
     let row = row.map_err(store_error)?;
-    let row = row.ok_or_else(|| StoreError::Refused("the log was not opened".into()))?;
+    let row = row.ok_or_else(|| StoreError::NoLog("the log was not opened".into()))?;
     let filling = row.try_get::<Option<&[u8]>, _>(1).map_err(store_error)?;
     if let Some(source) = filling {
         return Ok(State::Filling { source: Source(sql::hash(source)?) });

@@ -216,7 +216,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         let _ = file.read_to_string(&mut holder);
         let text =
             format!("another process ({}) has the database: {} is locked", holder.trim(), path.display());
-        return Err(StoreError::Refused(text));
+        return Err(StoreError::InUse(text));
     }
     let written = file.set_len(0).and_then(|()| writeln!(file, "pid {}", std::process::id()));
     written.map_err(|error| cannot("write", path, &error))?;

@@ -20,7 +20,7 @@ pub(crate) async fn head(executor: impl SqliteExecutor<'_>) -> Result<Head, Stor
     let row =
         sqlx::query("SELECT epoch, size, root, edge, batch, at, policy FROM log").fetch_optional(executor);
     let row = row.await.map_err(store_error)?;
-    let row = row.ok_or_else(|| StoreError::Refused("the log was not opened".into()))?;
+    let row = row.ok_or_else(|| StoreError::NoLog("the log was not opened".into()))?;
     let head = Head {
         epoch: number(&row, 0)?,
         edge: edge(TreeSize::new(number(&row, 1)?), blob(&row, 3)?)?,

@@ -40,7 +40,7 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
             State::Open | State::Frozen { .. } => reader::head(&store.write).await,
         },
         Some(known) => Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}"))),
-        None => Err(StoreError::Refused("the database holds no log".into())),
+        None => Err(StoreError::NoLog("the database holds no log".into())),
     }
 }
 

@@ -66,7 +66,7 @@ async fn execute(path: &Path, statement: &'static str) -> Result<(), sqlx::Error
 async fn a_second_writer_is_refused_and_the_first_is_named() {
     let log = log_of(1).await;
     match Sqlite::open(Settings::new(&log.path)).await {
-        Err(StoreError::Refused(text)) => assert!(text.contains(&std::process::id().to_string()), "{text}"),
+        Err(StoreError::InUse(text)) => assert!(text.contains(&std::process::id().to_string()), "{text}"),
         other => panic!("{other:?}"),
     }
 }

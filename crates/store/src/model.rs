@@ -262,6 +262,12 @@ pub enum StoreError {
     /// The log takes no more entries, for ever.
     #[error("the log is frozen: it takes no more entries")]
     Frozen,
+    /// Another process has the database, and there can only be one.
+    #[error("{0}")]
+    InUse(String),
+    /// There is no log here: no database, or none in it.
+    #[error("{0}")]
+    NoLog(String),
     /// The database must not be used as it is; the text says what to change.
     #[error("{0}")]
     Refused(String),

@@ -158,7 +158,10 @@ impl From<NoReceipt> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) | StoreError::Refused(_) => unavailable(&error),
+            StoreError::Unavailable(_)
+            | StoreError::Refused(_)
+            | StoreError::InUse(_)
+            | StoreError::NoLog(_) => unavailable(&error),
             StoreError::Frozen => frozen(),
             StoreError::Damaged(_) => internal(&error),
         }

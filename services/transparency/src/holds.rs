@@ -141,7 +141,9 @@ async fn view(log: &Log, hold: Hold) -> Result<View, Told> {
 
 fn told(error: StoreError) -> Told {
     let status = match error {
-        StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
+        StoreError::Refused(_) | StoreError::Frozen | StoreError::InUse(_) | StoreError::NoLog(_) => {
+            StatusCode::CONFLICT
+        }
         StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };

@@ -24,6 +24,22 @@ pub async fn open(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> 
     }
 }
 
+/// Opens a database that holds a log already, to change it: what is misspelt makes no new one.
+pub async fn open_existing(database: &Database, origin: &str) -> Result<Arc<dyn LogStore>, StoreError> {
+    let store: Arc<dyn LogStore> = match database {
+        Database::Sqlite { path, any_filesystem } => {
+            Arc::new(Sqlite::open_existing(sqlite(path, *any_filesystem)).await?)
+        }
+        Database::Postgres(url) => {
+            Arc::new(Postgres::connect(&Options::from_url(url.expose_secret())?).await?)
+        }
+    };
+    // Looked at first: opening would make a log where there is none.
+    store.head().await?;
+    store.open(origin).await?;
+    Ok(store)
+}
+
 /// Opens a database that is there already, to read it; a running service is not disturbed.
 pub async fn open_read_only(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
     match database {

@@ -22,7 +22,7 @@ pub(crate) async fn begin(
     source: &Source,
 ) -> Result<Head, StoreError> {
     match head::open(pool, log, origin).await {
-        Ok(_) | Err(StoreError::Refused(_)) => {}
+        Ok(_) | Err(StoreError::Refused(_) | StoreError::NoLog(_)) => {}
         Err(error) => return Err(error),
     }
     let row = head::read_row(pool, log).await?;

@@ -188,5 +188,5 @@ fn key_of(digest: &EntryDigest) -> [u8; 16] {
 }
 
 pub(super) fn not_open() -> StoreError {
-    StoreError::Refused("the log was not opened".into())
+    StoreError::NoLog("the log was not opened".into())
 }

@@ -126,8 +126,7 @@ fn on_database(
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = storage::open(&config.database).await.map_err(database)?;
-        store.open(&config.origin).await.map_err(database)?;
+        let store = storage::open_existing(&config.database, &config.origin).await.map_err(database)?;
         work(&*store, config).await
     })
 }

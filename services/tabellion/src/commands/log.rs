@@ -113,8 +113,7 @@ impl Log {
 }
 
 async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootHash) -> Result<(), Failure> {
-    let store = storage::open(&config.database).await.map_err(database)?;
-    store.open(&config.origin).await.map_err(database)?;
+    let store = storage::open_existing(&config.database, &config.origin).await.map_err(database)?;
     std::fs::create_dir_all(&config.state_dir)?;
     let file = PinFile::in_directory(&config.state_dir);
     let pin = adopt(&*store, &file, &config.origin, size, root).await.map_err(not_adopted)?;

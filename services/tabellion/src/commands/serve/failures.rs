@@ -39,9 +39,8 @@ pub fn database(error: StoreError) -> Failure {
         StoreError::Unavailable(_) => {
             (Exit::TryAgain, "database-unavailable", "the database does not answer")
         }
-        StoreError::Refused(why) if why.starts_with("another process") => {
-            (Exit::Failure, "database-in-use", "another process has the database")
-        }
+        StoreError::InUse(_) => (Exit::Failure, "database-in-use", "another process has the database"),
+        StoreError::NoLog(_) => (Exit::NotFound, "no-log", "there is no log in this database"),
         StoreError::Frozen => (Exit::Failure, "log-frozen", "the log takes no more entries"),
         StoreError::Refused(_) => (Exit::Failure, "database-refused", "the database cannot be used as it is"),
         StoreError::Damaged(_) => {
@@ -51,6 +50,9 @@ pub fn database(error: StoreError) -> Failure {
     let failure = Failure::new(exit, code, what).fact("because", error.to_string());
     match code {
         "database-in-use" => failure.why("a SQLite log has one process: stop the other, or use PostgreSQL"),
+        "no-log" => failure
+            .why("a log begins when the service starts with this configuration")
+            .hint("tabellion config show"),
         "database-damaged" => failure.hint("tabellion log fsck --deep"),
         _ => failure,
     }
