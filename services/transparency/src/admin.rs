@@ -6,12 +6,15 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, ORIGIN};
+use http::{Method, StatusCode};
+use serde_json::json;
 
+use crate::media;
 use crate::metrics::Metrics;
 
 /// Says whether the service can register, and why not.
@@ -37,6 +40,19 @@ pub fn routes(readiness: Arc<dyn Readiness>, metrics: Arc<Metrics>) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(text))
         .with_state(Admin { readiness, metrics })
+}
+
+/// Turns away what a web page makes the operator's browser send: it names the page that asks, and no tool of an operator
+/// does. Reading harms nobody, and no page is let see the answer.
+pub async fn refuse_web_pages(request: Request, next: Next) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if reads || !request.headers().contains_key(ORIGIN) {
+        return next.run(request).await;
+    }
+    let detail = "The admin listener does nothing for a web page: the request has an Origin header";
+    let body =
+        json!({ "type": "about:blank", "title": "Forbidden", "detail": detail, "code": "from-a-web-page" });
+    (StatusCode::FORBIDDEN, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {

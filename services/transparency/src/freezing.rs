@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -17,12 +18,21 @@ use crate::log::Log;
 use crate::media;
 use crate::watch::now;
 
-/// Statements in the inbox that are counted at once.
-const WAITING_PAGE: usize = 256;
+/// Statements in the inbox that are counted at once; each page holds them whole in memory.
+const WAITING_PAGE: usize = 16;
+/// Between two looks at the newest signed head.
+const SIGNED_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The route that ends the log.
 pub fn routes(log: Arc<Log>) -> Router {
     Router::new().route("/freeze", post(freeze)).with_state(log)
+}
+
+/// Which log is meant: nobody ends one that they took for another.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    origin: String,
 }
 
 /// What a frozen log has come to.
@@ -93,7 +103,15 @@ async fn waiting(store: &dyn LogStore) -> Result<u64, StoreError> {
     }
 }
 
-async fn freeze(State(log): State<Arc<Log>>) -> Response {
+async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonRejection>) -> Response {
+    let asked = match asked {
+        Ok(Json(asked)) => asked,
+        Err(why) => return problem(why.status(), "freeze", &why.body_text()),
+    };
+    let ours = &log.identity.origin;
+    if asked.origin != *ours {
+        return problem(StatusCode::CONFLICT, "another-log", &format!("this service has the log {ours}"));
+    }
     let frozen = log.store.freeze("admin", now()).await;
     match frozen {
         Ok(_) => tracing::warn!("the operator froze the log"),
@@ -112,17 +130,20 @@ async fn freeze(State(log): State<Arc<Log>>) -> Response {
 /// The last signature is kept a little after the head is shown.
 async fn all_signed(log: &Log) -> Result<Frozen, StoreError> {
     let deadline = tokio::time::Instant::now() + FREEZE_TIME;
-    loop {
-        let frozen = Frozen::of(&*log.store, &log.identity.origin).await?;
-        if frozen.signed == frozen.size || tokio::time::Instant::now() > deadline {
-            return Ok(frozen);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let size = log.store.head().await?.size().get();
+    // Only the signed head is looked at again and again: what waits is read and counted once, at the end.
+    while signed(&*log.store).await? != size && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(SIGNED_PAUSE).await;
     }
+    Frozen::of(&*log.store, &log.identity.origin).await
 }
 
 fn told(error: &StoreError) -> Response {
     tracing::error!(%error, "the log was not frozen");
-    let body = json!({ "type": "about:blank", "title": "Not Frozen", "detail": error.to_string(), "code": "freeze" });
-    (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+    problem(StatusCode::SERVICE_UNAVAILABLE, "freeze", &error.to_string())
+}
+
+fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
+    let body = json!({ "type": "about:blank", "title": "Not Frozen", "detail": detail, "code": code });
+    (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
 }

@@ -113,7 +113,8 @@ impl Service {
                 let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
                     .merge(holds::routes(log.clone()))
                     .merge(freezing::routes(log.clone()))
-                    .merge(index::routes(index));
+                    .merge(index::routes(index))
+                    .layer(axum::middleware::from_fn(admin::refuse_web_pages));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)
             }
             None => None,

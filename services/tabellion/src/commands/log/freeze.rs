@@ -44,20 +44,29 @@ impl Freeze {
         let frozen = match runtime.block_on(in_the_database(&config)) {
             Ok(frozen) => frozen,
             // A running service has the SQLite file: it ends the log itself.
-            Err(StoreError::Refused(why)) if why.starts_with("another process") => {
-                let service = self.admin.connect(context)?;
-                let told = service.block_on(service.client.tell(Verb::Post, "freeze", &json!({})))?;
-                serde_json::from_value(told).map_err(|error| nonsense(&error))?
-            }
+            Err(StoreError::InUse(_)) => by_the_service(self.admin, context, &config)?,
             Err(error) => return Err(database(error)),
         };
         context.console.result(&Told(frozen))
     }
 }
 
+/// Of the service at the admin URL, which says whether it is this log that it has.
+fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Frozen, Failure> {
+    let service = admin.connect(context)?;
+    let asked = json!({ "origin": config.origin });
+    let told = service.block_on(service.client.tell(Verb::Post, "freeze", &asked))?;
+    let frozen: Frozen = serde_json::from_value(told).map_err(|error| nonsense(&error))?;
+    match frozen.origin == config.origin {
+        true => Ok(frozen),
+        false => Err(Failure::new(Exit::Failure, "another-log", "the service speaks of another log")
+            .fact("configured", &config.origin)
+            .fact("answered", frozen.origin)),
+    }
+}
+
 async fn in_the_database(config: &Config) -> Result<Frozen, StoreError> {
-    let store = storage::open(&config.database).await?;
-    store.open(&config.origin).await?;
+    let store = storage::open_existing(&config.database, &config.origin).await?;
     let holder = format!("log freeze: process {}", std::process::id());
     let frozen = Frozen::freeze(&*store, &config.origin, &holder).await?;
     signed(&*store, config, frozen).await
