@@ -63,7 +63,7 @@ async fn follow_status(log: Arc<Log>) {
     let mut watched = log.sequencer.status();
     loop {
         let status = watched.borrow_and_update().clone();
-        show(&log.metrics, &status);
+        show(&log, &status);
         let has_policy = status.size.get() > 0;
         if has_policy && let Err(error) = log.policies.follow(status.policy).await {
             tracing::error!(%error, "the policy in force cannot be read");
@@ -76,8 +76,13 @@ async fn follow_status(log: Arc<Log>) {
     }
 }
 
-fn show(metrics: &Metrics, status: &Status) {
+fn show(log: &Log, status: &Status) {
+    let metrics = &log.metrics;
+    metrics.log_frozen.set(matches!(status.role, Role::Halted(Halt::Frozen)).into());
     if let Some(published) = &status.published {
+        if !log.witnessing.needs_quorum() {
+            metrics.witness.served_size.set(gauge(published.head.size.get()));
+        }
         metrics.tree_size.set(gauge(published.head.size.get()));
         metrics.tree_timestamp.set(gauge(published.head.at));
     }

@@ -1,7 +1,7 @@
 //! Checking the storage for as long as the service runs.
 //!
-//! The process that leads, and only it, walks the whole log again and again (`store::fsck`), slowly: a few entries at a
-//! time, so many rows a second, and a pause between one walk and the next. How far it is stands in `state_dir/fsck.json`;
+//! The process that leads, or each that serves a frozen log, walks the whole log again and again (`store::fsck`), slowly:
+//! a few entries at a time, so many rows a second, and a pause between one walk and the next. How far it is stands in `state_dir/fsck.json`;
 //! a restart goes on there, and so does the next leader where the state directory is shared. Each start begins with the
 //! quick check, of what it is about to sign on.
 //!
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sequencer::Role;
+use sequencer::{Halt, Role};
 use store::StoreError;
 use store::fsck::{Fsck, State, Step, Walk};
 use tokio::time::{Instant, sleep};
@@ -52,10 +52,10 @@ pub async fn keep_checking(log: Arc<Log>, schedule: Schedule) {
     let mut checking = Checking { log, schedule, file, kept: Kept::default() };
     checking.take_up().await;
     loop {
-        checking.until_leading().await;
+        checking.until_due().await;
         let pause = match checking.round().await {
             Ok(End::Complete) => checking.schedule.every,
-            Ok(End::NotLeading) => FSCK_LOOK,
+            Ok(End::NotDue) => FSCK_LOOK,
             Err(error) => {
                 tracing::warn!(%error, "the check of the storage waits");
                 FSCK_RETRY
@@ -65,12 +65,17 @@ pub async fn keep_checking(log: Arc<Log>, schedule: Schedule) {
     }
 }
 
+/// Whether a process in this role checks. Nobody leads a frozen log, and what is kept for ever is what decays.
+fn is_due(role: &Role) -> bool {
+    matches!(role, Role::Leading { .. } | Role::Halted(Halt::Frozen))
+}
+
 /// How a round ended.
 enum End {
     /// Everything was looked at.
     Complete,
-    /// Another process leads now.
-    NotLeading,
+    /// Another process leads now, or none may.
+    NotDue,
 }
 
 struct Checking {
@@ -94,16 +99,15 @@ impl Checking {
         self.log.metrics.fsck_mismatches.inc_by(self.kept.findings.len() as u64 + self.kept.omitted);
     }
 
-    async fn until_leading(&self) {
+    async fn until_due(&self) {
         let mut status = self.log.sequencer.status();
-        let leads = |status: &sequencer::Status| matches!(status.role, Role::Leading { .. });
-        if status.wait_for(leads).await.is_err() {
+        if status.wait_for(|status| is_due(&status.role)).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    fn leads(&self) -> bool {
-        matches!(self.log.sequencer.status().borrow().role, Role::Leading { .. })
+    fn is_due(&self) -> bool {
+        is_due(&self.log.sequencer.status().borrow().role)
     }
 
     /// The rest of the walk that was begun, or a whole one.
@@ -149,9 +153,9 @@ impl Checking {
                     return Err(error);
                 }
             }
-            if !self.leads() {
+            if !self.is_due() {
                 self.keep(walk.state()).await;
-                return Ok(End::NotLeading);
+                return Ok(End::NotDue);
             }
             if written.elapsed() > FSCK_KEPT_EVERY || !new.is_empty() {
                 self.keep(walk.state()).await;

@@ -87,7 +87,7 @@ impl Witnessing {
                 name: witness.name.clone(),
                 key: witness.key.to_string(),
                 url: witness.url.clone(),
-                fresh: kept.as_ref().is_some_and(|kept| now().saturating_sub(kept.at) <= self.fresh_for()),
+                fresh: kept.as_ref().is_some_and(|kept| now().abs_diff(kept.at) <= self.fresh_for()),
                 cosigned: kept.map(|kept| (kept.size, kept.at)),
                 trouble: asked.and_then(|asked| asked.trouble()),
             });
@@ -133,7 +133,10 @@ impl Witnessing {
             None => self.newest_signed().await?,
         };
         if let Some(found) = found {
-            self.metrics.witness.served_size.set(i64::try_from(found.size.get()).unwrap_or(i64::MAX));
+            // Where nobody has to cosign, what is published is served (`watch`).
+            if self.needs_quorum() {
+                self.metrics.witness.served_size.set(i64::try_from(found.size.get()).unwrap_or(i64::MAX));
+            }
             self.served.store(Some(Arc::new(found)));
         }
         Ok(())

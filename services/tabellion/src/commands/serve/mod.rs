@@ -80,7 +80,13 @@ fn ended(halt: Halt) -> Failure {
 fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> bool {
     let role = service.sequencer().status().borrow().role.clone();
     let Role::Halted(halt) = role else { return false };
-    if !logging::for_machines(settings) {
+    if logging::for_machines(settings) {
+        return true;
+    }
+    if halt == Halt::Frozen {
+        // As it was meant: nothing is wrong.
+        context.console.note("this log is frozen: it takes no more entries; reads and proofs go on");
+    } else {
         context.console.failure(&failures::halted(&halt));
     }
     true
