@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use durable::Access;
 use serde::Serialize;
 
 pub use alarms::{Alarms, AlarmsError, Reset, Standing, State};
@@ -26,7 +27,6 @@ pub use evidence_file::{EvidenceFile, NotEvidence};
 
 use crate::alarm::Alarm;
 use crate::config::Config;
-use crate::durable;
 use crate::limits::MAX_STATE_BYTES;
 use crate::metrics::Metrics;
 use crate::round::{Round, Sink};
@@ -165,8 +165,8 @@ impl Keeper {
 
     /// Evidence, then the promise, then the alarm. `None` if more stand already than anybody will read.
     fn raise(&self, alarm: &Alarm, alarms: &mut Alarms, now: u64) -> Result<Option<Standing>, NotKept> {
-        if alarms.is_full() {
-            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms stand: this one is not kept");
+        if alarms.is_full_for(alarm) {
+            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of its kind stand: this one is not kept");
             return Ok(None);
         }
         let evidence = EvidenceFile::of(alarm);
@@ -198,8 +198,13 @@ impl Keeper {
     /// For `tabellion monitor status`.
     fn keep_round(&self, round: &Round) -> std::io::Result<()> {
         let folder = self.state_dir.join(&round.log);
-        durable::make_folder(&folder)?;
-        durable::replace(&folder.join(ROUND), &serde_json::to_vec(&without_evidence(round))?)
+        durable::make_folder(&folder, Access::Secret)?;
+        durable::replace(
+            &folder.join(ROUND),
+            &serde_json::to_vec(&without_evidence(round))?,
+            Access::Secret,
+        )?;
+        Ok(())
     }
 
     fn fail(&self, error: &NotKept) {
@@ -238,7 +243,7 @@ impl Sink for Keeper {
 pub fn last_rounds(state_dir: &Path) -> std::io::Result<Vec<Round>> {
     let mut rounds = Vec::new();
     for name in durable::names(state_dir, "")? {
-        let bytes = durable::read_bounded(&state_dir.join(&name).join(ROUND), MAX_STATE_BYTES);
+        let bytes = durable::read(&state_dir.join(&name).join(ROUND), MAX_STATE_BYTES);
         let round = bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         rounds.extend(round);
     }

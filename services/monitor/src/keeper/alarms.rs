@@ -3,19 +3,17 @@
 //! The lock is held for one change only: `tabellion monitor reset` works beside a running monitor, and whoever only reads
 //! needs none, for the file is replaced as a whole.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use durable::{Access, Lock, LockError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::alarm::{Alarm, AlarmKey, AlarmKind};
-use crate::durable;
-use crate::limits::{MAX_ALARMS, MAX_ALARMS_BYTES, MAX_ALARMS_OVER};
+use crate::alarm::{About, Alarm, AlarmKey, AlarmKind};
+use crate::evidence::Evidence;
+use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
 use crate::round::Round;
 
 /// The form of the file.
@@ -52,6 +50,9 @@ pub struct Standing {
     /// The file of its evidence, below the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_file: Option<String>,
+    /// Whether that is a contradiction, which needs nobody's word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proven: bool,
     /// When it was over, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_at: Option<u64>,
@@ -92,6 +93,9 @@ pub enum AlarmsError {
         /// Why not.
         why: String,
     },
+    /// What was there stays, for nobody could read the longer one again.
+    #[error("{}: more than {MAX_ALARMS_BYTES} bytes of alarms: reset some", .0.display())]
+    TooLong(PathBuf),
     /// Somebody else changes them and does not go on.
     #[error("{} stays locked", .0.display())]
     Busy(PathBuf),
@@ -102,7 +106,7 @@ pub enum AlarmsError {
 pub struct Alarms {
     path: PathBuf,
     content: Content,
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -122,6 +126,7 @@ impl Standing {
             state: State::Raised,
             alarm: Alarm { evidence: None, first_seen: now, last_seen: now, ..alarm.clone() },
             times: 1,
+            proven: evidence_file.is_some() && matches!(alarm.evidence, Some(Evidence::Contradiction { .. })),
             evidence_file,
             over_at: None,
             because: None,
@@ -146,7 +151,7 @@ impl Alarms {
 
     /// The alarms, for a change.
     pub(super) fn lock(state_dir: &Path) -> Result<Self, AlarmsError> {
-        durable::make_folder(state_dir)
+        durable::make_folder(state_dir, Access::Secret)
             .map_err(|why| AlarmsError::File { path: state_dir.to_owned(), why })?;
         let lock = lock(&state_dir.join("alarms.lock"))?;
         Ok(Self { _lock: Some(lock), ..Self::read(state_dir)? })
@@ -201,7 +206,12 @@ impl Alarms {
         let Some(standing) = self.content.standing.iter_mut().find(|standing| standing.is(&key)) else {
             return false;
         };
-        if standing.evidence_file.is_none() && alarm.evidence.is_some() {
+        let better = match alarm.evidence {
+            Some(Evidence::Contradiction { .. }) => !standing.proven,
+            Some(_) => standing.evidence_file.is_none(),
+            None => false,
+        };
+        if better {
             return false;
         }
         standing.alarm.words.clone_from(&alarm.words);
@@ -210,7 +220,7 @@ impl Alarms {
         true
     }
 
-    /// A new one stands. One without evidence gives way to the same one with it.
+    /// A new one stands. One with weaker evidence, or none, gives way to the same one with better.
     pub(super) fn stand(&mut self, mut standing: Standing) {
         let key = standing.alarm.key();
         if let Some(old) = self.content.standing.iter_mut().find(|old| old.is(&key)) {
@@ -222,9 +232,18 @@ impl Alarms {
         }
     }
 
-    /// Whether no more are kept.
-    pub(super) fn is_full(&self) -> bool {
-        self.content.standing.len() >= MAX_ALARMS
+    /// Whether an alarm is one too many of its kind and log. What a log or who shows it did itself never is: nobody who only
+    /// writes to the log may crowd that out.
+    pub(super) fn is_full_for(&self, alarm: &Alarm) -> bool {
+        let own = matches!(alarm.about, About::Log | About::Vantage(_));
+        if own && alarm.kind.exit() == crate::Exit::Misbehaviour {
+            return false;
+        }
+        let key = alarm.key();
+        if self.standing().iter().any(|standing| standing.is(&key)) {
+            return false;
+        }
+        self.counts().filter(|of| *of == (alarm.log.as_str(), alarm.kind)).count() >= MAX_ALARMS_OF_KIND
     }
 
     /// Those of the round's log that pass, and that the round did not see any more.
@@ -248,10 +267,12 @@ impl Alarms {
             standing: self.content.standing.clone(),
             over: self.content.over.clone(),
         };
-        let written = serde_json::to_vec_pretty(&content)
-            .map_err(io::Error::from)
-            .and_then(|bytes| durable::replace(&self.path, &bytes));
-        written.map_err(|why| AlarmsError::File { path: self.path.clone(), why })
+        let file = |why| AlarmsError::File { path: self.path.clone(), why };
+        let bytes = serde_json::to_vec_pretty(&content).map_err(|why| file(why.into()))?;
+        if bytes.len() as u64 > MAX_ALARMS_BYTES {
+            return Err(AlarmsError::TooLong(self.path.clone()));
+        }
+        durable::replace(&self.path, &bytes, Access::Secret).map_err(|why| file(why.into()))
     }
 
     /// How many stand of each kind, for each log.
@@ -283,8 +304,11 @@ impl Alarms {
 fn read(path: &Path) -> Result<Content, AlarmsError> {
     let file = |why: io::Error| AlarmsError::File { path: path.to_owned(), why };
     let unreadable = |why: String| AlarmsError::Unreadable { path: path.to_owned(), why };
-    let Some(bytes) = durable::read_bounded(path, MAX_ALARMS_BYTES).map_err(file)? else {
-        return Ok(Content::default());
+    let bytes = match durable::read(path, MAX_ALARMS_BYTES) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Content::default()),
+        Err(why) if why.kind() == io::ErrorKind::FileTooLarge => return Err(unreadable(why.to_string())),
+        Err(why) => return Err(file(why)),
     };
     let content: Content = serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
     match content.version {
@@ -293,18 +317,9 @@ fn read(path: &Path) -> Result<Content, AlarmsError> {
     }
 }
 
-fn lock(path: &Path) -> Result<File, AlarmsError> {
-    let failed = |why: io::Error| AlarmsError::File { path: path.to_owned(), why };
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(failed)?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(AlarmsError::Busy(path.to_owned())),
-            Err(errno) => return Err(failed(errno.into())),
-        }
-    }
+fn lock(path: &Path) -> Result<Lock, AlarmsError> {
+    Lock::wait(path, Access::Secret, LOCK_PATIENCE).map_err(|error| match error {
+        LockError::Taken => AlarmsError::Busy(path.to_owned()),
+        LockError::Io(why) => AlarmsError::File { path: path.to_owned(), why },
+    })
 }

@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
+use durable::Access;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 
 use crate::alarm::Alarm;
-use crate::durable;
 use crate::evidence::{Evidence, Sighting};
 use crate::limits::{EVIDENCE_TOLD_BYTES, MAX_EVIDENCE_BYTES};
 
@@ -64,12 +64,12 @@ impl EvidenceFile {
     /// Writes it below a state directory; gives its name there. Once `Ok`, it survives power loss.
     pub(super) fn keep(&self, state_dir: &Path) -> io::Result<String> {
         let folder = state_dir.join(FOLDER);
-        durable::make_folder(&folder)?;
+        durable::make_folder(&folder, Access::Secret)?;
         let bytes = self.bytes()?;
         let name = self.name(&bytes);
         let path = folder.join(&name);
         if !path.exists() {
-            durable::replace(&path, &bytes)?;
+            durable::replace(&path, &bytes, Access::Secret)?;
         }
         Ok(format!("{FOLDER}/{name}"))
     }

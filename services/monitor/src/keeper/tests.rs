@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::alarm::{About, AlarmKind};
 use crate::evidence::{Evidence, Sighting};
-use crate::limits::MAX_ALARMS_OVER;
+use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
 use crate::round::{Check, CheckName, Cost, Outcome};
 use crate::verdict::{Verdict, judge};
 use crate::webhook::{Target, WebhookKey};
@@ -109,7 +109,11 @@ async fn evidence_lies_in_a_file_that_reads_as_the_alarm() {
     assert!(name.starts_with("evidence/fork-") && name.ends_with(".json"), "{name}");
     let file = EvidenceFile::parse(&std::fs::read(house.state.path().join(&name)).unwrap()).unwrap();
     assert_eq!(file.alarm.evidence, fork().evidence);
-    assert_eq!(judge(&file.alarm, &[]).verdict, Verdict::Wrong, "notes that nobody signed accuse nobody");
+    assert_eq!(
+        judge(&file.alarm, &[], None).verdict,
+        Verdict::Wrong,
+        "notes that nobody signed accuse nobody"
+    );
     assert!(matches!(EvidenceFile::parse(b"{}"), Err(NotEvidence::Form(_))));
 }
 
@@ -216,4 +220,56 @@ async fn what_cannot_be_kept_is_said_and_counted() {
     assert!(house.metrics.text().unwrap().contains("tabellion_monitor_not_kept_total 1"));
     assert_eq!(house.heard(), ["round"], "the round itself is told all the same");
     assert_eq!(house.webhooks.waiting(), 0, "no accusation leaves without its evidence");
+}
+
+#[tokio::test]
+async fn a_list_that_is_longer_than_is_read_is_put_aside_too() {
+    let house = House::new();
+    let list = std::fs::File::create(house.state.path().join("alarms.json")).unwrap();
+    list.set_len(MAX_ALARMS_BYTES + 1).unwrap();
+    house.keeper.round(&round("ours", NOW, vec![fork()])).await;
+    assert_eq!(house.heard(), ["raised", "round"]);
+    assert_eq!(house.alarms().standing().len(), 1);
+    assert!(house.state.path().join(format!("alarms.damaged-{NOW}.json")).exists());
+}
+
+#[tokio::test]
+async fn a_list_is_never_written_longer_than_it_is_read() {
+    let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
+    house.sees(NOW, vec![fork()]).await;
+    let endless = Alarm { words: "x".repeat(MAX_ALARMS_BYTES as usize), ..stale() };
+    assert!(!house.keeper.keep(&round("ours", NOW + 60, vec![endless])).await);
+    assert_eq!(house.alarms().standing().len(), 1, "what stood stands");
+}
+
+#[tokio::test]
+async fn many_alarms_of_one_kind_crowd_out_neither_another_kind_nor_another_log_nor_the_logs_own_misbehaviour()
+ {
+    let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
+    let many = MAX_ALARMS_OF_KIND + 5;
+    let of = |kind, about: &str| Alarm::new(kind, "ours", About::Issuer(about.into()), "words", NOW);
+    let kinds = [AlarmKind::Gap, AlarmKind::BadSignature];
+    let flood = |kind| (0..many).map(move |n| of(kind, &n.to_string()));
+    house.sees(NOW, kinds.into_iter().flat_map(flood).collect()).await;
+    assert_eq!(house.alarms().standing().len(), 2 * MAX_ALARMS_OF_KIND);
+    let signature = Alarm { evidence: None, kind: AlarmKind::BadSignature, ..fork() };
+    let elsewhere = Alarm { log: "theirs".into(), ..of(AlarmKind::Gap, "one") };
+    house.sees(NOW + 60, vec![signature, of(AlarmKind::VerdictFlip, "one"), elsewhere]).await;
+    assert_eq!(house.alarms().standing().len(), 2 * MAX_ALARMS_OF_KIND + 3);
+}
+
+#[tokio::test]
+async fn proof_takes_the_place_of_evidence_that_rests_on_a_word() {
+    let house = House::new();
+    let Some(Evidence::Contradiction { vkey, older: seen, .. }) = fork().evidence else { unreachable!() };
+    let word = Alarm { evidence: Some(Evidence::Checkpoint { vkey, seen }), ..fork() };
+    let file = || house.alarms().standing()[0].evidence_file.clone().unwrap();
+    house.sees(NOW, vec![word.clone()]).await;
+    let weaker = file();
+    house.sees(NOW + 60, vec![fork()]).await;
+    let proof = file();
+    assert_ne!(weaker, proof);
+    house.sees(NOW + 120, vec![word]).await;
+    house.sees(NOW + 180, vec![fork()]).await;
+    assert_eq!((file(), house.heard().iter().filter(|event| **event == "raised").count()), (proof, 2));
 }
