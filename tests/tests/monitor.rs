@@ -86,7 +86,7 @@ fn a_fork_ends_with_8_and_leaves_evidence_that_anybody_can_check_with_the_monito
     assert_eq!(json.must_end_with(8).json()["verdict"], "contradiction");
     assert_eq!(json.error(), "split-view");
     let unkeyed = third_party.run(&["checkpoint", "diff", "evidence.json"]);
-    assert!(unkeyed.must_end_with(8).text().contains("compare it with the one you know"), "{unkeyed}");
+    assert!(unkeyed.must_end_with(4).text().contains("unknown signer"), "{unkeyed}");
     let stranger = LyingLog::of(1).witness_vkey();
     third_party.run(&["checkpoint", "diff", "evidence.json", "--key", &stranger]).must_end_with(2);
 
@@ -96,6 +96,19 @@ fn a_fork_ends_with_8_and_leaves_evidence_that_anybody_can_check_with_the_monito
     assert_ne!(text, larger);
     third_party.write("changed.json", larger);
     third_party.run(&["checkpoint", "diff", "changed.json", "--key", &vkey]).must_end_with(3);
+}
+
+#[test]
+fn a_fork_that_cannot_be_kept_ends_with_8_all_the_same() {
+    let log = LyingLog::of(300);
+    let folder = watching(&log, "");
+    folder.run(&["monitor", "once"]).must_end_with(0);
+    folder.write("state/evidence", "a file where a folder should be");
+    log.fork_at(7);
+    log.grow(3);
+    let ended = folder.run(&["monitor", "once"]);
+    assert!(ended.must_end_with(8).text().contains("FAIL"), "{ended}");
+    assert!(ended.stderr.contains("could not be kept"), "{ended}");
 }
 
 #[test]

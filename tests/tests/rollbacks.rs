@@ -105,6 +105,9 @@ on_both_databases! {
         let shown = watch.convinces(&looked.evidence(), &["--key", &vkey(&log)]);
         assert_eq!(shown.code, Some(MISBEHAVIOUR), "with every server dead: {shown} {said}");
         let shown = receipts.convinces(&by_receipts.evidence(), &[]);
+        assert_eq!(shown.code, Some(4), "whose keys they are, nobody has checked: {shown}");
+        let trust = receipts.path("trust.toml");
+        let shown = receipts.convinces(&by_receipts.evidence(), &["--trust", trust.to_str().unwrap()]);
         assert_eq!(shown.code, Some(MISBEHAVIOUR), "two receipts alone: {shown}");
     }
 }

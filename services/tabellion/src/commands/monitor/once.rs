@@ -32,20 +32,30 @@ impl Once {
         let keeper = watched::keeper(&config, Box::new(|_| {}))?;
         let rounds = monitor.once(&keeper).await;
         keeper.send().await;
-        let standing = Alarms::read(&config.state_dir).map_err(|why| show::unreadable(&why))?;
-        let looked = Looked::of(rounds, standing.standing(), &config.state_dir);
+        let standing = Alarms::read(&config.state_dir);
+        // What was found is said, and decides, whether or not it could be kept.
+        let alarms = standing.as_ref().map_or(&[][..], Alarms::standing);
+        let looked = Looked::of(rounds, alarms, &config.state_dir);
         context.console.result(&looked)?;
         for standing in
             looked.alarms.iter().filter(|standing| standing.alarm.kind.exit() == Ending::Misbehaviour)
         {
             context.console.failure(&show::security(standing, &config.state_dir));
         }
-        match (keeper.has_failed(), looked.ending) {
+        let not_kept = match (keeper.has_failed(), standing) {
+            (_, Err(why)) => Some(show::unreadable(&why)),
             (true, _) => {
-                Err(Failure::new(Exit::Failure, "monitor-not-kept", "what was found could not be kept"))
+                Some(Failure::new(Exit::Failure, "monitor-not-kept", "what was found could not be kept"))
             }
-            (false, Ending::Success) => Ok(()),
-            (false, ending) => Err(Failure::told(show::exit(ending))),
+            (false, Ok(_)) => None,
+        };
+        match (looked.ending, not_kept) {
+            (Ending::Success, None) => Ok(()),
+            (Ending::Success | Ending::Error, Some(failure)) => Err(failure),
+            (ending, failure) => {
+                failure.iter().for_each(|failure| context.console.failure(failure));
+                Err(Failure::told(show::exit(ending)))
+            }
         }
     }
 }
