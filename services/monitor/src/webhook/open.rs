@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use durable::Access;
+
 use super::{NotAKey, SetupError, SharedSecret, Target, WebhookKey, Webhooks};
 use crate::config::{Config, Hook};
-use crate::durable;
 use crate::limits::KEY_FILE_BYTES;
 
 /// The key's name in the state directory.
@@ -74,8 +75,8 @@ fn read_or_make(path: &Path) -> Result<WebhookKey, OpenError> {
     let key = made(path)?;
     let text = key.to_secret_text();
     let folder = path.parent().unwrap_or(Path::new("."));
-    durable::make_folder(folder)
-        .and_then(|()| durable::replace(path, format!("{}\n", text.as_str()).as_bytes()))
+    durable::make_folder(folder, Access::Secret)
+        .and_then(|()| Ok(durable::replace(path, format!("{}\n", text.as_str()).as_bytes(), Access::Secret)?))
         .map_err(|why| OpenError::File { path: path.to_owned(), why })?;
     Ok(key)
 }
@@ -93,7 +94,7 @@ fn read(path: &Path) -> Result<Option<WebhookKey>, OpenError> {
 
 fn private_text(path: &Path) -> Result<Option<String>, OpenError> {
     let failed = |why: io::Error| OpenError::File { path: path.to_owned(), why };
-    let Some(bytes) = durable::read_bounded(path, KEY_FILE_BYTES).map_err(failed)? else { return Ok(None) };
+    let Some(bytes) = durable::read(path, KEY_FILE_BYTES).map_err(failed)? else { return Ok(None) };
     let permissions: Permissions = std::fs::metadata(path).map_err(failed)?.permissions();
     if permissions.mode() & OTHERS != 0 {
         return Err(OpenError::Open(path.to_owned()));

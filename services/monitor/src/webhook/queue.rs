@@ -6,10 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use durable::Access;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::durable;
 use crate::limits::{WEBHOOK_BYTES, WEBHOOK_LIFE, WEBHOOK_QUEUE};
 
 /// A message on its way to one receiver.
@@ -39,10 +39,11 @@ impl Pending {
     }
 
     fn file_name(&self) -> String {
-        let target = Sha256::digest(self.target.as_bytes());
-        let id = Sha256::digest(self.id.as_bytes());
-        let hex = |bytes: &[u8]| data_encoding::HEXLOWER.encode(&bytes[..8]);
-        format!("{:012}-{}-{}.json", self.made_at, hex(&id), hex(&target))
+        format!("{:012}-{}-{}.json", self.made_at, Self::short(&self.id), Self::short(&self.target))
+    }
+
+    fn short(text: &str) -> String {
+        data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8])
     }
 }
 
@@ -56,7 +57,7 @@ pub struct Queue {
 #[derive(Debug, thiserror::Error)]
 pub enum NotQueued {
     /// Nobody fetches them, or far too many come.
-    #[error("{WEBHOOK_QUEUE} webhooks wait already")]
+    #[error("{WEBHOOK_QUEUE} webhooks wait for this receiver already")]
     Full,
     /// It is larger than any of ours.
     #[error("a webhook of more than {WEBHOOK_BYTES} bytes")]
@@ -77,18 +78,20 @@ impl Queue {
         if message.body.len() > WEBHOOK_BYTES {
             return Err(NotQueued::TooLong);
         }
-        durable::make_folder(&self.folder)?;
+        durable::make_folder(&self.folder, Access::Secret)?;
         let path = self.folder.join(message.file_name());
-        if !path.exists() && self.names()?.len() >= WEBHOOK_QUEUE {
+        let own = format!("-{}.json", Pending::short(&message.target));
+        if !path.exists() && durable::names(&self.folder, &own)?.len() >= WEBHOOK_QUEUE {
             return Err(NotQueued::Full);
         }
-        Ok(durable::replace(&path, &serde_json::to_vec(message).map_err(io::Error::from)?)?)
+        let bytes = serde_json::to_vec(message).map_err(io::Error::from)?;
+        Ok(durable::replace(&path, &bytes, Access::Secret).map_err(io::Error::from)?)
     }
 
     /// What waits, oldest first. A file that is none of ours is left alone.
     pub fn all(&self) -> io::Result<Vec<Pending>> {
         let read = |name: String| {
-            let bytes = durable::read_bounded(&self.folder.join(&name), 2 * WEBHOOK_BYTES as u64 + 4096);
+            let bytes = durable::read(&self.folder.join(&name), 2 * WEBHOOK_BYTES as u64 + 4096);
             let message = bytes.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             if message.is_none() {
                 tracing::warn!(file = name, "not a webhook message: left alone");
@@ -154,5 +157,17 @@ mod tests {
         let body = "x".repeat(WEBHOOK_BYTES + 1);
         let refused = Queue::in_directory(state.path()).keep(&Pending { body, ..message(1, "a", "x") });
         assert!(matches!(refused, Err(NotQueued::TooLong)));
+    }
+
+    #[test]
+    fn a_receiver_for_whom_too_many_wait_keeps_nothing_from_another() {
+        let state = tempfile::tempdir().unwrap();
+        let queue = Queue::in_directory(state.path());
+        queue.keep(&message(1, "a", "x")).unwrap();
+        for n in 0..WEBHOOK_QUEUE as u64 {
+            std::fs::write(queue.folder.join(message(2 + n, "a", "x").file_name()), "").unwrap();
+        }
+        assert!(matches!(queue.keep(&message(1, "b", "x")), Err(NotQueued::Full)));
+        queue.keep(&message(1, "b", "y")).unwrap();
     }
 }
