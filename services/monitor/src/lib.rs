@@ -21,7 +21,6 @@ pub mod alarm;
 mod book;
 pub mod config;
 mod decisions;
-mod durable;
 mod entries;
 pub mod evidence;
 mod extends;
