@@ -92,7 +92,7 @@ impl Watching {
     pub fn keep(&mut self, folder: &LogFolder) -> Result<(), StateError> {
         let mark = self.memory.mark();
         if self.kept != Some(mark) {
-            folder.write(FILE, &self.memory.to_json(MAX_STATE_BYTES as usize))?;
+            folder.write(FILE, &self.memory.encode(MAX_STATE_BYTES as usize))?;
             self.kept = Some(mark);
         }
         Ok(())

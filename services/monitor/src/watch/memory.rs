@@ -93,7 +93,7 @@ impl Memory {
 
     /// What is written: no more than can be read again. What is too much is left out, first the statements, which their
     /// hashes stand for, then what was compared longest; and it is said that something was.
-    pub fn to_json(&mut self, most: usize) -> Vec<u8> {
+    pub fn encode(&mut self, most: usize) -> Vec<u8> {
         loop {
             let json = serde_json::to_vec(&self).unwrap_or_default();
             if json.len() <= most || !self.leave_out() {

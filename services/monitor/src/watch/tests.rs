@@ -76,9 +76,9 @@ fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not(
 fn what_is_remembered_is_never_written_longer_than_it_is_read_and_says_what_was_left_out() {
     let mut watching = watching(Memory::begun(0));
     watching.observe(&target(), (0..40).map(|leaf| row(leaf, 0)).collect(), |_| true);
-    let whole = watching.memory.to_json(usize::MAX).len();
+    let whole = watching.memory.encode(usize::MAX).len();
     assert!(!watching.memory.is_full());
-    let less = watching.memory.to_json(whole - 1);
+    let less = watching.memory.encode(whole - 1);
     assert!(less.len() < whole && watching.memory.is_full());
     let again: Memory = serde_json::from_slice(&less).unwrap();
     assert!(again.is_full() && !again.untold.is_empty(), "alarms are told all the same");
@@ -99,4 +99,44 @@ fn reports_whose_numbers_do_not_grow_are_refused() {
     assert!(!grows(&watching, &(0..=crate::limits::REPORT_PAGE as u64).collect::<Vec<_>>()));
     watching.memory.report = Some(5);
     assert!(grows(&watching, &[6]) && !grows(&watching, &[5]) && !grows(&watching, &[4]));
+}
+
+/// The first receipt of a chain.
+fn first(n: u64) -> scitt::SignedStatement {
+    testkit::receipt(n).sign(&testkit::verifier()).unwrap()
+}
+
+/// What is found of a log that reports to have refused these bytes because of a first receipt of the same issuer.
+async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
+    let registered = first(0);
+    let text = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
+    let page = serde_json::json!({ "equivocations": [{
+        "number": 1, "rule": "r",
+        "registered": { "entry_id": registered.digest().to_string(), "index": 0 },
+        "refused": { "entry_id": EntryDigest::of(&refused).to_string(), "statement": text(&refused) },
+    }] });
+    let bytes = registered.bytes().clone();
+    let app = axum::Router::new()
+        .route("/v1/equivocations", axum::routing::get(async || axum::Json(page)))
+        .route("/v1/entries/{id}/statement", axum::routing::get(async || bytes));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let client = client::Client::new(&url, client::Options::default()).unwrap();
+    let iss = registered.header().claims().and_then(|claims| claims.iss()).unwrap().to_owned();
+    let watch = Watch { who: Who::Issuer(iss), keys: Vec::new(), silence: None };
+    let target = Target { watches: vec![watch], ..testing::target() };
+    let mut watching = watching(Memory::begun(0));
+    watching.read_reports(&target, &client).await.unwrap();
+    watching.into_found().iter().map(|alarm| alarm.kind).collect()
+}
+
+#[tokio::test]
+async fn a_reported_fork_is_one_only_if_the_issuer_signed_both() {
+    let signed = first(1).bytes().to_vec();
+    assert_eq!(reported(signed.clone()).await, [AlarmKind::ChainFork]);
+    let mut unsigned = signed;
+    *unsigned.last_mut().unwrap() ^= 1;
+    assert_eq!(reported(unsigned).await, []);
+    assert_eq!(reported(first(0).bytes().to_vec()).await, [], "it is the one that was registered");
 }
