@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use black_box::{Log, Ran, Service};
+use black_box::{Log, Ran, Service, WitnessHome};
 use ed25519_dalek::SigningKey;
 use serde_json::Value;
 use tlog::cosignature::cosign;
@@ -188,7 +190,76 @@ fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
         &log,
         &["verify", "one.cose", "--proof", "one.tlog-proof", "--witness-policy", "wrong.policy"],
     );
-    expect(&unusable, 1, "witness-policy-unusable");
+    expect(&unusable, 2, "witness-policy-unusable");
+    let by_its_other_name = ["checkpoint", "verify", "head", "--witness-policy", "wrong.policy"];
+    expect(&offline(&log, &by_its_other_name), 2, "witness-policy-unusable");
+    verify(&["--proof", "one.tlog-proof", "--policy", "witnesses.policy"]).must_succeed();
+}
+
+#[test]
+fn a_proof_as_the_log_serves_it_meets_the_quorum_of_its_witnesses() {
+    let log = Log::sqlite();
+    let home = WitnessHome::of(&[&vkey(&log)]);
+    let witness = home.serve();
+    let url = witness.url();
+    let add = ["witness", "add", "w1", witness.vkey(), &url, "--policy", "witnesses.txt", "--quorum", "1"];
+    log.tabellion(&add).must_succeed();
+    log.configure("witness_policy = \"witnesses.txt\"\nwitness_interval_seconds = 2");
+    let service = grown(&log);
+    let issuer = testkit::es256();
+    fs::write(log.path("issuer.pem"), scitt::Signer::public_key(&issuer).to_spki_pem()).unwrap();
+    let add = ["trust", "add", "issuer", "--iss", testkit::ISSUER, "--key", "issuer.pem"];
+    offline(&log, &add).must_succeed();
+
+    let quorum = ["--verify", "--witness-policy", "witnesses.txt", "-o", "one.tlog-proof"];
+    let fetch = ["proof", "inclusion", "one.cose", "--form", "tlog-proof"];
+    let begun = Instant::now();
+    while ask(&log, &service, &[&fetch[..], &quorum].concat()).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never cosigned");
+        sleep(Duration::from_millis(200));
+    }
+    service.stop();
+    let verify = ["verify", "one.cose", "--proof", "one.tlog-proof", "--witness-policy", "witnesses.txt"];
+    let verdict = offline(&log, &verify).must_succeed().json();
+    let line = verdict["checks"].as_array().unwrap().last().unwrap();
+    assert!(line["detail"].as_str().unwrap().starts_with("1 of 1 (w1)"), "{line}");
+}
+
+#[test]
+fn with_json_every_form_of_a_proof_is_one_object_on_stdout() {
+    let log = Log::sqlite();
+    let service = grown(&log);
+    let inclusion = |more: &[&str]| {
+        ask(&log, &service, &[&["proof", "inclusion", "one.cose", "--form"], more].concat())
+            .must_succeed()
+            .json()
+    };
+    let receipt = inclusion(&["receipt", "--verify"]);
+    assert_eq!(
+        (&receipt["media_type"], &receipt["verified"]),
+        (&"application/scitt-receipt+cose".into(), &true.into())
+    );
+    let bytes = data_encoding::BASE64.decode(receipt["proof"].as_str().unwrap().as_bytes()).unwrap();
+    assert_eq!(scitt::Receipt::parse(bytes).unwrap().inclusion_proofs().len(), 1);
+    let bundle = inclusion(&["tlog-proof"]);
+    assert_eq!(bundle["verified"], false);
+    let text = bundle["proof"].as_str().unwrap();
+    assert!(text.starts_with("c2sp.org/tlog-proof@v1\n"), "{text}");
+    let between = ["proof", "consistency", "--first", "3", "--form", "receipt"];
+    let between = ask(&log, &service, &between).must_succeed().json();
+    assert_eq!(between["media_type"], "application/scitt-receipt+cose");
+    service.stop();
+}
+
+#[test]
+fn a_proof_that_cannot_be_asked_for_is_refused_without_the_service() {
+    let log = Log::sqlite();
+    let nobody = ["--url", "http://127.0.0.1:1"];
+    let absent = offline(&log, &[&["proof", "inclusion", "nofile"], &nobody[..]].concat());
+    expect(&absent, 5, "file-not-found");
+    let unsaid = offline(&log, &[&["proof", "consistency"], &nobody[..]].concat());
+    assert_eq!(unsaid.code, Some(2), "{unsaid}");
+    assert!(unsaid.stderr.contains("--known") && unsaid.stderr.contains("--first"), "{unsaid}");
 }
 
 #[test]

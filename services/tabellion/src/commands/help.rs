@@ -231,7 +231,10 @@ mod tests {
                     let end = (at..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap();
                     let start = at + maker.trim_end_matches('"').len();
                     let after = text[start..end].split(';').next().unwrap();
-                    found.extend(after.split('"').nth(1).filter(|word| is_code(word)).map(str::to_owned));
+                    // A code of one word looks like any other string: only one that stands right there counts.
+                    let at_once = *maker == "Problem::malformed(" && after.trim_start().starts_with('"');
+                    let is_code = |word: &&str| is_code(word) || at_once;
+                    found.extend(after.split('"').nth(1).filter(is_code).map(str::to_owned));
                 }
             }
         }
@@ -253,9 +256,7 @@ mod tests {
     }
 
     fn is_code(word: &str) -> bool {
-        word.contains('-')
-            && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
-            && !word.starts_with('-')
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
     }
 
     #[test]

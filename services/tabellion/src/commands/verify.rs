@@ -33,7 +33,7 @@ pub struct Verify {
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     checkpoint: Option<PathBuf>,
     /// Require the quorum of this policy (C2SP tlog-policy)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "policy", value_name = "FILE")]
     witness_policy: Option<PathBuf>,
     /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
     #[arg(long, value_name = "FILE")]
@@ -112,7 +112,7 @@ fn read(file: &Option<PathBuf>) -> Result<Option<Vec<u8>>, Failure> {
 pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
     files::read_text(file)?.parse().map_err(|error: NotAPolicy| {
         Failure::new(
-            Exit::Failure,
+            Exit::Usage,
             "witness-policy-unusable",
             format!("{} is no witness policy", file.display()),
         )

@@ -28,7 +28,7 @@ pub struct Believed {
     #[arg(long, value_name = "VKEY")]
     pub key: Vec<VerifierKey>,
     /// Require the quorum of this policy (C2SP tlog-policy)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "witness-policy", value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The trust file
     #[arg(long, value_name = "FILE")]

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use merkle::{EntryDigest, Hash, RootHash, TreeSize, verify};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -13,7 +13,7 @@ use tlog::key::VerifierKey;
 use tlog::note::Note;
 use verifier::{Code, KnownTree, Outcome, TrustStore};
 
-use super::{Hex, RECEIPT, tell, write, write_json};
+use super::{Hex, RECEIPT, hand_over, tell, write_json};
 use crate::cli::Context;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, files};
@@ -22,12 +22,13 @@ use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion proof consistency --known checkpoint --verify")]
+#[command(group(ArgGroup::new("older").required(true).args(["known", "first"])))]
 pub struct Consistency {
     /// A checkpoint that was kept: the older tree
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// The older size, without a checkpoint
-    #[arg(long, value_name = "LEAVES", required_unless_present = "known", conflicts_with = "known")]
+    #[arg(long, value_name = "LEAVES")]
     first: Option<u64>,
     /// Its root in hex
     #[arg(long, value_name = "HASH", requires = "first")]
@@ -137,6 +138,7 @@ impl Consistency {
         known: Option<KnownTree>,
         trust: &TrustStore,
     ) -> Result<(), Failure> {
+        let verified = known.is_some();
         if let Some(known) = known {
             let verdict = verifier::verify_consistency(receipt, &known, trust, now());
             tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
@@ -145,7 +147,7 @@ impl Consistency {
                 return write_json(context, &self.output, without_checks(verdict));
             }
         }
-        write(&self.output, receipt)
+        hand_over(context, &self.output, RECEIPT, receipt, verified)
     }
 
     /// JSON carries no signature but that of the checkpoint with it, or of the checkpoint of that size.

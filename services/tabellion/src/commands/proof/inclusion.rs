@@ -1,6 +1,6 @@
 //! `tabellion proof inclusion`: as JSON, as a receipt, or as a tlog-proof, which carries the checkpoint that witnesses sign.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use bytes::Bytes;
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use tlog::proof::TlogProof;
 
-use super::{Hex, RECEIPT, TLOG_PROOF, tell, write, write_json};
+use super::{Hex, RECEIPT, TLOG_PROOF, hand_over, tell, write_json};
 use crate::cli::Context;
-use crate::commands::receipt::entry_named;
+use crate::commands::statement;
 use crate::commands::verify::{now, witness_policy};
 use crate::console::{Exit, Failure};
 use crate::service::{Service, ServiceArgs};
@@ -38,7 +38,7 @@ pub struct Inclusion {
     #[arg(long)]
     verify: bool,
     /// Require the quorum of this policy (C2SP tlog-policy)
-    #[arg(long, value_name = "FILE", requires = "verify")]
+    #[arg(long, alias = "policy", value_name = "FILE", requires = "verify")]
     witness_policy: Option<PathBuf>,
     /// The trust file
     #[arg(long, value_name = "FILE")]
@@ -67,6 +67,7 @@ struct Told {
 
 impl Inclusion {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        self.asked_digest()?;
         let service = self.service.connect(context)?;
         match self.form {
             Form::Json => self.json(context, &service),
@@ -81,14 +82,14 @@ impl Inclusion {
                     let verdict = verifier::verify_receipt_of(entry, &receipt, &trust.store, now());
                     tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
                 }
-                write(&self.output, &receipt)
+                hand_over(context, &self.output, RECEIPT, &receipt, self.verify)
             }
             Form::TlogProof => {
                 let proof = self.fetch(&service, self.size, TLOG_PROOF)?;
                 if self.verify {
                     self.verified(context, self.digest(&service)?, &proof)?;
                 }
-                write(&self.output, &proof)
+                hand_over(context, &self.output, TLOG_PROOF, &proof, self.verify)
             }
         }
     }
@@ -151,7 +152,10 @@ impl Inclusion {
         if self.leaf().is_some() {
             return Ok(None);
         }
-        entry_named(&self.entry).map(Some)
+        match self.entry.parse() {
+            Ok(entry) => Ok(Some(entry)),
+            Err(_) => Ok(Some(statement::read(Path::new(&self.entry))?.digest())),
+        }
     }
 
     fn digest(&self, service: &Service) -> Result<EntryDigest, Failure> {

@@ -8,9 +8,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Subcommand;
+use data_encoding::BASE64;
 use merkle::{EntryDigest, Hash};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use verifier::{Check, Code, Outcome, State};
 
 use super::verify::{exit, in_words};
@@ -77,7 +78,25 @@ fn tell(context: &Context, answer: (Outcome, Option<Code>), checks: &[Check]) ->
     Err(open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail)))
 }
 
-/// Writes a proof as it came.
+/// A proof that is not JSON, as it came; where JSON was asked for on stdout, as a member of an object.
+fn hand_over(
+    context: &Context,
+    output: &Path,
+    form: &'static str,
+    proof: &[u8],
+    verified: bool,
+) -> Result<(), Failure> {
+    if output != Path::new("-") || !context.console.json {
+        return write(output, proof);
+    }
+    let text = match form {
+        TLOG_PROOF => String::from_utf8_lossy(proof).into_owned(),
+        _ => BASE64.encode(proof),
+    };
+    context.console.result(&View(json!({ "media_type": form, "proof": text, "verified": verified })))
+}
+
+/// Writes bytes as they came.
 fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
     files::write(output, bytes, Access::Ordinary, Existing::Replace)
 }

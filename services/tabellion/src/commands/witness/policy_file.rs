@@ -15,7 +15,7 @@ use crate::settings;
 #[derive(Clone, Debug, Args)]
 pub struct PolicyFile {
     /// The witness policy [default: setting witness_policy]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "witness-policy", value_name = "FILE")]
     policy: Option<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ pub fn read(path: &Path) -> Result<Policy, Failure> {
 pub fn parse(path: &Path, text: &str) -> Result<Policy, Failure> {
     text.parse().map_err(|why: tlog::policy::NotAPolicy| {
         Failure::new(
-            Exit::Failure,
+            Exit::Usage,
             "witness-policy-unusable",
             format!("{} is no witness policy", path.display()),
         )
