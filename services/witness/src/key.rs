@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use durable::{Access, WriteError};
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::EncodePrivateKey;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
@@ -17,7 +18,7 @@ use tlog::key::{BadKey, KeyName, VerifierKey};
 use tlog::note::{LocalKey, NoteSigner};
 use zeroize::Zeroizing;
 
-use crate::files::{self, Access, WriteError};
+use crate::files;
 
 /// The largest file that is read as a key.
 const KEY_BYTES: u64 = 16 << 10;
@@ -122,7 +123,7 @@ impl KeyPlace {
         if let Some(asked) = self.name.as_ref().filter(|asked| *asked != named.name()) {
             return Err(KeyError::OtherName { is: named.name().clone(), asked: asked.clone() });
         }
-        let aside = files::aside(&self.key);
+        let aside = aside(&self.key);
         if !self.key.exists() && aside.exists() {
             self.put_in_place(&aside)?;
         }
@@ -148,20 +149,19 @@ impl KeyPlace {
             return Ok(key);
         }
         let (key, pem) = generate(name).map_err(|why| KeyError::Random(why.to_string()))?;
-        let aside = files::aside(&self.key);
-        files::write(&aside, pem.as_bytes(), Access::Secret).map_err(|error| failed(&aside, error))?;
+        let aside = aside(&self.key);
+        durable::write_anew(&aside, pem.as_bytes(), Access::Secret).map_err(|error| failed(&aside, error))?;
         self.write_name(key.key())?;
         self.put_in_place(&aside)?;
         Ok(key)
     }
 
     fn write_name(&self, key: &VerifierKey) -> Result<(), KeyError> {
-        Ok(files::replace(&self.vkey, format!("{key}\n").as_bytes(), Access::Public)?)
+        Ok(durable::replace(&self.vkey, format!("{key}\n").as_bytes(), Access::Public)?)
     }
 
     fn put_in_place(&self, aside: &Path) -> Result<(), KeyError> {
-        let placed = fs::rename(aside, &self.key).and_then(|()| files::sync_directory(&self.key));
-        placed.map_err(|error| failed(&self.key, error))
+        durable::rename(aside, &self.key).map_err(|error| failed(&self.key, error))
     }
 
     fn read_key(&self, name: &KeyName) -> Result<Option<LocalKey>, KeyError> {
@@ -181,6 +181,13 @@ fn generate(name: KeyName) -> Result<(LocalKey, Zeroizing<String>), Box<dyn std:
     let secret = SigningKey::from_bytes(&seed);
     let pem = secret.to_pkcs8_pem(LineEnding::LF)?;
     Ok((LocalKey::cosigner(name, secret)?, pem))
+}
+
+/// The name under which a key waits until the directory names it: always the same, for the next start may have to find it.
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    path.with_file_name(name)
 }
 
 fn read(path: &Path) -> Result<Option<Zeroizing<String>>, KeyError> {

@@ -6,19 +6,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use durable::WriteError;
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
 use tlog::note::{LocalKey, NotANote, Note, NoteSigner, SignFailed, SignatureLine};
 use tlog::witness::{self, AddCheckpoint, Refusal, Seen};
 use tokio_util::sync::CancellationToken;
 
-use crate::files::WriteError;
 use crate::limits::CLOCK_SLACK;
 use crate::list::{Log, LogList};
+use crate::pace::Pace;
 use crate::state::{Latest, StateDir};
-
-/// Seconds in which a log may grow `qpd` times.
-const DAY: u64 = 86_400;
 
 /// Why there is no cosignature.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +27,7 @@ pub enum NotCosigned {
     /// What [`Refusal::status`] says.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// 429: the log has grown as often today as it may.
+    /// 429: the log has grown a moment ago, or a larger tree of it has been sent and comes first.
     #[error("this log may grow {per_day} times a day")]
     TooOften {
         /// As listed.
@@ -68,14 +66,28 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Page {
     latest: Option<Latest>,
-    /// The day, and how often the log has grown on it.
-    grown: (u64, u32),
+    /// When it may grow again.
+    pace: Pace,
+    /// The last cosignature is of a future that the operator says never was: the next may be of before it.
+    goes_back: bool,
 }
 
 impl Ledger {
     /// A ledger that goes on from what is kept.
-    pub fn new(state: StateDir, signer: LocalKey, kept: HashMap<Origin, Latest>, logs: LogList) -> Self {
-        let page = |latest| Arc::new(Mutex::new(Page { latest: Some(latest), ..Page::default() }));
+    ///
+    /// `back_to` is the time now (Unix seconds) if the clock was ahead and is not any more: of logs whose last
+    /// cosignature is of a later time, one more may be of an earlier one. What was seen of them stays seen.
+    pub fn new(
+        state: StateDir,
+        signer: LocalKey,
+        kept: HashMap<Origin, Latest>,
+        logs: LogList,
+        back_to: Option<u64>,
+    ) -> Self {
+        let page = |latest: Latest| {
+            let goes_back = back_to.is_some_and(|now| latest.time > now);
+            Arc::new(Mutex::new(Page { latest: Some(latest), goes_back, ..Page::default() }))
+        };
         let pages = kept.into_iter().map(|(origin, latest)| (origin.digest(), page(latest))).collect();
         Self {
             state,
@@ -141,10 +153,14 @@ impl Ledger {
             return Ok(line);
         }
         let now = page.not_before(now)?;
-        let grown = page.grow(&log, checkpoint.size(), now)?;
+        let mut pace = page.pace;
+        if let Err(slow) = page.grow(&mut pace, &log, checkpoint.size(), now) {
+            page.pace = pace;
+            return Err(slow);
+        }
         let (latest, line) = self.cosign(&log, checkpoint, &request.checkpoint, now)?;
         self.state.keep(&latest).map_err(|error| self.not_kept(error))?;
-        *page = Page { latest: Some(latest), grown };
+        *page = Page { latest: Some(latest), pace, goes_back: false };
         Ok(line)
     }
 
@@ -231,25 +247,34 @@ impl Page {
     /// The time to sign. A cosignature says that at its time no larger tree was seen: so it is never of before the last one.
     fn not_before(&self, now: u64) -> Result<u64, NotCosigned> {
         let last = self.latest.as_ref().map_or(0, |latest| latest.time);
+        if self.goes_back {
+            tracing::warn!(
+                now,
+                last,
+                "the time that is signed goes back: the operator says that the clock was ahead"
+            );
+            return Ok(now);
+        }
         if now.saturating_add(CLOCK_SLACK) < last {
-            tracing::error!(now, last, "the clock is behind what was signed");
+            tracing::error!(
+                now,
+                last,
+                "the clock is behind what was signed; if it was ahead then, and is right now, \
+                start with --clock-was-ahead"
+            );
             return Err(NotCosigned::ClockBehind);
         }
         Ok(now.max(last))
     }
 
-    /// Counts a growth; fails once the day's are used up. What has not grown is not counted.
-    fn grow(&self, log: &Log, size: merkle::TreeSize, now: u64) -> Result<(u64, u32), NotCosigned> {
-        if self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size) {
-            return Ok(self.grown);
-        }
-        let day = now / DAY;
-        let count = if self.grown.0 == day { self.grown.1 } else { 0 };
+    /// Counts a growth, or says when it may be. What has not grown is not counted.
+    fn grow(&self, pace: &mut Pace, log: &Log, size: merkle::TreeSize, now: u64) -> Result<(), NotCosigned> {
+        let same = self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size);
         match log.per_day {
-            Some(per_day) if count >= per_day => {
-                Err(NotCosigned::TooOften { per_day, wait: DAY - now % DAY })
+            Some(per_day) if !same => {
+                pace.grow(per_day, size, now).map_err(|wait| NotCosigned::TooOften { per_day, wait })
             }
-            _ => Ok((day, count.saturating_add(1))),
+            _ => Ok(()),
         }
     }
 }

@@ -16,11 +16,15 @@ fn key() -> LocalKey {
 }
 
 fn open(folder: &TempDir) -> Ledger {
+    open_at(folder, None)
+}
+
+fn open_at(folder: &TempDir, back_to: Option<u64>) -> Ledger {
     let signer = LocalKey::cosigner("w.example".parse().unwrap(), SigningKey::from_bytes(&[2; 32])).unwrap();
     let state = StateDir::open(&folder.path().join("state")).unwrap();
     let kept = state.load(signer.key()).unwrap();
     let logs = format!("logs/v0\nvkey {}\n", key().key()).parse().unwrap();
-    Ledger::new(state, signer, kept, logs)
+    Ledger::new(state, signer, kept, logs, back_to)
 }
 
 /// From nothing to one leaf, or the same again.
@@ -49,6 +53,33 @@ fn the_time_that_is_signed_never_goes_back() {
     let ledger = open(&folder);
     assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
     assert_eq!(time(ledger.add(&request(1), NOON + 6).unwrap()), NOON + 6);
+}
+
+#[test]
+fn a_clock_that_was_ahead_is_put_right_by_the_operator_once_and_never_signs_another_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let year = 365 * 86_400;
+    open(&folder).add(&request(0), NOON + year).unwrap();
+    assert!(matches!(open(&folder).add(&request(1), NOON), Err(NotCosigned::ClockBehind)));
+
+    let ledger = open_at(&folder, Some(NOON));
+    let mut other = request(1);
+    let fork =
+        Checkpoint::new("log.example".parse().unwrap(), TreeSize::new(1), merkle::empty_root()).unwrap();
+    other.checkpoint = fork.sign(&key()).unwrap();
+    let fork = ledger.add(&other, NOON);
+    assert!(matches!(fork, Err(NotCosigned::Refused(Refusal::Fork { .. }))), "{fork:?}");
+    assert!(matches!(ledger.add(&request(0), NOON), Err(NotCosigned::Refused(Refusal::Seen(_)))));
+    assert_eq!(cosignature::time_of(&ledger.add(&request(1), NOON).unwrap()), Some(NOON));
+    // Once: from now on time runs forward as before, also without the flag.
+    assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
+    drop(ledger);
+    let ledger = open(&folder);
+    assert_eq!(cosignature::time_of(&ledger.add(&request(1), NOON + 5).unwrap()), Some(NOON + 5));
+    drop(ledger);
+    // Whose time is not in the future is not touched.
+    let ledger = open_at(&folder, Some(NOON + 6));
+    assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
 }
 
 #[test]

@@ -17,11 +17,13 @@ mod limits;
 mod list;
 mod listen;
 mod metrics;
+mod pace;
+mod peer;
 mod routes;
 mod service;
 mod state;
 
-pub use files::WriteError;
+pub use durable::WriteError;
 pub use key::KeyError;
 pub use list::{Log, LogList, NotAList};
 pub use service::{Config, InDoubt, ListError, StartError, Witness};

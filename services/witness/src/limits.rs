@@ -33,3 +33,12 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub const FORKS: usize = 16;
 /// By so many seconds the clock may be behind the last cosignature, which is then the time that is signed.
 pub const CLOCK_SLACK: u64 = 60;
+/// Growths of one log that may come at once, of those that `qpd` spreads over the day.
+pub const GROWTH_BURST: u64 = 2;
+/// How long a peer may leave an answer unread.
+pub const WRITE_TIME: Duration = Duration::from_secs(15);
+/// How old a connection may become, however busy it is; it is closed between two requests.
+pub const CONNECTION_AGE: Duration = Duration::from_secs(600);
+/// Connections of one peer at one time: an address, or a network of 64 bits. This machine's own are not counted:
+/// they are the proxy's.
+pub const PEER_CONNECTIONS: usize = 32;

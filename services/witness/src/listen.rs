@@ -12,12 +12,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::limits::{ACCEPT_PAUSE, DRAIN_TIME, HEAD_BYTES, HEADER_TIME, HEADERS};
+use crate::limits::{
+    ACCEPT_PAUSE, CONNECTION_AGE, DRAIN_TIME, HEAD_BYTES, HEADER_TIME, HEADERS, REQUEST_TIME, WRITE_TIME,
+};
+use crate::peer::{Impatient, Peer, Peers};
 
 /// A listener being served.
 pub struct Serving {
@@ -38,8 +41,8 @@ pub fn serve(tcp: TcpListener, connections: usize, router: Router) -> std::io::R
     };
     let (stop, kill, tasks) = (serving.stop.clone(), serving.kill.clone(), serving.tasks.clone());
     serving.tasks.spawn(async move {
-        let room = Arc::new(Semaphore::new(connections));
-        while let Some(stream) = stop.run_until_cancelled(accept(&tcp, &room)).await {
+        let (room, peers) = (Arc::new(Semaphore::new(connections)), Peers::default());
+        while let Some(stream) = stop.run_until_cancelled(accept(&tcp, &room, &peers)).await {
             let Some((place, stream)) = stream else { continue };
             let (router, stop, kill) = (router.clone(), stop.clone(), kill.clone());
             tasks.spawn(async move {
@@ -54,10 +57,11 @@ pub fn serve(tcp: TcpListener, connections: usize, router: Router) -> std::io::R
 async fn accept(
     tcp: &TcpListener,
     room: &Arc<Semaphore>,
-) -> Option<(tokio::sync::OwnedSemaphorePermit, TcpStream)> {
+    peers: &Peers,
+) -> Option<((OwnedSemaphorePermit, Peer), TcpStream)> {
     let place = room.clone().acquire_owned().await.ok()?;
     match tcp.accept().await {
-        Ok((stream, _)) => Some((place, stream)),
+        Ok((stream, address)) => Some(((place, peers.enter(address.ip())?), stream)),
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -66,7 +70,7 @@ async fn accept(
     }
 }
 
-/// Runs a connection to its end; once stopped, to the end of what it is answering.
+/// Runs a connection to its end; once stopped or too old, to the end of what it is answering, for so long.
 async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -80,13 +84,21 @@ async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
             .header_read_timeout(HEADER_TIME)
             .max_headers(HEADERS)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Impatient::new(stream)), service)
     );
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
+        ended = connection.as_mut() => Some(ended),
+        () = stop.cancelled() => None,
+        () = tokio::time::sleep(CONNECTION_AGE) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            match tokio::time::timeout(REQUEST_TIME + WRITE_TIME, connection).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
         }
     };
     if let Err(error) = ended {
@@ -103,5 +115,33 @@ impl Serving {
             self.kill.cancel();
             self.tasks.wait().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::Duration;
+
+    use axum::routing::get;
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// Without a bound the writes below would wait for ever, and so would the next in line.
+    #[tokio::test]
+    async fn who_asks_and_never_reads_keeps_no_place() {
+        let router = Router::new().route("/", get(|| async { "x".repeat(1 << 20) }));
+        let serving = serve(TcpListener::bind("127.0.0.1:0").await.unwrap(), 1, router).unwrap();
+        let mut silent = TcpStream::connect(serving.address).await.unwrap();
+        let asked = async { while silent.write_all(b"GET / HTTP/1.1\r\nhost: w\r\n\r\n").await.is_ok() {} };
+        tokio::time::timeout(WRITE_TIME * 4, asked).await.expect("the connection is cut");
+        let served = async {
+            let mut next = TcpStream::connect(serving.address).await.unwrap();
+            next.write_all(b"GET / HTTP/1.1\r\nhost: w\r\n\r\n").await.unwrap();
+            next.readable().await.unwrap();
+        };
+        tokio::time::timeout(Duration::from_secs(30), served).await.expect("the next has its place");
     }
 }

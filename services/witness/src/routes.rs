@@ -175,6 +175,6 @@ async fn said_in_text(response: Response) -> Response {
 }
 
 /// Unix seconds; `None` before 1970.
-fn now() -> Option<u64> {
+pub fn now() -> Option<u64> {
     SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }

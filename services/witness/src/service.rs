@@ -35,6 +35,8 @@ pub struct Config {
     pub name: Option<KeyName>,
     /// A key that comes without state is one that never cosigned.
     pub unused_key: bool,
+    /// The clock was ahead when some logs were cosigned last, and is right now: see [`Ledger::new`].
+    pub clock_was_ahead: bool,
     /// The list of logs (C2SP tlog-list).
     pub logs: PathBuf,
 }
@@ -112,7 +114,8 @@ impl Witness {
         let key = place.open(state.is_used()?)?;
         let kept = state.load(key.key())?;
         let metrics = Arc::new(Metrics::new()?);
-        let desk = Desk { ledger: Arc::new(Ledger::new(state, key, kept, list)), metrics };
+        let back_to = config.clock_was_ahead.then(routes::now).flatten();
+        let desk = Desk { ledger: Arc::new(Ledger::new(state, key, kept, list, back_to)), metrics };
         let public = open(config.listen, CONNECTIONS, routes::public(desk.clone())).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(open(address, ADMIN_CONNECTIONS, routes::admin(desk.clone())).await?),

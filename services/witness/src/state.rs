@@ -15,11 +15,12 @@
 //! cosign a second history. The order is file, then `known`, then the answer.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use durable::{Access, Lock, LockError, WriteError};
 use tlog::MAX_NOTE_BYTES;
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
@@ -27,7 +28,7 @@ use tlog::key::VerifierKey;
 use tlog::note::Note;
 use tlog::witness::Seen;
 
-use crate::files::{self, Access, WriteError};
+use crate::files;
 use crate::limits::FORKS;
 
 /// The file that says that a state is not to be gone on from.
@@ -92,17 +93,17 @@ pub struct StateDir {
     path: PathBuf,
     /// The names in `known`.
     known: Mutex<HashSet<String>>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl StateDir {
     /// Takes a directory, which is made if there is none.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         for folder in [path.join("logs"), path.join("known")] {
-            fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-            files::sync_directory(&folder).map_err(|error| failed(path, error))?;
+            durable::make_folder(&folder, Access::Public).map_err(|error| failed(&folder, error))?;
+            durable::sync_folder_of(&folder).map_err(|error| failed(path, error))?;
         }
-        files::sync_directory(path).map_err(|error| failed(path, error))?;
+        durable::sync_folder_of(path).map_err(|error| failed(path, error))?;
         let lock = lock(path)?;
         let forgotten = path.join(FORGOTTEN);
         if forgotten.exists() {
@@ -127,8 +128,8 @@ impl StateDir {
         let folder = self.path.join("logs");
         let mut found = HashMap::new();
         for name in names(&folder)? {
-            let path = folder.join(name);
-            if path.extension().is_some_and(|extension| extension == "new") {
+            let path = folder.join(&name);
+            if durable::is_aside(&name) || name.ends_with(".new") {
                 // Cut short before it took its place: its cosignature never left.
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
                 continue;
@@ -143,13 +144,13 @@ impl StateDir {
     /// Replaces what is known of a log. Once `Ok`, it survives power loss, and the cosignature may leave.
     pub fn keep(&self, latest: &Latest) -> Result<(), WriteError> {
         let digest = latest.checkpoint.origin().digest();
-        files::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
+        durable::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
         self.mark(digest)
     }
 
     /// Keeps what proves that this state is not all that its key has cosigned: nobody starts from it any more.
     pub fn keep_forgotten(&self, note: &Note) -> Result<(), WriteError> {
-        files::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), Access::Public)
+        durable::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), Access::Public)
     }
 
     /// Keeps what proves that a log has two trees of one size. Gives the folder; `None` if it holds enough already.
@@ -160,7 +161,7 @@ impl StateDir {
         note: &Note,
     ) -> Result<Option<PathBuf>, StateError> {
         let folder = self.path.join("forks").join(given.origin().digest());
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        durable::make_folder(&folder, Access::Public).map_err(|error| failed(&folder, error))?;
         let kept = fs::read_dir(&folder).map_err(|error| failed(&folder, error))?.count();
         let size = given.size();
         let (ours, theirs) = (format!("{size}.seen"), format!("{size}.given.{}", given.root()));
@@ -168,7 +169,7 @@ impl StateDir {
             return Ok(None);
         }
         for (name, note) in [(ours, &seen.note), (theirs, note)] {
-            files::replace(&folder.join(name), note.to_string().as_bytes(), Access::Public)?;
+            durable::replace(&folder.join(name), note.to_string().as_bytes(), Access::Public)?;
         }
         Ok(Some(folder))
     }
@@ -178,7 +179,7 @@ impl StateDir {
         if self.known().contains(&digest) {
             return Ok(());
         }
-        files::mark(&self.path.join("known").join(&digest))?;
+        durable::mark(&self.path.join("known").join(&digest))?;
         self.known().insert(digest);
         Ok(())
     }
@@ -208,15 +209,12 @@ fn names(folder: &Path) -> Result<Vec<String>, StateError> {
     found.map(name).collect::<io::Result<_>>().map_err(|error| failed(folder, error))
 }
 
-fn lock(directory: &Path) -> Result<File, StateError> {
+fn lock(directory: &Path) -> Result<Lock, StateError> {
     let path = directory.join("lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| failed(&path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StateError::Locked(directory.to_owned())),
-        Err(TryLockError::Error(error)) => Err(failed(&path, error)),
-    }
+    Lock::take(&path, Access::Public).map_err(|error| match error {
+        LockError::Taken => StateError::Locked(directory.to_owned()),
+        LockError::Io(error) => failed(&path, error),
+    })
 }
 
 fn read_latest(path: &Path, key: &VerifierKey) -> Result<Latest, StateError> {

@@ -149,14 +149,14 @@ async fn what_cannot_be_kept_is_not_cosigned_and_not_known() {
     let witness = home.start().await;
     witness.add(&log.request(0, 8)).await.must_be(200);
     let shown = witness.latest(&log).await.body;
-    // No file can be written under this name.
-    let aside = home.log(&log).with_extension("new");
-    fs::create_dir(&aside).unwrap();
+    // No file can take the place of a folder.
+    fs::remove_file(home.log(&log)).unwrap();
+    fs::create_dir(home.log(&log)).unwrap();
     let answer = witness.add(&log.request(8, 20)).await;
     assert!(answer.must_be(503).header("retry-after").is_some());
     assert!(!answer.body.contains('\u{2014}'));
     assert_eq!(witness.latest(&log).await.body, shown);
-    fs::remove_dir(&aside).unwrap();
+    fs::remove_dir(home.log(&log)).unwrap();
     assert_eq!(witness.add(&log.request(0, 20)).await.must_be(409).body, "8\n");
     witness.add(&log.request(8, 20)).await.must_be(200);
 }
@@ -258,11 +258,8 @@ async fn a_log_may_grow_as_often_a_day_as_its_list_says() {
     witness.add(&log.request(0, 1)).await.must_be(200);
     witness.add(&log.request(1, 2)).await.must_be(200);
     let answer = witness.add(&log.request(2, 3)).await;
-    if answer.status == 200 {
-        return; // midnight
-    }
     let wait: u64 = answer.must_be(429).header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=86_400).contains(&wait));
+    assert!((43_000..=43_200).contains(&wait), "{wait}: half a day, whatever the hour is");
     assert_eq!(witness.seen(&log).await, 2);
     // What has not grown may always be cosigned again: its freshness is the point.
     witness.add(&log.request(2, 2)).await.must_be(200);

@@ -135,6 +135,7 @@ impl Home {
             key: None,
             name: Some(NAME.parse().unwrap()),
             unused_key: false,
+            clock_was_ahead: false,
             logs: self.folder.path().join("logs.txt"),
         }
     }

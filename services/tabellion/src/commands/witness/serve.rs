@@ -38,9 +38,12 @@ pub struct Serve {
     /// Its key, if not FOLDER/key.pem; made at the first start
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// That key has never cosigned, and this folder is new
+    /// That key has never cosigned, the folder is new
     #[arg(long)]
     unused_key: bool,
+    /// Its clock was ahead: times may go back, once
+    #[arg(long)]
+    clock_was_ahead: bool,
 }
 
 impl Serve {
@@ -61,6 +64,7 @@ impl Serve {
             key: self.key,
             name: self.name,
             unused_key: self.unused_key,
+            clock_was_ahead: self.clock_was_ahead,
             logs: self.logs,
         };
         let witness = tokio::select! {
