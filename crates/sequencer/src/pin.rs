@@ -12,12 +12,13 @@
 //! storage the next leader must be able to raise the pin while a paused one still exists. A raise that finds a larger pin
 //! fails, and its caller signs nothing.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use durable::{Access, Lock, LockError};
 use merkle::{EntryDigest, RootHash, TreeSize};
 use store::{LogStore, StoreError};
 
@@ -104,10 +105,12 @@ impl PinFile {
 
     /// Raises the pin. Once `Ok`, it survives power loss, and the head may be signed.
     pub fn raise(&self, pin: &Pin) -> Result<(), PinError> {
-        fs::create_dir_all(&self.directory).map_err(|error| io_error(&self.directory, error))?;
+        durable::make_folder(&self.directory, Access::Public)
+            .map_err(|error| io_error(&self.directory, error))?;
         let _lock = self.lock()?;
         match self.newest()? {
-            Some(old) if old.pin == *pin => Ok(()),
+            // Written, and perhaps by a process that ended before it flushed.
+            Some(old) if old.pin == *pin => self.flush(),
             Some(old) => {
                 may_follow(old.pin, pin)?;
                 match old.place {
@@ -120,32 +123,27 @@ impl PinFile {
     }
 
     fn newest(&self) -> Result<Option<Slot>, PinError> {
-        match fs::metadata(&self.path) {
-            Ok(found) if found.len() > FILE_BYTES as u64 => return Err(self.unreadable("too long")),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(io_error(&self.path, error)),
+        match durable::read(&self.path, FILE_BYTES as u64) {
+            Ok(Some(bytes)) => newest_of(&bytes).map(Some).map_err(|why| self.unreadable(why)),
+            Ok(None) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(self.unreadable("too long")),
+            Err(error) => Err(io_error(&self.path, error)),
         }
-        let bytes = fs::read(&self.path).map_err(|error| io_error(&self.path, error))?;
-        newest_of(&bytes).map(Some).map_err(|why| self.unreadable(why))
     }
 
-    /// Locks the file beside the pin; unlocked when dropped, and by the system when the process ends.
-    fn lock(&self) -> Result<File, PinError> {
+    /// Locks the file beside the pin.
+    fn lock(&self) -> Result<Lock, PinError> {
         let path = self.directory.join("pin.lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|error| io_error(&path, error))?;
-        let deadline = Instant::now() + LOCK_PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => return Err(PinError::Busy(path)),
-                Err(TryLockError::Error(error)) => return Err(io_error(&path, error)),
-            }
-        }
+        Lock::wait(&path, Access::Public, LOCK_PATIENCE).map_err(|error| match error {
+            LockError::Taken => PinError::Busy(path),
+            LockError::Io(error) => io_error(&path, error),
+        })
+    }
+
+    fn flush(&self) -> Result<(), PinError> {
+        let flushed = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.sync_data());
+        flushed.map_err(|error| io_error(&self.path, error))?;
+        durable::sync_folder_of(&self.path).map_err(|error| io_error(&self.directory, error))
     }
 
     /// Writes a slot over, in place.
@@ -162,12 +160,9 @@ impl PinFile {
     /// A new file with both slots, so that later writes change no size and nothing has to be flushed but their data.
     fn create(&self, pin: &Pin) -> Result<(), PinError> {
         let slot = slot(0, pin).map_err(|why| self.unreadable(why))?;
-        let aside = self.directory.join("pin.new");
-        write_durably(&aside, &[slot, vec![b' '; SLOT_BYTES]].concat())
-            .map_err(|error| io_error(&aside, error))?;
-        fs::rename(&aside, &self.path).map_err(|error| io_error(&self.path, error))?;
-        let directory = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        directory.map_err(|error| io_error(&self.directory, error))
+        let slots = [slot, vec![b' '; SLOT_BYTES]].concat();
+        durable::replace(&self.path, &slots, Access::Public)
+            .map_err(|error| io_error(&self.path, error.into()))
     }
 
     fn unreadable(&self, why: &'static str) -> PinError {
@@ -185,12 +180,6 @@ fn may_follow(old: Pin, new: &Pin) -> Result<(), PinError> {
     } else {
         Ok(())
     }
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn io_error(path: &Path, error: io::Error) -> PinError {
@@ -305,6 +294,8 @@ pub async fn adopt(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
