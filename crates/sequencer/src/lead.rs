@@ -90,8 +90,9 @@ pub(crate) async fn lead(
         if let Some(task) = &mut leading.task {
             tokio::select! {
                 biased;
-                event = task => leading.finish(event),
+                // First: after a contradiction nothing more is signed.
                 leave = &mut end, if !ended => { ended = true; leading.handle(Event::Leave(leave)); }
+                event = task => leading.finish(event),
             }
             continue;
         }

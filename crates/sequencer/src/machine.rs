@@ -203,9 +203,14 @@ impl<R> Machine<R> {
             (Phase::Resting, Event::Leave(leave)) => self.leave(leave),
             // The next leader settles it by taking over, and this process by asking that one.
             (Phase::Settling(flight), Event::Leave(leave)) => self.leave_with(flight.draft.items, leave),
+            (Phase::Signing(outgoing), Event::Leave(leave)) if leave.forbids_signing() => {
+                self.leave_with(outgoing.items, leave);
+            }
             (phase, Event::Leave(leave)) => {
                 self.phase = phase;
-                self.leaving.get_or_insert(leave);
+                if self.leaving.is_none() || leave.forbids_signing() {
+                    self.leaving = Some(leave);
+                }
             }
             (phase, event) => {
                 debug_assert!(false, "{} does not answer the phase", event.name());
@@ -229,6 +234,17 @@ impl<R> Machine<R> {
         self.phase = Phase::Resting;
         if let Some(leave) = self.leaving.take() {
             self.leave(leave);
+        }
+    }
+
+    /// Ends here if nothing may be signed any more; gives the items back otherwise.
+    fn unless_forbidden(&mut self, items: Vec<Item<R>>) -> Option<Vec<Item<R>>> {
+        match self.leaving.take_if(|leave| leave.forbids_signing()) {
+            Some(leave) => {
+                self.leave_with(items, leave);
+                None
+            }
+            None => Some(items),
         }
     }
 
@@ -257,6 +273,13 @@ impl<R> Machine<R> {
 }
 
 impl Leave {
+    /// Whether the very batch that is under way may be the fork: it is neither pinned nor signed nor shown any more. It is
+    /// history all the same, and whoever leads next is asked about it.
+    fn forbids_signing(&self) -> bool {
+        use Halt::{Refused, WitnessAhead, WitnessDisagrees};
+        matches!(self, Self::Halt(WitnessAhead { .. } | WitnessDisagrees { .. } | Refused(_)))
+    }
+
     fn answer(&self) -> Answer {
         match self {
             Self::StepDown(_) => Answer::HandBack,

@@ -15,7 +15,8 @@ use crate::Halt;
 /// Those who have seen this log's heads.
 #[async_trait]
 pub trait Witnesses: Send + Sync + 'static {
-    /// Shows them the newest signed head in the database, and waits this long for what they say.
+    /// Shows them the newest signed head in the database, and waits this long for what they say. If nothing is signed
+    /// there, any head of this log that they have seen contradicts it.
     async fn confirm(&self, patience: Duration) -> Confirmation;
 
     /// Resolves once one of them has seen what is not in the database.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::TreeSize;
 use sequencer::{Confirmation, Halt, Role, SubmitError, Witnesses};
+use store::{Call, Fault};
 use support::{Log, policy, statement};
 use tokio::sync::watch;
 
@@ -92,11 +93,54 @@ async fn with_a_pin_no_witness_has_to_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_that_signed_nothing_asks_nobody() {
+async fn a_log_that_signed_nothing_starts_unless_a_witness_has_seen_it() {
     let mut log = Log::empty();
     log.witnesses = Say::at_start(Confirmation::Contradicted(ahead()));
     let process = log.start().await;
+    assert_eq!(process.halt(), Some(ahead()));
+    process.handle.stop().await;
+    log.witnesses = Say::at_start(Confirmation::Unknown("nobody answers".into()));
+    let process = log.start().await;
     log.submit(&process, policy(0)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_under_way_when_a_witness_contradicts_is_neither_signed_nor_answered() {
+    let mut log = Log::with(4).await;
+    let say = Say::at_start(confirmed());
+    log.witnesses = say.clone();
+    let process = log.start().await;
+    let signed = log.signer.signed().len();
+    log.signer.fail(1);
+    let submitted = log.submit(&process, statement(10));
+    tokio::pin!(submitted);
+    // Committed and pinned; the second try to sign is waited for.
+    let first = tokio::time::timeout(Duration::from_millis(1), &mut submitted).await;
+    assert!(first.is_err() && log.size().await == 6, "{first:?}");
+    say.later.send_replace(Some(ahead()));
+    let refused = submitted.await;
+    assert!(matches!(refused, Err(SubmitError::Halted(Halt::WitnessAhead { .. }))), "{refused:?}");
+    assert_eq!(process.until_halted().await, ahead());
+    assert_eq!(log.signer.signed().len(), signed);
+    assert_eq!(process.handle.published().unwrap().head.size, TreeSize::new(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_committed_after_a_witness_contradicted_is_not_even_pinned() {
+    let mut log = Log::with(4).await;
+    let say = Say::at_start(confirmed());
+    log.witnesses = say.clone();
+    let process = log.start().await;
+    let signed = log.signer.signed().len();
+    process.store.fail(Call::Commit, 1, Fault::Refused);
+    let submitted = log.submit(&process, statement(10));
+    tokio::pin!(submitted);
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut submitted).await.is_err());
+    say.later.send_replace(Some(ahead()));
+    assert!(submitted.await.is_err());
+    assert_eq!(process.until_halted().await, ahead());
+    assert_eq!(log.signer.signed().len(), signed);
+    assert_eq!(log.pin().read().unwrap().unwrap().size, TreeSize::new(5));
 }
 
 #[tokio::test(start_paused = true)]

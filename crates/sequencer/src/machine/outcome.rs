@@ -93,9 +93,10 @@ impl<R> Machine<R> {
         if batch.entries.is_empty() {
             return self.rest();
         }
+        let Some(items) = self.unless_forbidden(draft.items) else { return };
         let head = committed_head(&batch.to);
         let growth = Some(growth);
-        self.pin(Outgoing { head, items: draft.items, growth, signatures: None, attempt: 0 });
+        self.pin(Outgoing { head, items, growth, signatures: None, attempt: 0 });
     }
 
     /// The database did not take the batch; its waiters may try again, and others are served.

@@ -21,10 +21,14 @@ impl<R> Machine<R> {
 
     pub(super) fn pinned(&mut self, mut outgoing: Outgoing<R>, outcome: Result<(), PinError>) {
         match outcome {
-            Ok(()) => match outgoing.signatures.take() {
-                Some(signatures) => self.publish(outgoing, signatures),
-                None => self.sign(outgoing),
-            },
+            Ok(()) => {
+                let Some(items) = self.unless_forbidden(std::mem::take(&mut outgoing.items)) else { return };
+                outgoing.items = items;
+                match outgoing.signatures.take() {
+                    Some(signatures) => self.publish(outgoing, signatures),
+                    None => self.sign(outgoing),
+                }
+            }
             Err(PinError::Ahead(_) | PinError::Busy(_)) => {
                 self.leave_with(outgoing.items, Leave::StepDown("another process raised the pin"));
             }
