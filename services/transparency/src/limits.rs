@@ -171,7 +171,7 @@ pub const WITNESS_RECALL: usize = 1024;
 pub const WITNESS_SCAN: usize = 1 << 20;
 /// A witness that has not cosigned for so many intervals does not count as fresh.
 pub const WITNESS_FRESH_ROUNDS: u64 = 3;
-/// A witness's clock may be this far from ours before that is said.
+/// A witness's clock may be this far from ours before that is said; what it signs further ahead is not kept.
 pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// Memory for the tiles that proofs for witnesses are made of.
 pub const WITNESS_TILES_BYTES: u64 = 4 << 20;

@@ -12,7 +12,7 @@ use merkle::TreeSize;
 use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignature, Cosignatures, LogStore, Memory, SignatureKind};
+use store::{Cosignature, Cosignatures, LogStore, Memory, Moving, SignatureKind};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::Policy;
@@ -423,6 +423,61 @@ async fn one_witness_that_has_seen_more_outweighs_a_quorum_that_answered_before_
     assert_eq!(site.register(&statement(1)).await.status, 503, "it never led");
     assert!(matches!(until_halted(&site).await, Halt::WitnessAhead { .. }));
     assert!(!place.path("state/pin").exists());
+}
+
+#[tokio::test]
+async fn a_log_that_lost_database_and_pin_does_not_begin_again_while_a_witness_remembers_it() {
+    let [w1, w2, _] = three().await;
+    let (place, policy) = (Place::new(), k_of(1, &[&w1, &w2]));
+    let site = start(&place, &Memory::new(), &policy, &[&w1, &w2]).await;
+    site.registered(&statement(1)).await;
+    until("both have seen it", async || w1.seen() == 2 && w2.seen() == 2).await;
+    site.service.stop().await;
+    lose_the_pin(&place);
+    w1.goes_away();
+    let lost = Memory::new();
+    let site = start(&place, &lost, &policy, &[]).await;
+    let said = "the database is at 0, this log has signed 2: the witness w2 has seen it";
+    assert_eq!(until_halted(&site).await.to_string(), said);
+    assert_eq!(lost.head().await.unwrap().size(), TreeSize::EMPTY);
+}
+
+#[tokio::test]
+async fn a_new_log_starts_before_its_witnesses_do() {
+    let [w1, w2, _] = three().await;
+    w1.goes_away();
+    w2.becomes(Manner::Hangs);
+    let policy = k_of(1, &[&w1, &w2]);
+    let site = start(&Place::new(), &Memory::new(), &policy, &[&w1, &w2]).await;
+    site.registered(&statement(1)).await;
+}
+
+#[tokio::test]
+async fn the_last_head_of_a_frozen_log_is_shown_to_witnesses_and_stays_fresh() {
+    let w1 = TestWitness::start("w1").await;
+    w1.becomes(Manner::Busy);
+    let (memory, policy) = (Memory::new(), policy(&[&w1], "quorum w1"));
+    let site = start(&Place::new(), &memory, &policy, &[&w1]).await;
+    site.registered(&statement(1)).await;
+    memory.freeze("operator", 7).await.unwrap();
+    assert_eq!(until_halted(&site).await, Halt::Frozen);
+    w1.becomes(Manner::Honest);
+    until_served(&site, &policy, 2, &["w1"]).await;
+    let asked = w1.requests().len();
+    until("it is cosigned again", async || w1.requests().len() > asked + 1).await;
+}
+
+#[tokio::test]
+async fn what_a_witness_signs_in_the_future_is_not_kept() {
+    let w1 = TestWitness::start("w1").await;
+    w1.becomes(Manner::Ahead);
+    let (memory, policy) = (Memory::new(), policy(&[&w1], "quorum w1"));
+    let site = start(&Place::new(), &memory, &policy, &[&w1]).await;
+    let line = "tabellion_witness_errors_total{code=\"clock\",witness=\"w1\"}";
+    until("it is counted", async || metric(&site, line).await > Some(0.0)).await;
+    assert_eq!(memory.cosignatures(TreeSize::new(1)).await.unwrap(), []);
+    w1.becomes(Manner::Honest);
+    until_served(&site, &policy, 1, &["w1"]).await;
 }
 
 #[tokio::test]

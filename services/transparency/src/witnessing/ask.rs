@@ -6,6 +6,7 @@
 //! A witness contradicts the database if it has seen a larger tree than the newest one signed there, or another tree. The
 //! newest is read again before that is said: another process may lead by now.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use client::witness::AddError;
@@ -13,6 +14,7 @@ use merkle::{RootHash, TreeSize, verify};
 use sequencer::Halt;
 use store::{Cosignature, StoreError};
 use thiserror::Error;
+use tlog::checkpoint::Origin;
 use tlog::cosignature;
 use tlog::note::{Note, SignatureLine};
 use tlog::witness::AddCheckpoint;
@@ -46,6 +48,9 @@ pub enum Trouble {
     /// What came back is not signed by its key.
     #[error("its answer has no cosignature of its key over this checkpoint")]
     NotSigned,
+    /// A newer one would never replace it: what is kept would count as fresh until then.
+    #[error("its clock is {0} s ahead of ours")]
+    Clock(u64),
     /// Another process has shown it a newer head meanwhile.
     #[error("it has been shown a larger tree meanwhile")]
     Overtaken,
@@ -69,6 +74,7 @@ impl Trouble {
         match self {
             Self::Asked(error) => error.code(),
             Self::NotSigned => "not_signed",
+            Self::Clock(_) => "clock",
             Self::Overtaken => "overtaken",
             Self::Contradicted(Halt::WitnessAhead { .. }) => "ahead",
             Self::Contradicted(_) => "disagrees",
@@ -88,18 +94,18 @@ impl Trouble {
 
 impl Witnessing {
     /// Shows a witness a head, and keeps its cosignature.
-    pub(super) async fn ask(&self, witness: &Witness, head: &Shown) -> Result<Cosignature, Trouble> {
+    pub(super) async fn ask(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Cosignature, Trouble> {
         let lines = self.submit(witness, head).await?;
         let cosignature = verified(witness, head, lines).ok_or(Trouble::NotSigned)?;
         witness.has_seen(head.size);
+        judge_clock(witness, cosignature.at)?;
         self.store.keep_cosignature(&cosignature).await?;
-        note_clock(witness, cosignature.at);
         self.news.notify_one();
         Ok(cosignature)
     }
 
     /// Finds the size from which the witness wants the proof.
-    async fn submit(&self, witness: &Witness, head: &Shown) -> Result<Vec<SignatureLine>, Trouble> {
+    async fn submit(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Vec<SignatureLine>, Trouble> {
         let mut old = self.believed_seen(witness).await?.min(head.size);
         for _ in 0..=CORRECTIONS {
             let request = self.request(old, head).await?;
@@ -107,7 +113,7 @@ impl Witnessing {
                 Ok(lines) => return Ok(lines),
                 // The first version of the protocol has no other way to say that it knows another root of this size.
                 Err(AddError::Conflict(seen)) if seen == head.size && old == head.size => {
-                    return Err(self.disagrees(witness, head.size).await);
+                    return Err(self.disagrees(witness, head.size));
                 }
                 Err(AddError::Conflict(seen)) if seen > head.size => {
                     return Err(self.beyond(witness, seen).await?);
@@ -144,23 +150,21 @@ impl Witnessing {
     }
 
     /// The witness has seen a larger tree than the one it is shown.
-    async fn beyond(&self, witness: &Witness, seen: TreeSize) -> Result<Trouble, Trouble> {
+    async fn beyond(&self, witness: &Arc<Witness>, seen: TreeSize) -> Result<Trouble, Trouble> {
         let newest = self.newest().await?.map_or(TreeSize::EMPTY, |newest| newest.size);
         if seen <= newest {
             witness.has_seen(seen);
             return Ok(Trouble::Overtaken);
         }
-        self.tell_what_it_shows(witness).await;
         let halt = Halt::WitnessAhead { witness: witness.name.clone(), database: newest, signed: seen };
-        self.contradicted(halt.clone());
-        Ok(Trouble::Contradicted(halt))
+        Ok(self.contradicts(witness, halt))
     }
 
     /// The witness finds that the head does not extend what it has seen. Either it has seen another tree, or the proof is
     /// wrong: that can be told here.
     async fn unproven(
         &self,
-        witness: &Witness,
+        witness: &Arc<Witness>,
         head: &Shown,
         request: &AddCheckpoint,
         why: String,
@@ -176,26 +180,32 @@ impl Witnessing {
                 return Ok(Trouble::Damaged(old));
             }
         }
-        Ok(self.disagrees(witness, old).await)
+        Ok(self.disagrees(witness, old))
     }
 
-    async fn disagrees(&self, witness: &Witness, size: TreeSize) -> Trouble {
-        self.tell_what_it_shows(witness).await;
+    fn disagrees(&self, witness: &Arc<Witness>, size: TreeSize) -> Trouble {
         let halt = Halt::WitnessDisagrees { witness: witness.name.clone(), size };
+        self.contradicts(witness, halt)
+    }
+
+    /// Stops the signing first: what the witness shows is fetched beside, however long that takes.
+    fn contradicts(&self, witness: &Arc<Witness>, halt: Halt) -> Trouble {
         self.contradicted(halt.clone());
+        if let Ok(origin) = self.origin.parse() {
+            tokio::spawn(tell_what_it_shows(witness.clone(), origin));
+        }
         Trouble::Contradicted(halt)
     }
+}
 
-    /// Its checkpoint is what a person needs to see; with the log's signature on it, it is the proof.
-    async fn tell_what_it_shows(&self, witness: &Witness) {
-        let Ok(origin) = self.origin.parse() else { return };
-        match witness.client.latest(&origin).await {
-            Ok(Some(note)) => {
-                tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
-            }
-            Ok(None) => tracing::warn!(witness = witness.name, "the witness shows no checkpoint of this log"),
-            Err(error) => tracing::warn!(witness = witness.name, %error, "the witness shows no checkpoint"),
+/// Its checkpoint is what a person needs to see; with the log's signature on it, it is the proof.
+async fn tell_what_it_shows(witness: Arc<Witness>, origin: Origin) {
+    match witness.client.latest(&origin).await {
+        Ok(Some(note)) => {
+            tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
         }
+        Ok(None) => tracing::warn!(witness = witness.name, "the witness shows no checkpoint of this log"),
+        Err(error) => tracing::warn!(witness = witness.name, %error, "the witness shows no checkpoint"),
     }
 }
 
@@ -210,9 +220,13 @@ fn verified(witness: &Witness, head: &Shown, lines: Vec<SignatureLine>) -> Optio
 }
 
 /// Monitors tell freshness by the witness's clock.
-fn note_clock(witness: &Witness, at: u64) {
-    let here = now();
-    if here.abs_diff(at) > WITNESS_CLOCK_TOLERANCE.as_secs() {
+fn judge_clock(witness: &Witness, at: u64) -> Result<(), Trouble> {
+    let (here, tolerance) = (now(), WITNESS_CLOCK_TOLERANCE.as_secs());
+    if at > here.saturating_add(tolerance) {
+        return Err(Trouble::Clock(at - here));
+    }
+    if here.abs_diff(at) > tolerance {
         tracing::warn!(witness = witness.name, there = at, here, "the witness's clock is not this one's");
     }
+    Ok(())
 }

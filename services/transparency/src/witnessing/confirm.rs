@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use merkle::TreeSize;
 use sequencer::{Confirmation, Halt};
+use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::note::Note;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,8 +24,15 @@ pub struct Word(pub Arc<Witnessing>);
 impl sequencer::Witnesses for Word {
     async fn confirm(&self, patience: Duration) -> Confirmation {
         let mut heard = Heard::default();
-        let in_time = timeout(patience, self.hear(&mut heard)).await;
-        in_time.unwrap_or_else(|_| heard.unknown(Some("not all answered in time")))
+        if timeout(patience, self.hear(&mut heard)).await.is_err() {
+            tracing::warn!(?patience, "not all witnesses have answered in time");
+            heard.trouble("not all answered in time");
+        }
+        // Whoever said it, and however many say otherwise.
+        match self.0.contradiction.borrow().clone() {
+            Some(halt) => Confirmation::Contradicted(halt),
+            None => heard.outcome(),
+        }
     }
 
     async fn contradicted(&self) -> Halt {
@@ -41,30 +50,35 @@ impl sequencer::Witnesses for Word {
 struct Heard {
     by: Vec<String>,
     troubles: Vec<String>,
+    /// They meet the quorum.
+    enough: bool,
 }
 
 impl Heard {
-    fn unknown(&self, more: Option<&str>) -> Confirmation {
-        let because: Vec<&str> = self.troubles.iter().map(String::as_str).chain(more).collect();
-        Confirmation::Unknown(match because.is_empty() {
-            true => "no quorum of them is asked for".into(),
-            false => because.join("; "),
-        })
+    fn outcome(self) -> Confirmation {
+        match (self.enough, self.troubles.is_empty()) {
+            (true, _) => Confirmation::Confirmed { by: self.by },
+            (false, true) => Confirmation::Unknown("no quorum of them is asked for".into()),
+            (false, false) => Confirmation::Unknown(self.troubles.join("; ")),
+        }
+    }
+
+    fn trouble(&mut self, why: impl ToString) {
+        self.troubles.push(why.to_string());
     }
 }
 
 impl Word {
-    async fn hear(&self, heard: &mut Heard) -> Confirmation {
+    /// All that answer in time are heard: one that has seen more counts, though enough others have not.
+    async fn hear(&self, heard: &mut Heard) {
         let witnessing = &self.0;
         if witnessing.asked.is_empty() {
-            return Confirmation::Unknown("there are none".into());
+            return heard.trouble("there are none");
         }
         let head = match witnessing.newest().await {
             Ok(Some(head)) => Arc::new(head),
-            Ok(None) => {
-                return Confirmation::Unknown("no checkpoint is signed that they could confirm".into());
-            }
-            Err(error) => return Confirmation::Unknown(error.to_string()),
+            Ok(None) => return self.hear_of_a_lost_log(heard).await,
+            Err(error) => return heard.trouble(error),
         };
         let mut note = head.note.clone();
         let mut asked = self.ask_all(&head);
@@ -74,15 +88,46 @@ impl Word {
                     let _ = line.map(|line| note.add(line));
                     heard.by.push(name);
                 }
-                Ok((_, Err(Trouble::Contradicted(halt)))) => return Confirmation::Contradicted(halt),
-                Ok((name, Err(trouble))) => heard.troubles.push(format!("{name}: {trouble}")),
-                Err(error) => heard.troubles.push(error.to_string()),
+                Ok((_, Err(Trouble::Contradicted(_)))) => return,
+                Ok((name, Err(trouble))) => heard.trouble(format!("{name}: {trouble}")),
+                Err(error) => heard.trouble(error),
             }
-            if self.is_enough(&note) {
-                return Confirmation::Confirmed { by: std::mem::take(&mut heard.by) };
+            heard.enough = self.is_enough(&note);
+        }
+    }
+
+    /// Nothing is signed in the database: the log is new, or lost. Of a new one no witness has a checkpoint.
+    async fn hear_of_a_lost_log(&self, heard: &mut Heard) {
+        heard.trouble("no checkpoint is signed that they could confirm");
+        let Ok(origin) = self.0.origin.parse::<Origin>() else { return };
+        let mut asked = JoinSet::new();
+        for witness in &self.0.asked {
+            let (witness, origin) = (witness.clone(), origin.clone());
+            asked.spawn(async move {
+                let shown = witness.client.latest(&origin).await;
+                (witness, shown)
+            });
+        }
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok((_, Ok(None))) => {}
+                Ok((witness, Ok(Some(note)))) => {
+                    let checkpoint = Checkpoint::parse_text(note.text()).ok();
+                    let checkpoint = checkpoint.filter(|checkpoint| *checkpoint.origin() == origin);
+                    let signed = checkpoint.map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
+                    if signed > TreeSize::EMPTY {
+                        tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
+                        let (witness, database) = (witness.name.clone(), TreeSize::EMPTY);
+                        return self.0.contradicted(Halt::WitnessAhead { witness, database, signed });
+                    }
+                }
+                Ok((witness, Err(error))) => {
+                    tracing::warn!(witness = witness.name, %error, "whether the witness has seen this log is not known");
+                    heard.trouble(format!("{}: {error}", witness.name));
+                }
+                Err(error) => heard.trouble(error),
             }
         }
-        heard.unknown(None)
     }
 
     fn ask_all(

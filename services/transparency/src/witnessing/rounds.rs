@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::TreeSize;
-use sequencer::{Role, Status};
+use sequencer::{Halt, Role, Status};
 use store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -47,7 +47,7 @@ struct Round {
     at: Instant,
 }
 
-/// Calls rounds while this process leads.
+/// Calls rounds while this process leads, or the log is frozen.
 async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<Status>) {
     let mut last: Option<Round> = None;
     loop {
@@ -83,10 +83,13 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
     }
 }
 
-/// The newest published size, if this process leads.
+/// The newest published size, if this process leads. The last head of a frozen log has nobody who leads: whoever is there
+/// shows it, for it must stay fresh.
 fn published(status: &Status) -> Option<TreeSize> {
     match status.role {
-        Role::Leading { .. } => status.published.as_ref().map(|published| published.head.size),
+        Role::Leading { .. } | Role::Halted(Halt::Frozen) => {
+            status.published.as_ref().map(|published| published.head.size)
+        }
         _ => None,
     }
 }

@@ -36,10 +36,14 @@ pub enum Manner {
     SignsWithAnotherKey,
     /// 200 with its line among others.
     BesideStrangers,
+    /// 200 with its line, signed an hour ahead.
+    Ahead,
     /// 200 with something else than lines.
     Babbles,
     /// No answer.
     Hangs,
+    /// 409 with this size, and what it shows never comes.
+    ClaimsAndHides(u64),
     /// 409 with this size, once it becomes something else.
     ClaimsLater(u64),
 }
@@ -176,6 +180,10 @@ fn serve(listener: tokio::net::TcpListener, shared: Arc<Shared>) -> JoinHandle<(
 }
 
 async fn latest(State(shared): State<Arc<Shared>>, Path(log): Path<String>) -> Response {
+    let manner = shared.state.lock().unwrap().manner;
+    if let Manner::Hangs | Manner::ClaimsAndHides(_) = manner {
+        std::future::pending::<()>().await;
+    }
     let told = shared.state.lock().unwrap();
     match &told.newest {
         Some(note) if log == EntryDigest::of(testkit::ORIGIN.as_bytes()).to_string() => {
@@ -204,13 +212,14 @@ async fn add_checkpoint(State(shared): State<Arc<Shared>>, body: Bytes) -> Respo
         Manner::Honest | Manner::Hangs | Manner::ClaimsLater(_) => {}
         Manner::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Manner::KnowsNoLog => return StatusCode::NOT_FOUND.into_response(),
-        Manner::Claims(size) => return conflict(size),
+        Manner::Claims(size) | Manner::ClaimsAndHides(size) => return conflict(size),
         Manner::Unproven => return (StatusCode::UNPROCESSABLE_ENTITY, "no").into_response(),
         Manner::SignsWithAnotherKey => return line(&shared.other, &request).into_response(),
         Manner::BesideStrangers => {
             let strangers = [line(&local_key("stranger"), &request), line(&shared.signer, &request)];
             return strangers.concat().into_response();
         }
+        Manner::Ahead => return line_at(&shared.signer, &request, unix_now() + 3600).into_response(),
         Manner::Babbles => return "well done\n".into_response(),
     }
     let log = told.log.clone().map_or_else(Vec::new, |log| vec![log]);
@@ -233,6 +242,13 @@ fn conflict(size: u64) -> Response {
 }
 
 fn line(signer: &LocalKey, request: &AddCheckpoint) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    cosign(signer, request.checkpoint.text(), now).unwrap().to_string()
+    line_at(signer, request, unix_now())
+}
+
+fn line_at(signer: &LocalKey, request: &AddCheckpoint, at: u64) -> String {
+    cosign(signer, request.checkpoint.text(), at).unwrap().to_string()
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
