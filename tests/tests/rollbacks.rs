@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Log, Outcome, Recorder, Service, Watch, on_both_databases};
+use black_box::{Log, Looked, Outcome, Recorder, Service, Watch, on_both_databases};
 use scitt::{Receipt, SignedStatement};
 
 /// How a monitor ends that found what no log may do.
@@ -51,7 +52,7 @@ on_both_databases! {
         let watch = watching(&log, &service, Some(watch));
         watch.look().must_accuse(MISBEHAVIOUR, "rollback");
         let receipts = watching_receipts(&log, &service, &lost, Some(receipts));
-        receipts.look().must_accuse(MISBEHAVIOUR, "vanished");
+        lasting(&receipts).must_accuse(MISBEHAVIOUR, "vanished");
         service.stop();
     }
 
@@ -119,6 +120,18 @@ fn watching(log: &Log, service: &Service, before: Option<Watch>) -> Watch {
     begun(&format!("[[log]]\nname = \"log\"\nurl = \"{url}/\"\nvkey = \"{vkey}\"\n"), before)
 }
 
+/// Looks until something is wrong: what a replica that is behind could do too is an accusation only when it lasts.
+fn lasting(watch: &Watch) -> Looked {
+    let begun = Instant::now();
+    loop {
+        let looked = watch.look();
+        if looked.code() == Some(MISBEHAVIOUR) || begun.elapsed() > Duration::from_secs(60) {
+            return looked;
+        }
+        sleep(Duration::from_millis(300));
+    }
+}
+
 /// The same of the log as any SCITT service: by the receipts that it gives for an entry.
 #[track_caller]
 fn watching_receipts(log: &Log, service: &Service, entry: &SignedStatement, before: Option<Watch>) -> Watch {
@@ -129,7 +142,7 @@ fn watching_receipts(log: &Log, service: &Service, entry: &SignedStatement, befo
     fs::write(watch.path("trust.toml"), trust).unwrap();
     let (url, entry) = (service.url(), entry.digest());
     let config = format!(
-        "[[service]]\nname = \"service\"\nurl = \"{url}/\"\ntrust = \"trust.toml\"\nentries = [\"{entry}\"]\n"
+        "[[service]]\nname = \"service\"\nurl = \"{url}/\"\ntrust = \"trust.toml\"\nentries = [\"{entry}\"]\nlag = \"1s\"\n"
     );
     watch.configure(&config);
     if !watch.path("state").exists() {
@@ -174,7 +187,7 @@ fn refuses_and_says(log: &Log, service: &Service, words: &[&str]) -> String {
             return said;
         }
         assert!(begun.elapsed() < NOTICED, "{}: {said}", ready.status);
-        std::thread::sleep(Duration::from_millis(100));
+        sleep(Duration::from_millis(100));
     }
 }
 

@@ -252,7 +252,7 @@ async fn a_start_while_the_database_goes_away_answers_and_leads_later() {
     let log = Log::with(1).await;
     let store = store::Failing::new(log.memory.clone());
     for nth in 1..=8 {
-        store.fail(Call::TakeOver, nth, store::Fault::Refused);
+        store.fail(Call::TakeOver, nth, Fault::Refused);
     }
     let process = log.start_over(store, log.pin()).await.unwrap();
     assert_eq!(process.role(), Role::Following);

@@ -93,7 +93,7 @@ impl Growth<'_> {
     async fn is_contradicted(&mut self, shown: &Seen) -> bool {
         let mut contradicted = false;
         let mut rest = std::mem::take(&mut self.state.unproven).into_iter();
-        while let Some(doubted) = rest.next() {
+        for doubted in rest.by_ref() {
             let Some(head) = doubted.head() else { continue };
             let (smaller, larger) = match head.0 <= shown.size {
                 true => (head, (shown.size, shown.root)),

@@ -109,7 +109,7 @@ impl Finding {
     }
 
     /// What a key that nobody knows signed accuses nobody.
-    fn is_strangers(self, hint: &str) -> Self {
+    fn accuses_nobody(self, hint: &str) -> Self {
         let words = "an unknown signer: the two cannot both be true, but nobody checked whose key it is";
         self.ends(Verdict::Unknown, format!("{words}; {hint}"))
     }

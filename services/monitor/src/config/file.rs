@@ -38,7 +38,7 @@ use tlog::policy::Policy;
 use url::Url;
 
 use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
-use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, UNREACHABLE_AFTER};
+use crate::limits::{EVERY, EVERY_AT_LEAST, LAG, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, UNREACHABLE_AFTER};
 use crate::scitt_service::{ServiceTarget, ServiceText};
 
 /// What else lies in the state directory.
@@ -161,9 +161,10 @@ fn service(text: ServiceText, folder: &Path) -> Result<ServiceTarget, BadConfig>
     }
     let url = super::with_slash(http(&text.url, &named("url"))?);
     let silence = length(text.unreachable_after.as_deref(), &named("unreachable_after"), UNREACHABLE_AFTER)?;
+    let lag = length(text.lag.as_deref(), &named("lag"), LAG)?;
     let name = named("entries");
     let target = text.read(folder, url).map_err(|why| bad(name, why))?;
-    Ok(ServiceTarget { unreachable_after: silence, ..target })
+    Ok(ServiceTarget { unreachable_after: silence, lag, ..target })
 }
 
 impl Log {

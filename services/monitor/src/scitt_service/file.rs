@@ -32,6 +32,7 @@ pub struct Service {
     pub trust: PathBuf,
     pub ca_file: Option<PathBuf>,
     pub unreachable_after: Option<String>,
+    pub lag: Option<String>,
     #[serde(default)]
     pub entries: Vec<EntryText>,
 }

@@ -54,7 +54,7 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
         let own = format!("{} stands in the evidence itself: compare it with the one you know", keys[0]);
         finding.not_checked("log key", own);
         return match finding.verdict {
-            Verdict::Contradiction => finding.is_strangers("give the log's with --key"),
+            Verdict::Contradiction => finding.accuses_nobody("give the log's with --key"),
             _ => finding,
         };
     }

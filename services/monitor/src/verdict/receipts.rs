@@ -41,7 +41,7 @@ pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &
     let finding = conclude(finding, kind, &checked);
     match finding.verdict {
         Verdict::Contradiction if known.is_none() => {
-            finding.is_strangers("give a file of the service's with --trust")
+            finding.accuses_nobody("give a file of the service's with --trust")
         }
         _ => finding,
     }
