@@ -1,10 +1,11 @@
 //! Files as arguments: `-` is a stream, and an output is either whole or not there.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use durable::WriteError;
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -20,6 +21,15 @@ pub enum Access {
     Ordinary,
     /// Owner only (0600): keys.
     Secret,
+}
+
+impl Access {
+    fn of_file(self) -> durable::Access {
+        match self {
+            Self::Ordinary => durable::Access::Public,
+            Self::Secret => durable::Access::Secret,
+        }
+    }
 }
 
 /// What happens to a file that is there already.
@@ -59,7 +69,7 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))
 }
 
-/// Writes a file whole, or standard output for `-`: a temporary name, fsync, rename.
+/// Writes a file whole, or standard output for `-`: `durable` says how.
 pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> Result<(), Failure> {
     if is_stream(path) {
         let mut out = io::stdout().lock();
@@ -68,28 +78,7 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, existing: Existing) -> R
     if existing == Existing::Keep && path.exists() {
         return same_or_refused(path, bytes);
     }
-    replace(path, bytes, access).map_err(|error| unwritable(path, &error))
-}
-
-fn replace(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
-    let temporary = temporary_beside(path);
-    let mode = if access == Access::Secret { 0o600 } else { 0o644 };
-    let written =
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)
-        });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    durable::replace(path, bytes, access.of_file()).map_err(unwritable)
 }
 
 fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -122,12 +111,20 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(exit, code, format!("cannot read {}: {error}", path.display()))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Failure, "file-unwritable", format!("cannot write {}: {error}", path.display()))
+fn unwritable(error: WriteError) -> Failure {
+    let told = match error {
+        WriteError::Unchanged { path, error } => format!("cannot write {}: {error}", path.display()),
+        WriteError::InDoubt { path, error } => {
+            format!("{} is written, but may not survive a power loss: {error}", path.display())
+        }
+    };
+    Failure::new(Exit::Failure, "file-unwritable", told)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

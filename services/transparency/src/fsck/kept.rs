@@ -2,10 +2,10 @@
 //!
 //! Replaced as a whole, like the pin. A file that cannot be read costs one walk from the beginning.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use durable::Access;
 use serde::{Deserialize, Serialize};
 use store::fsck::State;
 
@@ -67,27 +67,17 @@ impl KeptFile {
 }
 
 fn read(path: &Path) -> Result<Kept, String> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let mut bytes = Vec::new();
-    file.take(FSCK_STATE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FSCK_STATE_BYTES {
-        return Err("too long".to_owned());
+    match durable::read(path, FSCK_STATE_BYTES) {
+        Ok(Some(bytes)) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+        Ok(None) => Ok(Kept::default()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err("too long".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
 fn replace(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let aside = path.with_extension("json.new");
-    let mut file = File::create(&aside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&aside, path)?;
-    File::open(directory)?.sync_all()
+    durable::make_folder(directory, Access::Public)?;
+    Ok(durable::replace(path, bytes, Access::Public)?)
 }
 
 #[cfg(test)]
@@ -103,7 +93,7 @@ mod tests {
         let kept = Kept { clean, findings: vec!["entry 3: gone".into()], ..Kept::default() };
         file.write(&kept).await.unwrap();
         assert_eq!(file.read().await.unwrap(), kept);
-        fs::write(folder.path().join("state/fsck.json"), b"{\"clean\":").unwrap();
+        std::fs::write(folder.path().join("state/fsck.json"), b"{\"clean\":").unwrap();
         assert!(file.read().await.unwrap_err().contains("fsck.json"));
     }
 }
