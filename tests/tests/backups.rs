@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Connection, Database, Load, Log, Ran, Recorder, Service, on_both_databases};
+use black_box::{Cell, Connection, Database, Holds, Load, Log, Ran, Recorder, Service, on_both_databases};
 use merkle::TreeSize;
 use scitt::{Receipt, SignedStatement};
 use serde_json::Value;
@@ -166,6 +166,31 @@ on_both_databases! {
         log.must_be_sound();
     }
 
+    fn a_frozen_log_is_checked_for_damage_and_says_that_it_is_frozen_without_calling_it_an_error(log: Log) {
+        log.configure("fsck_rate = 100000\nfsck_every_seconds = 1");
+        let service = log.serve();
+        filled(&log, &service, 2);
+        assert_eq!(service.metric("tabellion_log_frozen"), 0.0);
+        freeze(&log, &service);
+        service.stop();
+        let service = log.serve();
+        service.must_become_ready();
+        let entry = Cell {
+            table: "entry",
+            column: "statement",
+            sqlite: "idx = 1",
+            postgres: None,
+            holds: Holds::Bytes,
+        };
+        log.database().flip(&entry, 300);
+        service.must_find("entry 1: the statement does not hash to its digest");
+        log.database().mend("entry");
+        service.must_become_ready();
+        assert_eq!(service.metric("tabellion_log_frozen"), 1.0);
+        assert_eq!(service.metric("tabellion_checkpoint_served_size_leaves"), 3.0, "nobody has to cosign");
+        assert!(!service.said().contains("registers nothing now"), "{}", service.said());
+    }
+
     fn a_head_that_was_committed_and_not_signed_is_signed_when_the_log_is_frozen_already(log: Log) {
         log.serve().stop();
         let mut service = log.serve_until("before-sign", 1).unwrap_or_else(|ran| panic!("{ran}"));
@@ -320,6 +345,61 @@ on_both_databases! {
         }
         assert!(halves > 0, "no import was met half way");
     }
+}
+
+/// The service at the usual admin URL is not always the one that the configuration is about.
+#[test]
+fn a_service_freezes_its_own_log_only_and_nothing_for_a_web_page() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    log.configure("origin = \"elsewhere.example/log\"");
+    must_end(&on_admin(&log, &service, &["log", "freeze", "--for-ever"]), 6, "another-log");
+    log.configure(&format!("origin = \"{}\"", testkit::ORIGIN));
+
+    let json = ("Content-Type", "application/json");
+    let ours = format!("{{\"origin\":\"{}\"}}", testkit::ORIGIN);
+    let other = "{\"origin\":\"elsewhere.example/log\"}";
+    let page = ("Origin", "https://page.example");
+    for (headers, body, status) in [
+        (&[json][..], other, 409),
+        (&[json], "{}", 422),
+        (&[json], "", 400),
+        (&[("Content-Type", "text/plain")], &*ours, 415),
+        (&[], &ours, 415),
+        (&[json, page], &ours, 403),
+    ] {
+        let answer = service.admin().send("POST", "/freeze", headers, body.as_bytes());
+        assert_eq!(answer.status, status, "{headers:?} {body}: {answer:?}");
+    }
+    for (method, path) in [("POST", "/reindex"), ("POST", "/holds"), ("DELETE", "/holds")] {
+        let answer = service.admin().send(method, path, &[json, page], b"{}");
+        assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
+        assert!(String::from_utf8_lossy(&answer.body).contains("from-a-web-page"), "{answer:?}");
+    }
+    assert_eq!(service.admin().send("GET", "/readyz", &[page], b"").status, 200, "to read harms nobody");
+    filled(&log, &service, 1);
+    freeze(&log, &service);
+}
+
+#[test]
+fn a_log_that_is_not_there_is_not_found_and_none_is_made() {
+    let log = Log::sqlite();
+    let root = "ab".repeat(32);
+    for command in [
+        &["log", "freeze", "--for-ever"][..],
+        &["log", "fsck"],
+        &["log", "export", "log.export"],
+        &["log", "adopt", "--size", "1", "--root", &root],
+        &["backup", "create", "log.backup"],
+        &["key", "list"],
+    ] {
+        let ran = log.tabellion(&[command, &["--db", "sqlite:misspelt.db"]].concat());
+        must_end(&ran, 5, "[no-log]");
+        assert!(!log.path("misspelt.db").exists(), "{ran}");
+    }
+    let empty = Database::postgres();
+    let ran = log.tabellion(&["log", "freeze", "--for-ever", "--db", &empty.url()]);
+    must_end(&ran, 5, "[no-log]");
 }
 
 /// What is wrong with a file is found before there is so much as a database.

@@ -58,12 +58,21 @@ pub fn usage(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     let lines: Vec<String> = text.lines().map(|line| safe(line).into_owned()).collect();
     if std::env::args_os().any(|argument| argument == "--json") {
-        let what = lines.first().map_or("", |line| line.trim_start_matches("error: "));
+        let what = in_a_line(&lines);
         eprintln!("{}", Failure::new(Exit::Usage, "usage", what).hint("tabellion --help").to_json());
     } else {
         eprintln!("{}", lines.join("\n"));
     }
     Exit::Usage
+}
+
+/// What is wrong, with its particulars: they stand indented below it, up to an empty line.
+fn in_a_line(lines: &[String]) -> String {
+    let Some((what, rest)) = lines.split_first() else { return String::new() };
+    let what = what.trim_start_matches("error: ");
+    let particulars: Vec<&str> =
+        rest.iter().take_while(|line| line.starts_with("  ")).map(|line| line.trim()).collect();
+    [what, &particulars.join(", ")].join(" ").trim_end().to_owned()
 }
 
 /// What a command gets to work with.
@@ -254,6 +263,20 @@ mod tests {
             })
         });
         found.filter(|command| !command.is_empty() && !command.contains(['{', '…']))
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_arguments_is_told_in_a_line_with_its_particulars() {
+        let told = |arguments: &[&str]| {
+            let error = Cli::command().try_get_matches_from(arguments).unwrap_err();
+            super::in_a_line(&error.render().to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            told(&["tabellion", "log", "adopt"]),
+            "the following required arguments were not provided: --size <SIZE>, --root <ROOT>"
+        );
+        assert_eq!(told(&["tabellion", "nonsense"]), "unrecognized subcommand 'nonsense'");
+        assert_eq!(super::in_a_line(&[]), "");
     }
 
     #[test]
