@@ -14,6 +14,7 @@ mod signing;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -34,6 +35,8 @@ pub struct Webhooks {
     key: WebhookKey,
     senders: Vec<Sender>,
     kept: Notify,
+    /// Receivers that are down, and until when none of theirs is tried.
+    held: Mutex<BTreeMap<String, u64>>,
 }
 
 /// What one pass over the queue came to.
@@ -63,7 +66,13 @@ impl Webhooks {
     /// If a target cannot be sent to: no HTTP URL, or an address that is not public.
     pub fn new(state: &Path, key: WebhookKey, targets: Vec<Target>) -> Result<Self, SetupError> {
         let senders = targets.into_iter().map(Sender::new).collect::<Result<_, _>>()?;
-        Ok(Self { queue: Queue::in_directory(state), key, senders, kept: Notify::new() })
+        Ok(Self {
+            queue: Queue::in_directory(state),
+            key,
+            senders,
+            kept: Notify::new(),
+            held: Mutex::default(),
+        })
     }
 
     /// Whether there is nobody to tell.
@@ -127,7 +136,7 @@ impl Webhooks {
             Vec::new()
         });
         let mut by_target: BTreeMap<&str, Vec<&Pending>> = BTreeMap::new();
-        for message in waiting.iter().filter(|message| message.next_at <= now) {
+        for message in waiting.iter().filter(|message| self.due_at(message) <= now) {
             by_target.entry(message.target.as_str()).or_default().push(message);
         }
         let passes = by_target.into_iter().map(|(target, due)| self.pass_to(target, due, now));
@@ -146,8 +155,12 @@ impl Webhooks {
         for message in due {
             match sender.attempt(&self.key, message, now).await {
                 Attempt::Delivered => pass = pass.and(self.delivered(message)),
-                Attempt::Refused { why } => pass = pass.and(self.again(message, &why, None, now)),
-                Attempt::Down { why, after } => return pass.and(self.again(message, &why, after, now)),
+                Attempt::Refused { why } => pass = pass.and(self.again(message, &why, None, now).0),
+                Attempt::Down { why, after } => {
+                    let (tried, until) = self.again(message, &why, after, now);
+                    self.hold(target, until);
+                    return pass.and(tried);
+                }
             }
         }
         pass
@@ -160,14 +173,16 @@ impl Webhooks {
         Pass { delivered: 1, ..Pass::default() }
     }
 
-    fn again(&self, message: &Pending, why: &str, after: Option<Duration>, now: u64) -> Pass {
-        if message.is_spent(now) {
-            return self.give_up(message, why);
-        }
+    /// What it came to, and when the receiver is asked again.
+    fn again(&self, message: &Pending, why: &str, after: Option<Duration>, now: u64) -> (Pass, u64) {
         let wait = wait_after(message.attempts).max(after.unwrap_or_default().min(WEBHOOK_RETRY_LONGEST));
+        let next_at = now.saturating_add(wait.as_secs().max(1));
+        if message.is_spent(now) {
+            return (self.give_up(message, why), next_at);
+        }
         let later = Pending {
             attempts: message.attempts.saturating_add(1),
-            next_at: now.saturating_add(wait.as_secs().max(1)),
+            next_at,
             problem: Some(why.to_owned()),
             ..message.clone()
         };
@@ -181,7 +196,7 @@ impl Webhooks {
         if let Err(error) = self.queue.keep(&later) {
             tracing::warn!(%error, id = message.id, "the attempt was not noted");
         }
-        Pass { failed: 1, ..Pass::default() }
+        (Pass { failed: 1, ..Pass::default() }, next_at)
     }
 
     fn give_up(&self, message: &Pending, why: &str) -> Pass {
@@ -193,7 +208,17 @@ impl Webhooks {
     }
 
     fn next_at(&self) -> Option<u64> {
-        self.queue.all().ok()?.iter().map(|message| message.next_at).min()
+        self.queue.all().ok()?.iter().map(|message| self.due_at(message)).min()
+    }
+
+    fn hold(&self, target: &str, until: u64) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(target.to_owned(), until);
+    }
+
+    /// Not before its receiver is asked again.
+    fn due_at(&self, message: &Pending) -> u64 {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get(&message.target).map_or(message.next_at, |until| message.next_at.max(*until))
     }
 }
 

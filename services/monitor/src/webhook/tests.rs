@@ -142,6 +142,8 @@ async fn one_receiver_that_is_down_keeps_nothing_from_another_and_one_bad_messag
     let waits = webhooks.queue.all().unwrap();
     assert!(waits.iter().any(|message| message.next_at >= NOW + 121), "Retry-After is a minimum: {waits:?}");
     assert!(waits.iter().any(|message| message.problem.as_deref() == Some("answered 400 Bad Request")));
+    webhooks.pass(NOW + 2).await;
+    assert_eq!(down.came().len(), 1, "nor for its next message before its time");
 }
 
 #[tokio::test]
