@@ -35,7 +35,7 @@ pub struct Config {
     pub name: Option<KeyName>,
     /// A key that comes without state is one that never cosigned.
     pub unused_key: bool,
-    /// The clock was ahead when some logs were cosigned last, and is right now: see [`Ledger::new`].
+    /// The clock was ahead when some logs were cosigned last, and is right now: it may go back once for each of them.
     pub clock_was_ahead: bool,
     /// The list of logs (C2SP tlog-list).
     pub logs: PathBuf,
