@@ -34,7 +34,6 @@ fn with_json_every_command_prints_one_object_with_these_names() {
         (&["config", "check", "--config", "mylog/tabellion.toml"], &["origin", "ready"]),
         (&["key", "new", "-o", "k.pem"], &["kid", "alg", "did_key", "file"]),
         (&["key", "show", "--config", "mylog/tabellion.toml"], &["receipt", "checkpoint", "operator"]),
-        (&["key", "list", "--config", "mylog/tabellion.toml"], &["keys"]),
         (&["issuer", "new", "-o", "i.pem"], &["kid", "alg", "did_key", "file"]),
         (&["issuer", "show", "i.pem"], &["kid", "alg", "did_key"]),
         (
