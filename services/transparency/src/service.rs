@@ -254,21 +254,29 @@ pub async fn run(
     Ok(service.run_until(reread, shutdown).await?)
 }
 
-/// Resolves at SIGTERM or SIGINT.
-pub async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let wait = async |kind| match signal(kind) {
-        Ok(mut signals) => {
-            signals.recv().await;
+/// Resolves at SIGTERM or SIGINT. From the call on they do not end the process by themselves, also before this is polled.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn stop_signal() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    async fn wait(signals: std::io::Result<Signal>) {
+        match signals {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "a signal cannot be waited for");
+                std::future::pending().await
+            }
         }
-        Err(error) => {
-            tracing::error!(%error, "a signal cannot be waited for");
-            std::future::pending().await
+    }
+    let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        tokio::select! {
+            () = wait(terminate) => {}
+            () = wait(interrupt) => {}
         }
-    };
-    tokio::select! {
-        () = wait(SignalKind::terminate()) => {}
-        () = wait(SignalKind::interrupt()) => {}
     }
 }
 
