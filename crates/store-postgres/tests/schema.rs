@@ -182,7 +182,7 @@ async fn r50_a_newer_schema_is_refused_naming_both_versions() {
 #[tokio::test]
 async fn a_database_without_our_schema_is_refused_until_it_is_migrated() {
     let database = Database::empty().await;
-    let Err(StoreError::Refused(why)) = Postgres::connect(&database.options()).await else {
+    let Err(StoreError::NoLog(why)) = Postgres::connect(&database.options()).await else {
         panic!("it has no schema")
     };
     assert!(why.contains("migrate it first"), "{why}");

@@ -76,7 +76,7 @@ async fn a_second_writer_by_another_name_is_refused() {
     let log = log_of(1).await;
     let link = log.path.with_file_name("link.db");
     std::os::unix::fs::symlink(&log.path, &link).unwrap();
-    assert!(matches!(Sqlite::open(Settings::new(&link)).await, Err(StoreError::Refused(_))));
+    assert!(matches!(Sqlite::open(Settings::new(&link)).await, Err(StoreError::InUse(_))));
 }
 
 #[tokio::test]

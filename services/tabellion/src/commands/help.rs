@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn is_code(word: &str) -> bool {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+        word.contains('-') && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
     }
 
     #[test]
