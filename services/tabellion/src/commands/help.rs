@@ -256,7 +256,9 @@ mod tests {
     }
 
     fn is_code(word: &str) -> bool {
-        word.contains('-') && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+        word.contains('-')
+            && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+            && !word.starts_with('-')
     }
 
     #[test]
