@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use merkle::TreeSize;
-use store::{CommittedHead, HeadSignature, SignatureKind, StoreError};
+use store::{CommittedHead, HeadSignature, StoreError};
 
 use crate::Parts;
 use crate::limits::LEFT_UNSIGNED;
-use crate::recover::{read_pin, signatures_of};
+use crate::recover::{kept_signatures, read_pin};
 
 /// Signs what was left, below the newest head. What cannot be signed or kept now stays left: the check of the storage
 /// tells it, and no promise hangs on it that the newest head does not keep.
@@ -41,32 +41,23 @@ async fn unsigned(
     pinned: TreeSize,
     newest: TreeSize,
 ) -> Result<Vec<CommittedHead>, StoreError> {
-    let first = first_unsigned(parts, newest).await?;
-    let Some(first) = first else { return Ok(Vec::new()) };
-    let mut heads = parts.store.heads(first, LEFT_UNSIGNED).await?;
-    heads.retain(|head| head.size <= pinned && head.size < newest);
     let mut unsigned = Vec::new();
-    for head in heads {
-        let kept = signatures_of(&*parts.store, head.size).await?;
-        let has = |(kind, kid): &(SignatureKind, Vec<u8>)| {
-            kept.iter().any(|kept| kept.kind == *kind && kept.kid == *kid)
-        };
-        if !parts.signer.makes().iter().all(has) {
+    for head in parts.store.heads(first_unsigned(parts).await?, LEFT_UNSIGNED).await? {
+        let may_have_left = head.size <= pinned && head.size < newest;
+        if may_have_left && kept_signatures(parts, &head).await?.is_none() {
             unsigned.push(head);
         }
     }
     Ok(unsigned)
 }
 
-/// The batch after the newest one that has every kind of signature; `None` if that is the newest of all.
-async fn first_unsigned(parts: &Parts, newest: TreeSize) -> Result<Option<u64>, StoreError> {
-    let mut signed_to = None;
+/// The batch after the newest one that has every kind of signature.
+async fn first_unsigned(parts: &Parts) -> Result<u64, StoreError> {
+    let mut signed = Vec::new();
     for (kind, _) in parts.signer.makes() {
-        let signed = parts.store.newest_signed(kind).await?.map(|signed| signed.head);
-        let (size, batch) = signed.map_or((TreeSize::EMPTY, 0), |head| (head.size, head.batch));
-        signed_to = Some(signed_to.map_or((size, batch), |least: (TreeSize, u64)| least.min((size, batch))));
+        signed.push(parts.store.newest_signed(kind).await?.map_or(0, |signed| signed.head.batch));
     }
-    Ok(signed_to.filter(|(size, _)| *size < newest).map(|(_, batch)| batch + 1))
+    Ok(signed.into_iter().min().unwrap_or(0) + 1)
 }
 
 async fn sign(parts: &Arc<Parts>, head: &CommittedHead) -> Result<Vec<HeadSignature>, String> {

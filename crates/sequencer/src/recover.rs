@@ -156,7 +156,7 @@ async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, Obst
 }
 
 /// The signatures over the newest head, if all that the signer makes are there and right.
-async fn kept_signatures(
+pub(crate) async fn kept_signatures(
     parts: &Parts,
     newest: &CommittedHead,
 ) -> Result<Option<Vec<HeadSignature>>, StoreError> {

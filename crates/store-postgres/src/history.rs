@@ -106,13 +106,10 @@ pub(crate) async fn keep_signatures(
     log: i16,
     signatures: &[HeadSignature],
 ) -> Result<(), StoreError> {
-    let (mut sizes, mut kinds, mut kids, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for signature in signatures {
-        sizes.push(column(signature.size.get()));
-        kinds.push(kind_column(signature.kind));
-        kids.push(signature.kid.clone());
-        bytes.push(signature.bytes.to_vec());
-    }
+    let sizes: Vec<i64> = signatures.iter().map(|it| column(it.size.get())).collect();
+    let kinds: Vec<i16> = signatures.iter().map(|it| kind_column(it.kind)).collect();
+    let kids: Vec<&[u8]> = signatures.iter().map(|it| it.kid.as_slice()).collect();
+    let bytes: Vec<&[u8]> = signatures.iter().map(|it| it.bytes.as_ref()).collect();
     let kept = sqlx::query!(
         "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
              SELECT $1, size, kind, kid, bytes
@@ -121,8 +118,8 @@ pub(crate) async fn keep_signatures(
         log,
         &sizes,
         &kinds,
-        &kids,
-        &bytes
+        &kids as &[&[u8]],
+        &bytes as &[&[u8]]
     )
     .execute(pool)
     .await;
