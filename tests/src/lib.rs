@@ -35,7 +35,7 @@ pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
 pub use lying_log::LyingLog;
 pub use postgres::{Cluster, sql};
-pub use python::python;
+pub use python::{python, run_python};
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
 pub use soak::{Soak, Soaked};

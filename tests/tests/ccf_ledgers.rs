@@ -3,9 +3,6 @@
 
 mod cli_support;
 
-use std::path::Path;
-use std::process::Command;
-
 use cli_support::Folder;
 use serde::Deserialize;
 
@@ -65,10 +62,7 @@ fn inspect(folder: &Folder, case: &Case) {
 }
 
 fn cases() -> Vec<Case> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/ccf_ledger.py");
-    let output = Command::new(black_box::python()).arg(script).arg("cases").output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("a list of cases")
+    serde_json::from_value(black_box::run_python("ccf_ledger.py", &["cases"])).expect("a list of cases")
 }
 
 fn hex(text: &str) -> Vec<u8> {

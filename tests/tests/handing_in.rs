@@ -4,7 +4,6 @@
 mod cli_support;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -124,10 +123,7 @@ fn files(log: &Log) -> (SignedStatement, [String; 3]) {
 }
 
 fn python(arguments: &[&str]) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/multipart.py");
-    let output = Command::new(black_box::python()).arg(script).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    black_box::run_python("multipart.py", arguments)
 }
 
 #[test]

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
-use std::process::Command;
 
 use black_box::{Load, Log, Recorder, on_both_databases};
 use serde_json::Value;
@@ -61,11 +60,7 @@ fn admit(log: &Log, keys: &Value) {
 }
 
 fn python(arguments: &[&str]) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/independent.py");
-    let output = Command::new(black_box::python()).arg(script).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    black_box::run_python("independent.py", arguments)
 }
 
 fn path(path: &Path) -> &str {

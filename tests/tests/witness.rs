@@ -378,11 +378,7 @@ fn register(log: &Log, service: &Service, entries: usize) {
 }
 
 fn python(arguments: &[&str]) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/witness.py");
-    let output = Command::new(black_box::python()).arg(script).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    black_box::run_python("witness.py", arguments)
 }
 
 fn path(path: &Path) -> &str {
