@@ -20,6 +20,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("archive", &["durable", "merkle", "store"]),
     ("audit", &["merkle", "registration", "scitt", "store"]),
     ("expression", &[]),
+    ("admission", &["expression", "jose", "scitt"]),
+    ("evidence", &["merkle"]),
+    ("evidence-postgres", &["evidence", "merkle"]),
+    ("evidence-sqlite", &["evidence", "merkle"]),
     ("registration", &["expression", "jose", "merkle", "scitt"]),
     ("verifier", &["jose", "merkle", "scitt", "tlog"]),
     ("store", &["merkle"]),
@@ -32,6 +36,23 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "monitor",
         &["audit", "client", "durable", "merkle", "registration", "scitt", "store", "tlog", "verifier"],
+    ),
+    (
+        "gateway",
+        &[
+            "admission",
+            "client",
+            "durable",
+            "evidence",
+            "evidence-postgres",
+            "evidence-sqlite",
+            "expression",
+            "jose",
+            "merkle",
+            "registration",
+            "scitt",
+            "verifier",
+        ],
     ),
     (
         "transparency",
@@ -54,10 +75,15 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "tabellion",
         &[
+            "admission",
             "archive",
             "audit",
             "client",
             "durable",
+            "evidence",
+            "evidence-postgres",
+            "evidence-sqlite",
+            "gateway",
             "jose",
             "merkle",
             "monitor",
@@ -76,7 +102,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that do no I/O and know no clock: time is an argument.
-const PURE: &[&str] = &["merkle", "jose", "tlog", "scitt", "expression", "registration", "verifier"];
+const PURE: &[&str] =
+    &["merkle", "jose", "tlog", "scitt", "expression", "admission", "registration", "verifier"];
 
 /// What a pure crate has no use for, itself or by what it depends on.
 const IMPURE: &[&str] =
@@ -134,7 +161,7 @@ fn the_core_asks_for_no_time_no_files_and_no_network() {
 
 #[test]
 fn sql_is_in_the_stores_only() {
-    expect_named_by("sqlx", &["store-postgres", "store-sqlite"]);
+    expect_named_by("sqlx", &["evidence-postgres", "evidence-sqlite", "store-postgres", "store-sqlite"]);
 }
 
 /// Conditions must not reach a clock, a network or the surroundings: the engine is built without its
@@ -155,7 +182,7 @@ fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
 #[test]
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {
-        expect_named_by(name, &["client", "monitor", "tabellion", "transparency", "witness"]);
+        expect_named_by(name, &["client", "gateway", "monitor", "tabellion", "transparency", "witness"]);
     }
 }
 

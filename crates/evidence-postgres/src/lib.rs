@@ -1,0 +1,1 @@
+//! The evidence promise kept by PostgreSQL.

@@ -1,0 +1,1 @@
+//! The gateway's durable promise: streams, records and the outbox, as one transaction.

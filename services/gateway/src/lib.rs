@@ -1,0 +1,22 @@
+//! The gateway: an MCP reverse proxy that nobody notices, until a call escapes what was declared.
+//!
+//! A request comes in at the [`front`] (transport, origin, token), is looked at as a [`frame`] (the original text, with
+//! the places of what matters in it), and is either relayed as it is ([`relay`]) or is a matter of the [`calls`]: a tool
+//! call, or a request that carries a declaration. What may happen is decided by the crate `admission`; the [`desk`] is the
+//! one writer that makes a decision durable before the first byte goes to an [`upstream`], and brings the evidence to the
+//! log.
+//!
+//! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
+
+pub mod calls;
+pub mod config;
+pub mod desk;
+pub mod frame;
+pub mod front;
+pub mod keys;
+pub mod limits;
+pub mod oauth;
+pub mod posture;
+pub mod relay;
+pub mod telemetry;
+pub mod upstream;
