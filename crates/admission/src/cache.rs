@@ -1,0 +1,1 @@
+//! Verdicts of the judge that may be used again (reading V-29). To come.

@@ -1,0 +1,1 @@
+//! One message against one session. To come.

@@ -1,0 +1,1 @@
+//! Exact decimals. To come.

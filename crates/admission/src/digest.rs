@@ -1,0 +1,1 @@
+//! Digests. To come.

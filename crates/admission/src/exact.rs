@@ -1,0 +1,1 @@
+//! Exact equality. To come.

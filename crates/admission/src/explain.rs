@@ -1,0 +1,1 @@
+//! Reasons in words for a human. To come.

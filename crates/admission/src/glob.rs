@@ -1,0 +1,1 @@
+//! Patterns. To come.

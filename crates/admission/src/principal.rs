@@ -1,0 +1,1 @@
+//! Who calls. To come.

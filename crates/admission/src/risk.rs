@@ -1,0 +1,1 @@
+//! The risk score of a call. To come.

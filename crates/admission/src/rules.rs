@@ -1,0 +1,1 @@
+//! What the operator of a route has set. To come.

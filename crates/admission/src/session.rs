@@ -1,0 +1,1 @@
+//! What a session agreed to, and what it has spent. To come.
