@@ -46,21 +46,45 @@ impl Client {
         trust: &TrustStore,
         now: u64,
     ) -> Result<Vec<Result<Registered, ClientError>>, ClientError> {
-        let body = Body::batch(messages.iter().map(|(_, message)| &message[..]))?;
+        let (results, url) = self.post_batch(messages.iter().map(|(_, message)| &message[..])).await?;
+        let mut outcomes = Vec::with_capacity(results.len());
+        for (message, part) in messages.iter().zip(results) {
+            outcomes.push(self.conclude(message, part, &url, trust, now).await);
+        }
+        Ok(outcomes)
+    }
+
+    /// Hands in up to [`BATCH_STATEMENTS`] statements in one request: for each, the receipt that came, which nobody has
+    /// verified yet. What the service leaves open is an error of its statement that says so
+    /// ([`StillRunning`](ClientError::StillRunning), [`TryAgain`](ClientError::TryAgain)), for whoever keeps a queue.
+    ///
+    /// # Errors
+    /// As [`register_batch`](Self::register_batch).
+    pub async fn submit_batch(
+        &self,
+        messages: &[Bytes],
+    ) -> Result<Vec<Result<Bytes, ClientError>>, ClientError> {
+        let (results, url) = self.post_batch(messages.iter().map(|message| &message[..])).await?;
+        Ok(results.into_iter().map(|part| part.receipt(&url)).collect())
+    }
+
+    /// The results of a batch, one for each message, and where they came from.
+    async fn post_batch<'m>(
+        &self,
+        messages: impl ExactSizeIterator<Item = &'m [u8]>,
+    ) -> Result<(Vec<Part>, Url), ClientError> {
+        let sent = messages.len();
+        let body = Body::batch(messages)?;
         let mut backoff = Backoff::within(self.patience());
         let (url, json) = (self.url("v1/entries/batch")?, ("application/json", MAX_ANSWER_BYTES));
         let answer = self.post_until_taken(&url, &body, json, &mut backoff).await?;
         let nonsense = |why: String| ClientError::Nonsense(format!("v1/entries/batch: {why}"));
         let Results { results } =
             serde_json::from_slice(&answer.body).map_err(|error| nonsense(error.to_string()))?;
-        if results.len() != messages.len() {
-            return Err(nonsense(format!("{} results for {} parts", results.len(), messages.len())));
+        match results.len() == sent {
+            true => Ok((results, answer.url)),
+            false => Err(nonsense(format!("{} results for {sent} parts", results.len()))),
         }
-        let mut outcomes = Vec::with_capacity(results.len());
-        for (message, part) in messages.iter().zip(results) {
-            outcomes.push(self.conclude(message, part, &answer.url, trust, now).await);
-        }
-        Ok(outcomes)
     }
 
     async fn conclude(
@@ -86,6 +110,23 @@ impl Client {
                 self.register_message(statement, message, trust, now).await
             }
             (status, ..) => Err(error_of(status, problem(status, part.problem.as_ref()))),
+        }
+    }
+}
+
+impl Part {
+    /// The receipt, if that is what the part holds.
+    fn receipt(self, url: &Url) -> Result<Bytes, ClientError> {
+        let status = StatusCode::from_u16(self.status)
+            .map_err(|_| ClientError::Nonsense(format!("status {} in a batch", self.status)))?;
+        let location = || self.location.as_deref().and_then(|location| url.join(location).ok());
+        match (status, self.receipt.as_deref().map(|text| BASE64URL_NOPAD.decode(text.as_bytes()))) {
+            (StatusCode::CREATED, Some(Ok(receipt))) => Ok(receipt.into()),
+            (StatusCode::ACCEPTED, _) => Err(ClientError::StillRunning(location().unwrap_or(url.clone()))),
+            (status, _) if status.is_success() => {
+                Err(ClientError::Nonsense(format!("status {status} without a receipt in a batch")))
+            }
+            (status, _) => Err(error_of(status, problem(status, self.problem.as_ref()))),
         }
     }
 }

@@ -244,3 +244,19 @@ async fn a_service_without_batches_says_so_for_all_of_them() {
     let client = service(vec![problem(404, "Not Found", "no such thing")]).await;
     assert!(matches!(register_batch(&client, 2).await.unwrap_err(), ClientError::NotFound(_)));
 }
+
+#[tokio::test]
+async fn whoever_keeps_a_queue_is_told_what_is_open_and_asks_again_by_itself() {
+    let receipt = r#"{"status":201,"location":"/entries/a","receipt":"aGVsbG8"}"#;
+    let later = r#"{"status":202,"location":"/entries/a","retry_after":0}"#;
+    let busy = r#"{"status":503,"problem":{"title":"Busy","detail":"no"}}"#;
+    let refused = r#"{"status":400,"problem":{"title":"Rejected","detail":"no"}}"#;
+    let nonsense = r#"{"status":201,"location":"/entries/a"}"#;
+    let client = service(vec![batch_of(&[receipt, later, busy, refused, nonsense].join(","))]).await;
+    let results = client.submit_batch(&[MESSAGE, MESSAGE, MESSAGE, MESSAGE, MESSAGE]).await.unwrap();
+    assert_eq!(results[0].as_ref().unwrap(), &b"hello"[..]);
+    assert!(matches!(&results[1], Err(ClientError::StillRunning(at)) if at.path() == "/entries/a"));
+    assert!(matches!(&results[2], Err(ClientError::TryAgain { status, .. }) if *status == 503));
+    assert!(matches!(&results[3], Err(ClientError::Refused { status, .. }) if *status == 400));
+    assert!(matches!(&results[4], Err(ClientError::Nonsense(_))));
+}
