@@ -1,0 +1,189 @@
+//! The changes of one commit, checked against each other and brought together by stream.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+
+use crate::{Change, Claim, Record, StoreError, limits};
+
+/// What one commit writes.
+#[derive(Clone, Debug, Default)]
+pub struct Group<'a> {
+    /// One for each stream, in order of name: whoever takes locks in this order meets no deadlock.
+    pub moves: Vec<Move<'a>>,
+    /// All records, as they were given.
+    pub records: Vec<&'a Record>,
+    /// All claims, as they were given.
+    pub claims: Vec<&'a Claim>,
+    /// Decisions that are opened, with their streams, without those that the same commit settles.
+    pub opened: Vec<(EntryDigest, &'a str)>,
+    /// Decisions that are settled, without those that the same commit opens.
+    pub settled: Vec<EntryDigest>,
+}
+
+/// What becomes of one stream.
+#[derive(Clone, Debug)]
+pub struct Move<'a> {
+    /// The stream.
+    pub stream: &'a str,
+    /// The version it must have; `None`: there must be no such stream.
+    pub from: Option<u64>,
+    /// The version it gets.
+    pub to: u64,
+    /// `None`: as it was.
+    pub agreed: Option<&'a Bytes>,
+    /// The state after the last change.
+    pub running: &'a Bytes,
+    /// Whether it has ended.
+    pub closed: bool,
+    /// As in [`Kept::keep_until`](crate::Kept::keep_until).
+    pub keep_until: u64,
+    /// The number of its first record in this commit, if there is one.
+    pub first_seq: Option<u64>,
+    /// How many records it gets.
+    pub records: u64,
+}
+
+impl<'a> Group<'a> {
+    /// Brings changes together.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when they contradict themselves: a change of a stream that does not start where the one
+    /// before it ended, records or claims of another stream, records out of sequence or twice, names that are too long.
+    pub fn of(changes: &'a [Change]) -> Result<Self, StoreError> {
+        let mut group = Self::default();
+        let mut places: HashMap<&str, usize> = HashMap::with_capacity(changes.len());
+        for change in changes {
+            check(change)?;
+            match places.get(change.stream.as_str()) {
+                Some(&place) => group.moves[place].follow(change)?,
+                None => {
+                    places.insert(&change.stream, group.moves.len());
+                    group.moves.push(Move::first(change)?);
+                }
+            }
+            group.records.extend(&change.records);
+            group.claims.extend(&change.claims);
+            group.opened.extend(change.opened.iter().map(|id| (*id, change.stream.as_str())));
+            group.settled.extend(&change.settled);
+        }
+        group.moves.sort_unstable_by_key(|moved| moved.stream);
+        group.refuse_repetitions()?;
+        group.leave_out_what_comes_and_goes();
+        Ok(group)
+    }
+
+    fn refuse_repetitions(&self) -> Result<(), StoreError> {
+        let mut ids = HashSet::with_capacity(self.records.len());
+        if let Some(record) = self.records.iter().find(|record| !ids.insert(record.id)) {
+            return Err(refused(format!("the record {} comes twice in one commit", record.id)));
+        }
+        let mut claims = HashSet::with_capacity(self.claims.len());
+        match self.claims.iter().find(|claim| !claims.insert(**claim)) {
+            Some(claim) => Err(refused(format!("{} claims something twice in one commit", claim.stream))),
+            None => Ok(()),
+        }
+    }
+
+    fn leave_out_what_comes_and_goes(&mut self) {
+        if self.opened.is_empty() || self.settled.is_empty() {
+            return;
+        }
+        let opened: HashSet<EntryDigest> = self.opened.iter().map(|(id, _)| *id).collect();
+        let settled: HashSet<EntryDigest> = self.settled.iter().copied().collect();
+        self.opened.retain(|(id, _)| !settled.contains(id));
+        self.settled.retain(|id| !opened.contains(id));
+    }
+}
+
+impl<'a> Move<'a> {
+    fn first(change: &'a Change) -> Result<Self, StoreError> {
+        let mut moved = Self {
+            stream: &change.stream,
+            from: change.from,
+            to: change.to(),
+            agreed: change.agreed.as_ref(),
+            running: &change.running,
+            closed: change.closed,
+            keep_until: change.keep_until,
+            first_seq: None,
+            records: 0,
+        };
+        moved.count(&change.records)?;
+        match (change.from, moved.first_seq) {
+            (None, Some(1..)) => Err(refused(format!("{}: a new stream's first record is 0", change.stream))),
+            _ => Ok(moved),
+        }
+    }
+
+    fn follow(&mut self, change: &'a Change) -> Result<(), StoreError> {
+        if change.from != Some(self.to) {
+            return Err(refused(format!(
+                "{}: a change is from version {:?}, and the one before it made {}",
+                change.stream, change.from, self.to
+            )));
+        }
+        self.to = change.to();
+        self.agreed = change.agreed.as_ref().or(self.agreed);
+        self.running = &change.running;
+        self.closed = change.closed;
+        self.keep_until = change.keep_until;
+        self.count(&change.records)
+    }
+
+    fn count(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        for record in records {
+            let first = *self.first_seq.get_or_insert(record.seq);
+            if record.seq != first + self.records {
+                let expected = first + self.records;
+                return Err(refused(format!(
+                    "{}: record {} comes where {expected} is due",
+                    self.stream, record.seq
+                )));
+            }
+            self.records += 1;
+        }
+        Ok(())
+    }
+
+    /// The number that the stream's next record has, if it now is `next`: or why this commit cannot be.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the records do not follow those that are there.
+    pub fn next_seq(&self, next: u64) -> Result<u64, StoreError> {
+        match self.first_seq {
+            Some(first) if first != next => {
+                Err(refused(format!("{}: record {first} comes where {next} is due", self.stream)))
+            }
+            _ => Ok(next + self.records),
+        }
+    }
+}
+
+fn check(change: &Change) -> Result<(), StoreError> {
+    let Change { stream, .. } = change;
+    if stream.is_empty() || stream.len() > limits::STREAM_NAME || stream.contains('\0') {
+        return Err(refused(format!(
+            "a stream's name has 1 to {} bytes and no NUL, this one has {}",
+            limits::STREAM_NAME,
+            stream.len()
+        )));
+    }
+    if change.from.is_some_and(|from| from == 0 || from >= limits::NUMBER) {
+        return Err(refused(format!("{stream}: there is no such version")));
+    }
+    let strangers = change.records.iter().any(|record| record.stream != *stream)
+        || change.claims.iter().any(|claim| claim.stream != *stream);
+    if strangers {
+        return Err(refused(format!("{stream}: a change brings what belongs to another stream")));
+    }
+    if change.claims.iter().any(|claim| claim.key.len() > limits::CLAIM_KEY) {
+        return Err(refused(format!("{stream}: a claim's key has at most {} bytes", limits::CLAIM_KEY)));
+    }
+    Ok(())
+}
+
+fn refused(why: String) -> StoreError {
+    StoreError::Refused(why)
+}

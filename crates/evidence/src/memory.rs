@@ -1,0 +1,136 @@
+//! The promise kept in memory: what it says is exact, but nothing survives the process.
+//!
+//! [`Memory::another`] is a second instance over the same data: a process beside this one, or the one that comes after it.
+
+mod tables;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use merkle::EntryDigest;
+
+use self::tables::Tables;
+use crate::{
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
+    Pending, Pruned, StoreError, Stored, Stuck, limits,
+};
+
+/// Evidence in memory, shared with [`another`](Memory::another) instance.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    instance: String,
+    tables: Arc<Mutex<Tables>>,
+}
+
+impl Memory {
+    /// An empty database, used by this instance.
+    pub fn new(instance: &str) -> Self {
+        let memory = Self { instance: instance.into(), tables: Arc::default() };
+        memory.tables().lease(instance, Instant::now() + limits::LEASE);
+        memory
+    }
+
+    /// The same database, used by another instance.
+    pub fn another(&self, instance: &str) -> Self {
+        let another = Self { instance: instance.into(), tables: Arc::clone(&self.tables) };
+        another.tables().lease(instance, Instant::now() + limits::LEASE);
+        another
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl EvidenceStore for Memory {
+    fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        let tables = self.tables();
+        Ok(names.iter().map(|name| tables.stream(name)).collect())
+    }
+
+    async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        let tables = self.tables();
+        Ok(claims.iter().map(|claim| tables.is_claimed(claim)).collect())
+    }
+
+    async fn commit(&self, changes: &[Change]) -> Result<(), CommitError> {
+        let group = Group::of(changes)?;
+        self.tables().commit(&self.instance, &group)
+    }
+
+    async fn happened(&self, changes: &[Change]) -> Result<bool, StoreError> {
+        let group = Group::of(changes)?;
+        Ok(self.tables().happened(&group))
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+        Ok(self.tables().pending(&self.instance, limit))
+    }
+
+    async fn delivered(&self, deliveries: &[Delivered]) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        deliveries.iter().for_each(|delivery| tables.delivered(delivery));
+        Ok(())
+    }
+
+    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+        self.tables().stick(id, crate::stuck_reason(why));
+        Ok(())
+    }
+
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+        Ok(self.tables().stuck_records(limit))
+    }
+
+    async fn unstick(&self) -> Result<u64, StoreError> {
+        Ok(self.tables().unstick())
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        Ok(self.tables().backlog())
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+        Ok(self.tables().orphans(limit))
+    }
+
+    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
+        Ok(self.tables().record(id))
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        Ok(self.tables().records(stream, from, limit))
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.tables().due(at, limit))
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.tables().list(after, limit))
+    }
+
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        Ok(self.tables().prune(horizon, limit))
+    }
+
+    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
+        self.tables().lease(&self.instance, Instant::now() + lasts);
+        Ok(())
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.tables().leave(&self.instance);
+        Ok(())
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! What the memory holds, in the shape of the SQL tables.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::time::Instant;
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+
+use crate::{
+    Backlog, Claim, CommitError, Delivered, Group, Horizon, Kept, Listed, Open, Pending, Pruned, Record,
+    Standing, StoreError, Stored, Stuck,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    streams: BTreeMap<String, Kept>,
+    claims: BTreeSet<Claim>,
+    /// By the order of commit.
+    records: BTreeMap<u64, RecordRow>,
+    /// The number that the next record gets.
+    next: u64,
+    ids: HashMap<EntryDigest, u64>,
+    places: BTreeMap<(String, u64), u64>,
+    outbox: BTreeMap<u64, Waiting>,
+    open: BTreeMap<u64, Open>,
+    leases: HashMap<String, Instant>,
+}
+
+#[derive(Debug)]
+struct RecordRow {
+    record: Record,
+    leaf_index: Option<u64>,
+    receipt: Option<Bytes>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    instance: String,
+    stuck: Option<String>,
+}
+
+impl Tables {
+    pub(super) fn stream(&self, name: &str) -> Option<Kept> {
+        self.streams.get(name).cloned()
+    }
+
+    pub(super) fn is_claimed(&self, claim: &Claim) -> bool {
+        self.claims.contains(claim)
+    }
+
+    pub(super) fn commit(&mut self, instance: &str, group: &Group<'_>) -> Result<(), CommitError> {
+        self.refuse_conflicts(group)?;
+        let next_seqs = self.next_seqs(group)?;
+        if let Some(record) = group.records.iter().find(|record| self.ids.contains_key(&record.id)) {
+            return Err(StoreError::Refused(format!("the record {} is there already", record.id)).into());
+        }
+        for (moved, next_seq) in group.moves.iter().zip(next_seqs) {
+            let before = self.streams.remove(moved.stream).and_then(|kept| kept.agreed);
+            let kept = Kept {
+                version: moved.to,
+                agreed: moved.agreed.cloned().or(before),
+                running: moved.running.clone(),
+                closed: moved.closed,
+                keep_until: moved.keep_until,
+                next_seq,
+            };
+            self.streams.insert(moved.stream.to_owned(), kept);
+        }
+        self.claims.extend(group.claims.iter().map(|claim| (*claim).clone()));
+        group.records.iter().for_each(|record| self.insert(instance, record));
+        self.open_and_settle(instance, group);
+        Ok(())
+    }
+
+    fn refuse_conflicts(&self, group: &Group<'_>) -> Result<(), CommitError> {
+        let moved = group.moves.iter().filter(|moved| self.version(moved.stream) != moved.from);
+        let claimed = group.claims.iter().filter(|claim| self.claims.contains(claim));
+        let streams = moved.map(|moved| moved.stream).chain(claimed.map(|claim| claim.stream.as_str()));
+        let streams: BTreeSet<&str> = streams.collect();
+        if streams.is_empty() {
+            return Ok(());
+        }
+        Err(CommitError::Conflict(streams.into_iter().map(str::to_owned).collect()))
+    }
+
+    fn version(&self, stream: &str) -> Option<u64> {
+        self.streams.get(stream).map(|kept| kept.version)
+    }
+
+    fn next_seqs(&self, group: &Group<'_>) -> Result<Vec<u64>, StoreError> {
+        let next = |stream| self.streams.get(stream).map_or(0, |kept| kept.next_seq);
+        group.moves.iter().map(|moved| moved.next_seq(next(moved.stream))).collect()
+    }
+
+    fn insert(&mut self, instance: &str, record: &Record) {
+        let number = self.next;
+        self.next += 1;
+        self.ids.insert(record.id, number);
+        self.places.insert((record.stream.clone(), record.seq), number);
+        self.outbox.insert(number, Waiting { instance: instance.to_owned(), stuck: None });
+        let row = RecordRow { record: record.clone(), leaf_index: None, receipt: None };
+        self.records.insert(number, row);
+    }
+
+    fn open_and_settle(&mut self, instance: &str, group: &Group<'_>) {
+        for (id, stream) in &group.opened {
+            if let Some(number) = self.ids.get(id) {
+                let open = Open { id: *id, stream: (*stream).to_owned(), instance: instance.to_owned() };
+                self.open.insert(*number, open);
+            }
+        }
+        for number in group.settled.iter().filter_map(|id| self.ids.get(id)) {
+            self.open.remove(number);
+        }
+    }
+
+    pub(super) fn happened(&self, group: &Group<'_>) -> bool {
+        match group.records.first() {
+            Some(record) => self.ids.contains_key(&record.id),
+            None => {
+                !group.moves.is_empty()
+                    && group.moves.iter().all(|moved| self.version(moved.stream) == Some(moved.to))
+            }
+        }
+    }
+
+    pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<Pending> {
+        let mine = |waiting: &Waiting| waiting.instance == instance || !self.lives(&waiting.instance);
+        let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none() && mine(waiting));
+        let records = waiting.filter_map(|(number, _)| self.records.get(number)).map(|row| &row.record);
+        let pending = |record: &Record| Pending {
+            id: record.id,
+            stream: record.stream.clone(),
+            seq: record.seq,
+            kind: record.kind,
+            at: record.at,
+            statement: record.statement.clone(),
+        };
+        records.take(limit).map(pending).collect()
+    }
+
+    pub(super) fn delivered(&mut self, delivery: &Delivered) {
+        let Some(number) = self.ids.get(&delivery.id) else { return };
+        self.outbox.remove(number);
+        if let Some(row) = self.records.get_mut(number) {
+            row.leaf_index = row.leaf_index.or(delivery.leaf_index);
+            row.receipt = row.receipt.take().or_else(|| delivery.receipt.clone());
+        }
+    }
+
+    pub(super) fn stick(&mut self, id: &EntryDigest, why: &str) {
+        if let Some(waiting) = self.ids.get(id).and_then(|number| self.outbox.get_mut(number)) {
+            waiting.stuck = Some(why.to_owned());
+        }
+    }
+
+    pub(super) fn stuck_records(&self, limit: usize) -> Vec<Stuck> {
+        let stuck = self.outbox.iter().filter_map(|(number, waiting)| {
+            let (record, why) = (&self.records.get(number)?.record, waiting.stuck.clone()?);
+            Some(Stuck { id: record.id, stream: record.stream.clone(), seq: record.seq, why })
+        });
+        stuck.take(limit).collect()
+    }
+
+    pub(super) fn unstick(&mut self) -> u64 {
+        self.outbox.values_mut().filter_map(|waiting| waiting.stuck.take()).map(|_| 1).sum()
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        let mut backlog = Backlog::default();
+        for (number, waiting) in &self.outbox {
+            let Some(RecordRow { record, .. }) = self.records.get(number) else { continue };
+            backlog.records += 1;
+            backlog.bytes += record.statement.len() as u64;
+            match waiting.stuck {
+                Some(_) => backlog.stuck += 1,
+                None => backlog.oldest_at = backlog.oldest_at.or(Some(record.at)),
+            }
+        }
+        backlog
+    }
+
+    pub(super) fn orphans(&self, limit: usize) -> Vec<Open> {
+        self.open.values().filter(|open| !self.lives(&open.instance)).take(limit).cloned().collect()
+    }
+
+    pub(super) fn record(&self, id: &EntryDigest) -> Option<Stored> {
+        self.ids.get(id).and_then(|number| self.stored(*number))
+    }
+
+    pub(super) fn records(&self, stream: &str, from: u64, limit: usize) -> Vec<Stored> {
+        let places = self.places.range((stream.to_owned(), from)..=(stream.to_owned(), u64::MAX));
+        places.take(limit).filter_map(|(_, number)| self.stored(*number)).collect()
+    }
+
+    fn stored(&self, number: u64) -> Option<Stored> {
+        let row = self.records.get(&number)?;
+        let standing = match self.outbox.get(&number) {
+            None => Standing::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
+            Some(Waiting { stuck: Some(why), .. }) => Standing::Stuck(why.clone()),
+            Some(_) => Standing::Pending,
+        };
+        Some(Stored { record: row.record.clone(), standing })
+    }
+
+    pub(super) fn due(&self, at: u64, limit: usize) -> Vec<Listed> {
+        let due = self.streams.iter().filter(|(_, kept)| !kept.closed && kept.keep_until <= at);
+        let mut due: Vec<Listed> = due.map(listed).collect();
+        due.sort_by(|a, b| (a.keep_until, &a.stream).cmp(&(b.keep_until, &b.stream)));
+        due.truncate(limit);
+        due
+    }
+
+    pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Vec<Listed> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.streams.range::<str, _>((from, Bound::Unbounded)).take(limit).map(listed).collect()
+    }
+
+    pub(super) fn prune(&mut self, horizon: Horizon, limit: usize) -> Pruned {
+        let streams = self.forgettable_streams(horizon.streams, limit);
+        for name in &streams {
+            self.streams.remove(name);
+        }
+        let gone: BTreeSet<&String> = streams.iter().collect();
+        self.claims.retain(|claim| !gone.contains(&claim.stream));
+        let old = |number: &u64, row: &RecordRow| {
+            row.record.at < horizon.records
+                && !self.outbox.contains_key(number)
+                && !self.open.contains_key(number)
+        };
+        let records = self.records.iter().filter(|(number, row)| old(number, row));
+        let records: Vec<u64> = records.map(|(number, _)| *number).take(limit).collect();
+        for row in records.iter().filter_map(|number| self.records.remove(number)) {
+            self.ids.remove(&row.record.id);
+            self.places.remove(&(row.record.stream, row.record.seq));
+        }
+        self.leases.retain(|_, until| *until > Instant::now());
+        Pruned { streams: streams.len() as u64, records: records.len() as u64 }
+    }
+
+    fn forgettable_streams(&self, before: u64, limit: usize) -> Vec<String> {
+        let waiting = self.outbox.keys().filter_map(|number| self.records.get(number));
+        let mut needed: BTreeSet<&str> = waiting.map(|row| row.record.stream.as_str()).collect();
+        needed.extend(self.open.values().map(|open| open.stream.as_str()));
+        let closed = self.streams.iter().filter(|(_, kept)| kept.closed && kept.keep_until < before);
+        let free = closed.map(|(name, _)| name).filter(|name| !needed.contains(name.as_str()));
+        free.take(limit).cloned().collect()
+    }
+
+    pub(super) fn lease(&mut self, instance: &str, until: Instant) {
+        self.leases.insert(instance.to_owned(), until);
+    }
+
+    pub(super) fn leave(&mut self, instance: &str) {
+        self.leases.remove(instance);
+    }
+
+    fn lives(&self, instance: &str) -> bool {
+        self.leases.get(instance).is_some_and(|until| *until > Instant::now())
+    }
+}
+
+fn listed((stream, kept): (&String, &Kept)) -> Listed {
+    Listed {
+        stream: stream.clone(),
+        version: kept.version,
+        next_seq: kept.next_seq,
+        closed: kept.closed,
+        keep_until: kept.keep_until,
+    }
+}
