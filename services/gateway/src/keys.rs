@@ -1,1 +1,308 @@
-//! To come.
+//! The gateway's own keys, and the public ones it shows.
+//!
+//! Three keys, so that none speaks for another: *evidence* signs statements for the log (COSE), *verdict* signs Verdicts
+//! (JWS), and a symmetric one protects `requestState`, the same at every replica. What the configuration does not name is made
+//! in the state folder at the first start, readable by its owner only.
+//!
+//! A verdict key that is replaced stays in the published set (V-20): the set lies in the state folder, `jwks.json`, active key
+//! first, retired ones after it. A set that cannot be read stops the start: a key lost from it could never be checked again.
+//!
+//! Not here: registering the set in the log (`desk`), and serving it ([`posture`](crate::posture)).
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use durable::{Access, WriteError};
+use jose::jwk::PublicJwk;
+use scitt::{Algorithm, PublicKey, Signer, SigningKey};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::config::Config;
+use crate::limits::{MAX_JWKS_BYTES, MAX_JWKS_DEPTH, MAX_JWKS_KEYS, MAX_KEY_FILE_BYTES};
+
+/// The published set, in the state folder.
+const JWKS_FILE: &str = "jwks.json";
+
+/// All keys of a gateway.
+#[derive(Clone)]
+pub struct Keys {
+    /// Signs statements.
+    pub evidence: Arc<SigningKey>,
+    /// Signs verdicts.
+    pub verdict: Arc<SigningKey>,
+    /// Protects what a client holds for us.
+    pub state: Arc<Zeroizing<[u8; 32]>>,
+    published: Arc<Vec<u8>>,
+}
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// Others may read it.
+    #[error("{0} can be read by others (chmod 600)")]
+    Open(PathBuf),
+    /// It is named in the configuration, and not there.
+    #[error("{0} is not there")]
+    Missing(PathBuf),
+    /// It is no key, or not one for this.
+    #[error("{path}: {why}")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The file system failed.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The system gives no random bytes.
+    #[error("no random bytes for a key")]
+    Random,
+}
+
+impl Keys {
+    /// Reads the keys, and makes those of the state folder that are not there yet.
+    ///
+    /// # Errors
+    /// If one is unusable, or readable by others.
+    pub fn open(config: &Config) -> Result<Self, KeyError> {
+        durable::make_folder(&config.state, Access::Secret)
+            .map_err(|error| KeyError::Io { path: config.state.clone(), error })?;
+        let place = |given: &Option<PathBuf>, name: &str| match given {
+            Some(path) => Place { path: path.clone(), ours: false },
+            None => Place { path: config.state.join(name), ours: true },
+        };
+        let evidence = place(&config.keys.evidence, "evidence.key").signing()?;
+        let verdict = place(&config.keys.verdict, "verdict.key").signing()?;
+        let state = place(&config.keys.state, "state.key").symmetric()?;
+        let published = publish(&config.state.join(JWKS_FILE), verdict.public_key())?;
+        Ok(Self {
+            evidence: Arc::new(evidence),
+            verdict: Arc::new(verdict),
+            state: Arc::new(state),
+            published: Arc::new(published),
+        })
+    }
+
+    /// The public verdict keys as they are published: canonical JSON, active first.
+    #[must_use]
+    pub fn jwks(&self) -> &[u8] {
+        &self.published
+    }
+
+    /// The `kid` of verdicts.
+    #[must_use]
+    pub fn verdict_kid(&self) -> String {
+        self.verdict.public_key().jwk_thumbprint()
+    }
+
+    /// Fresh keys that lie nowhere: for tests.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    pub fn ephemeral() -> Result<Self, KeyError> {
+        let evidence = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+        let verdict = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+        let published = set_of(&[verdict.public_key().to_jwk()]);
+        Ok(Self {
+            evidence: Arc::new(evidence),
+            verdict: Arc::new(verdict),
+            state: Arc::new(random()?),
+            published: Arc::new(published),
+        })
+    }
+}
+
+/// The set that was published, without touching anything: for `gateway jwks`.
+///
+/// # Errors
+/// If there is none, or it cannot be read.
+pub fn published(state: &Path) -> Result<Vec<u8>, KeyError> {
+    let path = state.join(JWKS_FILE);
+    let keys = read_set(&path)?.ok_or_else(|| KeyError::Missing(path))?;
+    Ok(set_of(&keys))
+}
+
+/// A key's file.
+struct Place {
+    path: PathBuf,
+    /// In the state folder: made when it is not there.
+    ours: bool,
+}
+
+impl Place {
+    fn signing(&self) -> Result<SigningKey, KeyError> {
+        let Some(text) = self.read()? else {
+            let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+            let pem = key.to_pkcs8_pem().map_err(|error| self.unusable(error.to_string()))?;
+            durable::replace(&self.path, pem.as_bytes(), Access::Secret)?;
+            return Ok(key);
+        };
+        let key = SigningKey::from_pkcs8_pem(&text).map_err(|error| self.unusable(error.to_string()))?;
+        match key.algorithm() {
+            Algorithm::EdDsa => Ok(key),
+            other => {
+                Err(self.unusable(format!("an Ed25519 key is needed here, not one for {}", other.name())))
+            }
+        }
+    }
+
+    fn symmetric(&self) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+        let Some(text) = self.read()? else {
+            let key = random()?;
+            let line = Zeroizing::new(format!("{}\n", BASE64URL_NOPAD.encode(&*key)));
+            durable::replace(&self.path, line.as_bytes(), Access::Secret)?;
+            return Ok(key);
+        };
+        let bytes = BASE64URL_NOPAD.decode(text.trim_end().as_bytes()).ok().map(Zeroizing::new);
+        let key = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok());
+        key.map(Zeroizing::new)
+            .ok_or_else(|| self.unusable("32 bytes in base64url without padding are needed".into()))
+    }
+
+    /// The file's text; `None` if there is none and one may be made.
+    fn read(&self) -> Result<Option<Zeroizing<String>>, KeyError> {
+        let io = |error| KeyError::Io { path: self.path.clone(), error };
+        let Some(bytes) = durable::read(&self.path, MAX_KEY_FILE_BYTES).map_err(io)? else {
+            return if self.ours { Ok(None) } else { Err(KeyError::Missing(self.path.clone())) };
+        };
+        let mode = std::fs::metadata(&self.path).map_err(io)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Open(self.path.clone()));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| self.unusable("not text".into()))?;
+        Ok(Some(Zeroizing::new(text)))
+    }
+
+    fn unusable(&self, why: String) -> KeyError {
+        KeyError::Unusable { path: self.path.clone(), why }
+    }
+}
+
+fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let mut key = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *key).map_err(|_| KeyError::Random)?;
+    Ok(key)
+}
+
+/// Puts the active key first in the published set, and keeps all that were in it.
+fn publish(path: &Path, active: &PublicKey) -> Result<Vec<u8>, KeyError> {
+    let active = active.to_jwk();
+    let before = read_set(path)?.unwrap_or_default();
+    let mut keys = vec![active.clone()];
+    keys.extend(before.iter().filter(|key| key.thumbprint() != active.thumbprint()).cloned());
+    if keys.len() > MAX_JWKS_KEYS {
+        let why = format!("no more than {MAX_JWKS_KEYS} verdict keys");
+        return Err(KeyError::Unusable { path: path.to_owned(), why });
+    }
+    let set = set_of(&keys);
+    if set_of(&before) != set {
+        durable::replace(path, &set, Access::Public)?;
+    }
+    Ok(set)
+}
+
+fn read_set(path: &Path) -> Result<Option<Vec<PublicJwk>>, KeyError> {
+    let most = u64::try_from(MAX_JWKS_BYTES).unwrap_or(u64::MAX);
+    let bytes = durable::read(path, most).map_err(|error| KeyError::Io { path: path.to_owned(), error })?;
+    let keys = bytes.map(|bytes| parse_set(&bytes)).transpose();
+    keys.map_err(|why| KeyError::Unusable { path: path.to_owned(), why })
+}
+
+/// Reads a set of public keys, or one key.
+///
+/// # Errors
+/// In words, if it is none.
+pub fn parse_set(bytes: &[u8]) -> Result<Vec<PublicJwk>, String> {
+    let strict = jose::json::Limits { bytes: MAX_JWKS_BYTES, depth: MAX_JWKS_DEPTH };
+    let value = jose::json::parse_strict(bytes, strict).map_err(|error| error.to_string())?;
+    let Some(keys) = value.get("keys") else {
+        return PublicJwk::from_value(&value).map(|key| vec![key]).map_err(|error| error.to_string());
+    };
+    let keys = keys.as_array().filter(|keys| (1..=MAX_JWKS_KEYS).contains(&keys.len()));
+    let keys = keys.ok_or_else(|| format!("a key set holds 1 to {MAX_JWKS_KEYS} keys"))?;
+    keys.iter().map(|key| PublicJwk::from_value(key).map_err(|error| error.to_string())).collect()
+}
+
+/// The set as JSON: each key named by its RFC 7638 thumbprint.
+fn set_of(keys: &[PublicJwk]) -> Vec<u8> {
+    let named = |key: &PublicJwk| {
+        let mut value = key.to_value();
+        let members = [
+            ("kid", BASE64URL_NOPAD.encode(&key.thumbprint())),
+            ("alg", "EdDSA".to_owned()),
+            ("use", "sig".to_owned()),
+        ];
+        for (name, text) in members {
+            value[name] = Value::String(text);
+        }
+        value
+    };
+    let keys: Vec<Value> = keys.iter().map(named).collect();
+    jose::jcs::canonical(&json!({ "keys": keys }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn active(path: &Path) -> Vec<String> {
+        read_set(path).unwrap().unwrap().iter().map(|key| BASE64URL_NOPAD.encode(&key.thumbprint())).collect()
+    }
+
+    #[test]
+    fn a_replaced_verdict_key_stays_published_behind_the_active_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(JWKS_FILE);
+        let [first, second] = [0, 1].map(|_| SigningKey::generate(Algorithm::EdDsa).unwrap());
+        let once = publish(&path, first.public_key()).unwrap();
+        assert_eq!(publish(&path, first.public_key()).unwrap(), once);
+        publish(&path, second.public_key()).unwrap();
+        let names = [second.public_key().jwk_thumbprint(), first.public_key().jwk_thumbprint()];
+        assert_eq!(active(&path), names);
+        registration::jwk_set::JwkSetRecord::read(&published(folder.path()).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_set_stops_the_start_and_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(JWKS_FILE);
+        std::fs::write(&path, b"{\"keys\":[]}").unwrap();
+        let key = SigningKey::generate(Algorithm::EdDsa).unwrap();
+        assert!(matches!(publish(&path, key.public_key()), Err(KeyError::Unusable { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), b"{\"keys\":[]}");
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_or_that_signs_otherwise_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| Place { path: folder.path().join(name), ours: true };
+        let made = place("a").signing().unwrap();
+        assert_eq!(place("a").signing().unwrap().public_key(), made.public_key());
+        let secret = place("s").symmetric().unwrap();
+        assert_eq!(*place("s").symmetric().unwrap(), *secret);
+        assert_eq!(std::fs::metadata(folder.path().join("s")).unwrap().permissions().mode() & 0o777, 0o600);
+
+        std::fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(0o640)).unwrap();
+        assert!(matches!(place("a").signing(), Err(KeyError::Open(_))));
+        let other = SigningKey::generate(Algorithm::Es256).unwrap().to_pkcs8_pem().unwrap();
+        durable::replace(&folder.path().join("b"), other.as_bytes(), Access::Secret).unwrap();
+        assert!(matches!(place("b").signing(), Err(KeyError::Unusable { .. })));
+        let named = Place { path: folder.path().join("none"), ours: false };
+        assert!(matches!(named.signing(), Err(KeyError::Missing(_))));
+    }
+}

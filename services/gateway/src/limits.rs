@@ -1,1 +1,146 @@
-//! To come.
+//! Limits of the gateway on size, count and time, in one place. Each owner's in a block of its own.
+
+use std::time::Duration;
+
+// --- questions to people, and the judge -----------------------------------------------------------
+
+/// Characters of a `requestState` that a client brings back, at most.
+pub const MAX_REQUEST_STATE_BYTES: usize = 64 << 10;
+/// Characters of the arguments that a question shows.
+pub const MAX_SHOWN_ARGUMENTS: usize = 2_000;
+/// Questions of the gateway's own that may be open at a time.
+pub const MAX_OPEN_QUESTIONS: usize = 10_000;
+/// Bytes of a judge's answer.
+pub const MAX_JUDGE_ANSWER_BYTES: usize = 1 << 20;
+
+// --- configuration --------------------------------------------------------------------------------
+
+/// Records that may wait for the log.
+pub const OUTBOX_RECORDS: u64 = 1_000_000;
+/// Bytes of records that may wait for the log.
+pub const OUTBOX_BYTES: u64 = 1 << 30;
+/// How old a record that waits for the log may be.
+pub const OUTBOX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// The longest file of a secret key.
+pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
+/// How long a receipt is waited for where one is required.
+pub const RECEIPT_WAIT: Duration = Duration::from_secs(10);
+/// The longest request, unless said (V-11).
+pub const BODY_BYTES: usize = 4 << 20;
+/// The longest request that can be allowed.
+pub const MAX_BODY_BYTES: usize = 64 << 20;
+/// Requests a second and address (V-11).
+pub const REQUESTS_PER_SECOND: u32 = 200;
+/// Requests at once from one address (V-11).
+pub const REQUEST_BURST: u32 = 400;
+/// Denials a minute and principal (V-11).
+pub const DENIALS_PER_MINUTE: u32 = 100;
+/// Open connections.
+pub const CONNECTIONS: usize = 16_384;
+/// A session that nobody used for so long is closed.
+pub const VAP_SESSION_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// How long a server is waited for, from one byte to the next.
+pub const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(300);
+/// Variables that children get unless said.
+pub const PASSED_ENV: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"];
+/// How many calls a judge sees for no reason (V-28).
+pub const JUDGE_SAMPLE_RATE: f64 = 0.01;
+/// How long a judge may take.
+pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a question costs in `vap.judge`.
+pub const JUDGE_COST: &str = "1";
+/// Where `vap.judge` ends for one session.
+pub const JUDGE_CAP: &str = "100";
+/// The longest name of a gateway.
+pub const MAX_ISSUER_BYTES: usize = 1024;
+/// Routes of one gateway.
+pub const MAX_ROUTES: usize = 256;
+/// Rules of one route.
+pub const MAX_RULES: usize = 256;
+/// Servers behind one route.
+pub const MAX_SERVERS: usize = 32;
+/// The longest prefix of a server's names.
+pub const MAX_PREFIX_BYTES: usize = 32;
+/// The longest pattern, and the longest name of a rule.
+pub const MAX_PATTERN_BYTES: usize = 256;
+/// Meters named in one place.
+pub const MAX_METERS: usize = 64;
+/// The longest amount.
+pub const MAX_AMOUNT_BYTES: usize = 64;
+/// The longest key set, in a file or at a URL.
+pub const MAX_JWKS_BYTES: usize = 256 << 10;
+/// The deepest nesting in a key set.
+pub const MAX_JWKS_DEPTH: usize = 8;
+/// Keys of a set.
+pub const MAX_JWKS_KEYS: usize = 100;
+
+// --- messages, connections, answers ---------------------------------------------------------------
+
+/// Bytes of a client's message (V-11).
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Arrays and objects open at once in a client's message (V-11).
+pub const MAX_DEPTH: usize = 128;
+/// The same in a server's: nobody else bounds it, and the reader recurses.
+pub const MAX_ANSWER_DEPTH: usize = 512;
+
+// --- servers that are child processes -------------------------------------------------------------
+
+/// Children of one server at once, unless the configuration says: one for each legacy session, and one more.
+pub const CHILDREN: usize = 64;
+/// Messages that wait to be written to a child, or to be looked at.
+pub const CHILD_QUEUE: usize = 64;
+/// Bytes of one message of a child. A server that writes a longer one is ended.
+pub const MAX_LINE_BYTES: usize = 32 << 20;
+/// Bytes of one line that a child writes to its error output; the rest of it is dropped.
+pub const MAX_STDERR_LINE_BYTES: usize = 16 << 10;
+/// Characters of a child's line that the log shows.
+pub const MAX_SHOWN_LINE: usize = 2_000;
+/// How long a child may take to end once its input is closed, and again once it was asked.
+pub const CHILD_GRACE: Duration = Duration::from_secs(2);
+/// How long a child may take to answer `initialize`.
+pub const INITIALIZE_TIME: Duration = Duration::from_secs(60);
+/// How long it may take to answer the first `server/discover`; one that does not is taken for a legacy server.
+pub const PROBE_TIME: Duration = Duration::from_secs(10);
+/// How long the first message of an answer is waited for, before the answer becomes a stream of events.
+pub const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(2);
+/// How long a stream of events is silent before a comment shows that it lives.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Bytes of events that a legacy session keeps for resumption.
+pub const KEPT_EVENT_BYTES: usize = 1 << 20;
+/// Events that it keeps.
+pub const KEPT_EVENTS: usize = 1_000;
+/// Streams that are over, and of which it keeps events.
+pub const KEPT_STREAMS: usize = 100;
+/// Bytes of events that may wait for a client that reads slowly; then the child waits too.
+pub const UNREAD_BYTES: usize = 4 << 20;
+/// How long a child waits for a client that does not read, before the client's streams are cut.
+pub const STALL_TIME: Duration = Duration::from_secs(30);
+/// How long a legacy session may do nothing before its child is ended.
+pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often idle sessions are looked for.
+pub const SESSION_SWEEP: Duration = Duration::from_secs(30);
+/// Calls that one legacy session may have open at once.
+pub const SESSION_CALLS: usize = 256;
+/// Calls that the shared child may have open at once.
+pub const SHARED_CALLS: usize = 4_096;
+/// Starts of the shared child within [`RESTART_WINDOW`] before it is left alone.
+pub const RESTARTS: usize = 5;
+/// See [`RESTARTS`].
+pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+// --- the desk: evidence on its way to disk and to the log ------------------------------------------
+
+/// The part of the outbox's limits from which on the operator is warned.
+pub const OUTBOX_WARNING: f64 = 0.5;
+/// How often the database is asked what waits.
+pub const OUTBOX_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Statements in one request to the log.
+pub const SUBMIT_BATCH: usize = 256;
+/// Bytes of statements in one request to the log; a single statement may be larger.
+pub const SUBMIT_BATCH_BYTES: usize = 4 << 20;
+/// The first wait when the log takes nothing; it doubles.
+pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
+/// The longest such wait, and the longest rest when nothing waits.
+pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How often records that the log refused for good are tried again all the same.
+pub const UNSTICK_EVERY: Duration = Duration::from_secs(600);

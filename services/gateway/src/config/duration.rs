@@ -1,0 +1,62 @@
+//! Lengths of time and sizes as people write them: `90s`, `15m`, `2h`, `1d`; `4MiB`, `1GiB`.
+
+use std::time::Duration;
+
+/// Reads one number and its unit.
+pub fn time(text: &str) -> Option<Duration> {
+    if let Some(number) = text.strip_suffix("ms") {
+        return whole(number).map(Duration::from_millis);
+    }
+    let unit = text.chars().next_back()?;
+    let number = whole(text.strip_suffix(unit)?)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(seconds).map(Duration::from_secs)
+}
+
+/// Reads one number and its unit; bytes without one.
+pub fn bytes(text: &str) -> Option<u64> {
+    for (unit, factor) in [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)] {
+        if let Some(number) = text.strip_suffix(unit) {
+            return whole(number.trim_end())?.checked_mul(factor);
+        }
+    }
+    whole(text)
+}
+
+/// Digits alone: `parse` would take a sign.
+fn whole(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_a_number_and_a_unit() {
+        let milliseconds = |text| time(text).map(|length| length.as_millis());
+        assert_eq!(milliseconds("250ms"), Some(250));
+        assert_eq!(milliseconds("90s"), Some(90_000));
+        assert_eq!(milliseconds("2h"), Some(7_200_000));
+        for bad in ["", "s", "90", "1.5h", "-1s", "+1s", "1 h", "1ü", "18446744073709551615d"] {
+            assert_eq!(time(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_bytes_or_has_a_binary_unit() {
+        assert_eq!(bytes("1000"), Some(1000));
+        assert_eq!(bytes("4MiB"), Some(4 << 20));
+        assert_eq!(bytes("1 GiB"), Some(1 << 30));
+        for bad in ["", "MiB", "1MB", "-1", "1.5GiB", "99999999999TiB"] {
+            assert_eq!(bytes(bad), None, "{bad}");
+        }
+    }
+}

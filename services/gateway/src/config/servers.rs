@@ -1,0 +1,183 @@
+//! What is behind a route: one server, or several with prefixes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use super::file::{self, Text};
+use super::read::Reader;
+use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
+use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SERVERS, PASSED_ENV};
+
+/// What names a server, on a route or below it.
+struct Named {
+    span: Range<usize>,
+    upstream: Option<Text>,
+    token_file: Option<PathBuf>,
+    headers: Option<BTreeMap<String, Text>>,
+    ca_file: Option<PathBuf>,
+    command: Option<Spanned<Vec<String>>>,
+    env: Option<BTreeMap<String, String>>,
+    pass_env: Option<Vec<String>>,
+    folder: Option<PathBuf>,
+    children: Option<Spanned<usize>>,
+}
+
+/// Reads what is behind a route.
+pub fn upstream(
+    reader: &mut Reader<'_>,
+    span: Range<usize>,
+    route: &mut file::Route,
+) -> Option<UpstreamConfig> {
+    let named = Named {
+        span: span.clone(),
+        upstream: route.upstream.take(),
+        token_file: route.upstream_token_file.take(),
+        headers: route.upstream_headers.take(),
+        ca_file: route.upstream_ca_file.take(),
+        command: route.command.take(),
+        env: route.env.take(),
+        pass_env: route.pass_env.take(),
+        folder: route.folder.take(),
+        children: route.children.take(),
+    };
+    let servers = std::mem::take(&mut route.servers);
+    if servers.is_empty() {
+        return server(reader, named).map(UpstreamConfig::One);
+    }
+    if named.upstream.is_some() || named.command.is_some() {
+        reader.mistake(Some(span), "route", "either one upstream or command, or a list of [[route.server]]");
+        return None;
+    }
+    many(reader, servers).map(UpstreamConfig::Many)
+}
+
+fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<Vec<(String, Server)>> {
+    if servers.len() > MAX_SERVERS {
+        reader.mistake(
+            Some(servers[MAX_SERVERS].span()),
+            "route.server",
+            format!("no more than {MAX_SERVERS}"),
+        );
+        return None;
+    }
+    let mut prefixes = BTreeSet::new();
+    let mut read = Vec::new();
+    for given in servers {
+        let span = given.span();
+        let given = given.into_inner();
+        let prefix = prefix(reader, &given.prefix);
+        if !prefixes.insert(given.prefix.get_ref().clone()) {
+            reader.mistake(
+                Some(given.prefix.span()),
+                "route.server.prefix",
+                "a second server of this prefix",
+            );
+        }
+        let named = Named {
+            span,
+            upstream: given.upstream,
+            token_file: given.upstream_token_file,
+            headers: given.upstream_headers,
+            ca_file: given.upstream_ca_file,
+            command: given.command,
+            env: given.env,
+            pass_env: given.pass_env,
+            folder: given.folder,
+            children: given.children,
+        };
+        if let (Some(prefix), Some(server)) = (prefix, server(reader, named)) {
+            read.push((prefix, server));
+        }
+    }
+    Some(read)
+}
+
+/// Letters, digits and hyphens: no separator can be in it (V-8).
+fn prefix(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
+    let sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    match (1..=MAX_PREFIX_BYTES).contains(&text.get_ref().len()) && text.get_ref().bytes().all(sound) {
+        true => Some(text.get_ref().clone()),
+        false => {
+            let why = format!("a prefix is 1 to {MAX_PREFIX_BYTES} letters, digits and hyphens");
+            reader.wrong(text, "route.server.prefix", why)
+        }
+    }
+}
+
+fn server(reader: &mut Reader<'_>, named: Named) -> Option<Server> {
+    match (named.upstream.is_some(), named.command.is_some()) {
+        (true, false) => http(reader, named).map(Server::Http),
+        (false, true) => command(reader, named).map(Server::Command),
+        _ => {
+            reader.mistake(Some(named.span), "route", "either an upstream (a URL) or a command is needed");
+            None
+        }
+    }
+}
+
+fn http(reader: &mut Reader<'_>, named: Named) -> Option<HttpServer> {
+    let text = named.upstream?;
+    if named.env.is_some() || named.pass_env.is_some() || named.folder.is_some() || named.children.is_some() {
+        reader.mistake(Some(named.span), "route", "env, pass_env, folder and children go with a command");
+    }
+    let headers = named.headers.unwrap_or_default();
+    let headers = headers.into_iter().filter_map(|(name, value)| header(reader, name, &value)).collect();
+    Some(HttpServer {
+        url: reader.http("upstream", &text)?,
+        token_file: reader.relative(named.token_file),
+        headers,
+        ca_file: reader.relative(named.ca_file),
+    })
+}
+
+/// Headers of the operator's own; none that the protocol or the connection needs.
+fn header(reader: &mut Reader<'_>, name: String, value: &Text) -> Option<(String, String)> {
+    const OURS: [&str; 9] = [
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "connection",
+        "transfer-encoding",
+        "mcp-session-id",
+        "accept",
+        "origin",
+    ];
+    let lower = name.to_ascii_lowercase();
+    if OURS.contains(&lower.as_str()) {
+        return reader.wrong(value, "upstream_headers", format!("{name} is not the operator's to set"));
+    }
+    let sound =
+        http::HeaderName::try_from(&lower).is_ok() && http::HeaderValue::try_from(value.get_ref()).is_ok();
+    match sound {
+        true => Some((lower, value.get_ref().clone())),
+        false => reader.wrong(value, "upstream_headers", format!("{name} is no header")),
+    }
+}
+
+fn command(reader: &mut Reader<'_>, named: Named) -> Option<CommandServer> {
+    let command = named.command?;
+    if named.token_file.is_some() || named.headers.is_some() || named.ca_file.is_some() {
+        reader.mistake(
+            Some(named.span),
+            "route",
+            "a token, headers and certificates go with an upstream URL",
+        );
+    }
+    let span = command.span();
+    let command = command.into_inner();
+    if command.first().is_none_or(String::is_empty) {
+        reader.mistake(Some(span), "command", "a program is needed, and then its arguments");
+        return None;
+    }
+    Some(CommandServer {
+        command,
+        env: named.env.unwrap_or_default(),
+        pass_env: named.pass_env.unwrap_or_else(|| PASSED_ENV.map(str::to_owned).to_vec()),
+        folder: reader.relative(named.folder),
+        children: reader.positive("children", named.children, CHILDREN),
+    })
+}
