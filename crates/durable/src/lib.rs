@@ -6,17 +6,22 @@
 //! ([`WriteError::InDoubt`]). Two writers of one file, in whatever processes, never write into one another: the last one
 //! stands. [`Lock`] keeps the others out altogether.
 //!
+//! [`Place`] is for databases, which write their files themselves: one process at a time, on a file system that keeps locks,
+//! in the files that it opened.
+//!
 //! All of it blocks. Left out: a file that is written in place (the pin's slots, in `sequencer`), or that is too long for memory
 //! or never to be replaced (`archive::Aside`). A process that is killed inside of a write leaves the file that it wrote
 //! aside; nobody takes it for anything ([`is_aside`]), and who works alone in a folder may remove it.
 
 mod folder;
 mod lock;
+mod place;
 mod read;
 mod write;
 
 pub use folder::{make_folder, names, sync_folder_of};
 pub use lock::{Lock, LockError};
+pub use place::{FileSystem, LOCK_SUFFIX, Place, PlaceError};
 pub use read::read;
 pub use write::{WriteError, is_aside, mark, remove, rename, replace, write_anew};
 

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use durable::{Access, Place};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{
@@ -45,8 +46,8 @@ use store::{
     Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
 };
 
-pub use place::{FileSystem, LOCK_SUFFIX};
-use place::{LeaseFlag, Place};
+pub use durable::{FileSystem, LOCK_SUFFIX};
+use place::LeaseFlag;
 
 /// How many connections read, unless the settings say otherwise.
 pub const READERS: u32 = 4;
@@ -105,7 +106,8 @@ impl Sqlite {
     /// Refused when another process has it, when the file system cannot be trusted with it, and
     /// when a newer version of this program has changed its tables.
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
-        let place = Place::take(&settings.path, settings.allow_filesystem)?;
+        let place = Place::take(&settings.path, settings.allow_filesystem, Access::Public)
+            .map_err(place::store_error)?;
         let wal = !settings.allow_filesystem;
         let shared = Shared { place: Some(place), ..Shared::reading(settings, wal) };
         let mut store = Self::connect(Arc::new(shared)).await?;
@@ -180,12 +182,12 @@ impl Shared {
         }
         match &self.place {
             None => Err(StoreError::Refused("the database was opened to be read only".into())),
-            Some(place) => place.check().inspect_err(|_| self.poison()),
+            Some(place) => place.check().map_err(place::store_error).inspect_err(|_| self.poison()),
         }
     }
 
     fn remember_files(&self) -> Result<(), StoreError> {
-        self.place.as_ref().map_or(Ok(()), |place| place.remember(self.wal))
+        self.place.as_ref().map_or(Ok(()), |place| place.remember(self.wal).map_err(place::store_error))
     }
 
     fn poison(&self) {

@@ -1,0 +1,285 @@
+//! The folder a SQLite database lives in: whether it can be trusted, and whether we are alone there.
+//!
+//! Everything here works on the lock file and on names. The database file itself is never opened:
+//! closing any descriptor of it would drop the locks that SQLite holds.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock, statfs};
+
+use crate::Access;
+
+/// What the lock file's name adds to the database's.
+pub const LOCK_SUFFIX: &str = ".lock";
+
+/// A file system, as far as a database cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// Nothing is known against it.
+    Local,
+    /// Memory: works, but forgets with the power.
+    Memory(&'static str),
+    /// Locks or shared memory do not reach everyone who can open the file.
+    Shared(&'static str),
+}
+
+impl FileSystem {
+    /// Reads the magic number that `statfs` gives.
+    pub const fn of_magic(magic: u32) -> Self {
+        match magic {
+            0x0000_6969 => Self::Shared("NFS"),
+            0x0000_517B => Self::Shared("SMB"),
+            0xFE53_4D42 => Self::Shared("SMB2"),
+            0xFF53_4D42 => Self::Shared("CIFS"),
+            0x0102_1997 => Self::Shared("9p"),
+            0x6573_5546 => Self::Shared("FUSE or virtiofs"),
+            0x6A65_6A63 => Self::Shared("virtiofs"),
+            0x786F_4256 => Self::Shared("vboxsf"),
+            0xBACB_ACBC => Self::Shared("vmhgfs"),
+            0x794C_7630 => Self::Shared("overlay"),
+            0x5346_414F | 0x6B41_4653 => Self::Shared("AFS"),
+            0x7375_7245 => Self::Shared("Coda"),
+            0x00C3_6400 => Self::Shared("Ceph"),
+            0x0BD0_0BD0 => Self::Shared("Lustre"),
+            0x4750_4653 => Self::Shared("GPFS"),
+            0x0116_1970 => Self::Shared("GFS2"),
+            0x7461_636F => Self::Shared("OCFS2"),
+            0x0102_1994 => Self::Memory("tmpfs"),
+            0x8584_58F6 => Self::Memory("ramfs"),
+            _ => Self::Local,
+        }
+    }
+}
+
+impl FileSystem {
+    /// Asks the system about a folder.
+    ///
+    /// # Errors
+    /// If there is no such folder, or it cannot be examined.
+    pub fn of_folder(folder: &Path) -> std::io::Result<Self> {
+        let found = statfs(folder)?;
+        // The type of the field differs between platforms; the magic numbers have 32 bits.
+        Ok(Self::of_magic(found.f_type as u32))
+    }
+}
+
+/// Why a database cannot be where it is; the text says what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// Another process has it.
+    #[error("{0}")]
+    InUse(String),
+    /// SQLite's locks cannot be trusted there.
+    #[error("{} is on {name}, where SQLite's locks cannot be trusted: use a local disk", folder.display())]
+    FileSystem {
+        /// Where the database is to be.
+        folder: PathBuf,
+        /// What the file system is called.
+        name: &'static str,
+    },
+    /// A file is not there, cannot be used, or is not the one that was opened.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A database's place, held under its lock file until dropped.
+#[derive(Debug)]
+pub struct Place {
+    database: PathBuf,
+    lock: File,
+    files: Mutex<Vec<Remembered>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    path: PathBuf,
+    identity: Identity,
+    /// The database file itself, which only grows and has one name.
+    is_database: bool,
+    size: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    /// Takes the lock, or says who has it; refuses a file system that cannot be trusted.
+    ///
+    /// # Errors
+    /// When another process has it, or the file system is not one to have it on.
+    pub fn take(database: &Path, allow_filesystem: bool, access: Access) -> Result<Self, PlaceError> {
+        let database = real_path(database)?;
+        check_file_system(&database, allow_filesystem)?;
+        let lock = lock(&with_suffix(&database, LOCK_SUFFIX), access)?;
+        Ok(Self { database, lock, files: Mutex::default() })
+    }
+
+    /// Notes which files are in use, so that [`check`](Self::check) notices others in their place.
+    ///
+    /// # Errors
+    /// When one of them is not there, or is not as it should be.
+    pub fn remember(&self, wal: bool) -> Result<(), PlaceError> {
+        let lock = self.lock.metadata().map_err(|error| cannot("read", &self.database, &error))?;
+        let mut files = vec![Remembered::new(with_suffix(&self.database, LOCK_SUFFIX), &lock, false)];
+        let suffixes: &[&str] = if wal { &["", "-wal", "-shm"] } else { &[""] };
+        for suffix in suffixes {
+            let path = with_suffix(&self.database, suffix);
+            let metadata = path.metadata().map_err(|error| cannot("find", &path, &error))?;
+            files.push(Remembered::new(path, &metadata, suffix.is_empty()));
+        }
+        *self.files() = files;
+        self.check()
+    }
+
+    /// Whether every file still is the one that was opened (R66).
+    ///
+    /// # Errors
+    /// When a file was moved, replaced or truncated.
+    pub fn check(&self) -> Result<(), PlaceError> {
+        self.files().iter_mut().try_for_each(Remembered::check)
+    }
+
+    /// How large the write-ahead log is.
+    pub fn wal_bytes(&self) -> u64 {
+        with_suffix(&self.database, "-wal").metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    fn files(&self) -> std::sync::MutexGuard<'_, Vec<Remembered>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Closing would do, but for a child process that was forked and has not yet become another.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+impl Remembered {
+    fn new(path: PathBuf, metadata: &Metadata, is_database: bool) -> Self {
+        Self { path, identity: Identity::of(metadata), is_database, size: 0 }
+    }
+
+    fn check(&mut self) -> Result<(), PlaceError> {
+        let metadata = self.path.metadata().map_err(|error| cannot("find", &self.path, &error))?;
+        let path = self.path.display();
+        if Identity::of(&metadata) != self.identity {
+            return Err(PlaceError::Refused(format!("{path} was replaced while it was in use")));
+        }
+        if !self.is_database {
+            return Ok(());
+        }
+        if metadata.nlink() != 1 {
+            return Err(PlaceError::Refused(format!("{path} has a second name (a hard link)")));
+        }
+        if metadata.len() < self.size {
+            return Err(PlaceError::Refused(format!("{path} was truncated while it was in use")));
+        }
+        self.size = metadata.len();
+        Ok(())
+    }
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// The path behind every symbolic link, so that two names lead to one lock file.
+fn real_path(database: &Path) -> Result<PathBuf, PlaceError> {
+    if let Ok(path) = database.canonicalize() {
+        return Ok(path);
+    }
+    let name = database
+        .file_name()
+        .ok_or_else(|| PlaceError::Refused("the database's path names no file".into()))?;
+    let folder = match database.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|error| cannot("find", folder, &error))?;
+    Ok(folder.join(name))
+}
+
+fn check_file_system(database: &Path, allowed: bool) -> Result<(), PlaceError> {
+    let folder = database.parent().unwrap_or(database);
+    match FileSystem::of_folder(folder).map_err(|error| cannot("examine", folder, &error))? {
+        FileSystem::Local => Ok(()),
+        FileSystem::Memory(name) => {
+            tracing::warn!(folder = %folder.display(), "{name} keeps the database in memory: it is gone with the power");
+            Ok(())
+        }
+        FileSystem::Shared(name) if allowed => {
+            tracing::warn!(folder = %folder.display(), "{name} is used because the settings allow it");
+            Ok(())
+        }
+        FileSystem::Shared(name) => Err(PlaceError::FileSystem { folder: folder.to_owned(), name }),
+    }
+}
+
+fn lock(path: &Path, access: Access) -> Result<File, PlaceError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(access.of_file());
+    let mut file = options.open(path).map_err(|error| cannot("open", path, &error))?;
+    if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        if error != rustix::io::Errno::WOULDBLOCK {
+            return Err(cannot("lock", path, &error.into()));
+        }
+        let mut holder = String::new();
+        // Best effort: the lock decides, the number only helps whoever reads the message.
+        let _ = file.read_to_string(&mut holder);
+        let text =
+            format!("another process ({}) has the database: {} is locked", holder.trim(), path.display());
+        return Err(PlaceError::InUse(text));
+    }
+    let written = file.set_len(0).and_then(|()| writeln!(file, "pid {}", std::process::id()));
+    written.map_err(|error| cannot("write", path, &error))?;
+    Ok(file)
+}
+
+fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> PlaceError {
+    PlaceError::Refused(format!("cannot {verb} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_that_break_locks_are_known_by_name() {
+        let named = [
+            (0x6969, "NFS"),
+            (0x517B, "SMB"),
+            (0xFF53_4D42, "CIFS"),
+            (0x0102_1997, "9p"),
+            (0x6573_5546, "FUSE or virtiofs"),
+            (0x794C_7630, "overlay"),
+        ];
+        for (magic, name) in named {
+            assert_eq!(FileSystem::of_magic(magic), FileSystem::Shared(name));
+        }
+    }
+
+    #[test]
+    fn a_local_disk_is_fine_and_memory_is_named() {
+        for ext4_xfs_btrfs in [0xEF53, 0x5846_5342, 0x9123_683E] {
+            assert_eq!(FileSystem::of_magic(ext4_xfs_btrfs), FileSystem::Local);
+        }
+        assert_eq!(FileSystem::of_magic(0x0102_1994), FileSystem::Memory("tmpfs"));
+    }
+}
