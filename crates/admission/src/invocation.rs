@@ -1,1 +1,126 @@
-//! SEP-2817. To come.
+//! `aiInvocation` (SEP-2817): what the client says about itself, for audit and for nobody else (readings X-6, S-1 to S-4).
+//!
+//! It is split off before anything decides. [`AiInvocation`] shows its `turnId` and nothing more; only the writer of the
+//! audit annex opens it, where it stands as asserted by the client and not as something we know. What is malformed is
+//! recorded as malformed, and changes nothing else.
+
+use jose::json::{self, Limits};
+use serde_json::{Map, Value, json};
+
+use crate::digest::Digest;
+use crate::limits::{MAX_INVOCATION, MAX_INVOCATION_TEXT, MAX_TURN_ID};
+
+/// The keys of `_meta` that it comes under: the proposal's, and our own.
+pub const KEYS: [&str; 2] = ["io.modelcontextprotocol/aiInvocation", "dev.tabellion/aiInvocation"];
+
+/// Nesting in an `aiInvocation`.
+const MAX_DEPTH: usize = 8;
+
+/// What a client says about the model, the user and the turn behind a call.
+#[derive(Clone, PartialEq)]
+pub struct AiInvocation {
+    turn_id: Option<String>,
+    assertion: Value,
+}
+
+impl AiInvocation {
+    /// Reads the text under the key; whatever it is.
+    pub fn read(text: &str) -> AiInvocation {
+        let limits = Limits { bytes: MAX_INVOCATION, depth: MAX_DEPTH };
+        let read = match json::parse_strict(text.as_bytes(), limits) {
+            Ok(Value::Object(members)) => Some(members),
+            _ => None,
+        };
+        let turn_id = read.as_ref().and_then(|members| turn_id(members.get("turnId")?));
+        let assertion = match read.as_ref().and_then(known) {
+            Some(known) => json!({ "asserted_by_client": known }),
+            None => json!({ "malformed": true, "digest": Digest::of(text.as_bytes()).as_str() }),
+        };
+        AiInvocation { turn_id, assertion }
+    }
+
+    /// The turn, if the client named it with a sane text: all that is ever echoed. It is chosen by the client, so it is no
+    /// key of a cache, of a replay check or of a policy (reading S-3).
+    pub fn turn_id(&self) -> Option<&str> {
+        self.turn_id.as_deref()
+    }
+
+    /// What is echoed on a result: exactly `{"turnId":…}`, or nothing (reading S-2).
+    pub fn echo(&self) -> Option<String> {
+        self.turn_id.as_ref().map(|turn_id| json!({ "turnId": turn_id }).to_string())
+    }
+
+    /// What the audit annex says of it.
+    pub(crate) fn assertion(&self) -> &Value {
+        &self.assertion
+    }
+}
+
+/// Shows that there is one.
+impl std::fmt::Debug for AiInvocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AiInvocation").field("turn_id", &self.turn_id).finish_non_exhaustive()
+    }
+}
+
+/// Sane: not empty, not long, nothing invisible.
+fn turn_id(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
+    let sane = (1..=MAX_TURN_ID).contains(&text.len()) && !text.chars().any(char::is_control);
+    sane.then(|| text.to_owned())
+}
+
+/// The members that the proposal names, each of the type that its examples show; none if one is of another type.
+fn known(members: &Map<String, Value>) -> Option<Value> {
+    let mut known = Map::new();
+    for (name, shape) in [
+        ("invocationReason", &[("kind", Kind::Text), ("text", Kind::Text)][..]),
+        ("model", &[("name", Kind::Text), ("provider", Kind::Text), ("version", Kind::Text)]),
+        ("userIntent", &[("text", Kind::Text), ("hash", Kind::Text), ("redacted", Kind::Switch)]),
+    ] {
+        if let Some(value) = members.get(name) {
+            known.insert(name.to_owned(), part(value.as_object()?, shape)?);
+        }
+    }
+    if let Some(value) = members.get("turnId") {
+        known.insert("turnId".to_owned(), turn_id(value)?.into());
+    }
+    withhold(&mut known);
+    Some(Value::Object(known))
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Switch,
+}
+
+fn part(members: &Map<String, Value>, shape: &[(&str, Kind)]) -> Option<Value> {
+    let mut part = Map::new();
+    for (name, kind) in shape {
+        let Some(value) = members.get(*name) else { continue };
+        let kept = match kind {
+            Kind::Text => capped(value.as_str()?),
+            Kind::Switch => Value::Bool(value.as_bool()?),
+        };
+        part.insert((*name).to_owned(), kept);
+    }
+    Some(Value::Object(part))
+}
+
+/// A text, or its beginning and the digest of all of it.
+fn capped(text: &str) -> Value {
+    if text.len() <= MAX_INVOCATION_TEXT {
+        return text.into();
+    }
+    let end = (0..=MAX_INVOCATION_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    json!({ "beginning": text[..end], "digest": Digest::of(text.as_bytes()).as_str() })
+}
+
+/// An intent that is redacted and says no text was withheld (reading S-4).
+fn withhold(known: &mut Map<String, Value>) {
+    let Some(Value::Object(intent)) = known.get_mut("userIntent") else { return };
+    if intent.get("redacted") == Some(&Value::Bool(true)) && !intent.contains_key("text") {
+        intent.insert("withheld".to_owned(), true.into());
+    }
+}

@@ -29,6 +29,13 @@ pub fn first_inexact(text: Checked<'_>) -> Option<usize> {
     None
 }
 
+/// Whether two numbers, as JSON writes them, are the same number: `1e2` is `100`, and `-0` is `0`. Exact for numbers of any
+/// size; an exponent of more than 63 bits is only the same as itself.
+pub fn same(a: &str, b: &str) -> bool {
+    let magnitude = |number| Decimal::read(number).map(Decimal::without_sign_of_zero);
+    a == b || magnitude(a).is_some_and(|a| magnitude(b) == Some(a))
+}
+
 fn after_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -63,6 +70,10 @@ struct Decimal {
 }
 
 impl Decimal {
+    fn without_sign_of_zero(self) -> Decimal {
+        Decimal { negative: self.negative && !self.digits.is_empty(), ..self }
+    }
+
     fn read(number: &str) -> Option<Decimal> {
         let (negative, number) = match number.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -130,6 +141,23 @@ mod tests {
             assert_eq!(inexact(text), Some(0), "{text}");
             assert_eq!(inexact(&format!("[1,{{\"9007199254740993\\\"\":{text}}}]")), Some(25), "{text}");
         }
+    }
+
+    #[test]
+    fn the_same_number_has_many_spellings_and_no_other_number_has_them() {
+        let zeros = [&format!("0.{}", "0".repeat(400)), "0", "-0", "0e9", "-0.0e-5"];
+        let hundreds = ["100", "1e2", "1E+2", "100.0", "0.1e3", "1000e-1"];
+        let large = ["9007199254740993", "9007199254740993.0", "9.007199254740993e15"];
+        let other = ["9007199254740992", "-100", "100.00000000000000000000001", "1e-400", "1e-401"];
+        let classes: [&[&str]; 3] = [&zeros, &hundreds, &large];
+        for class in classes {
+            for a in class {
+                assert!(class.iter().all(|b| same(a, b)), "{a}");
+                assert!(!other.iter().any(|b| same(a, b)), "{a}");
+            }
+        }
+        assert!(!same(zeros[0], hundreds[0]) && !same(hundreds[0], large[0]));
+        assert!(same("1e-99999999999999999999", "1e-99999999999999999999"));
     }
 
     #[test]
