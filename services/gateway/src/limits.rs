@@ -74,10 +74,29 @@ pub const MAX_JWKS_DEPTH: usize = 8;
 /// Keys of a set.
 pub const MAX_JWKS_KEYS: usize = 100;
 
+// --- tokens -----------------------------------------------------------------------------------------
+
+/// The longest access token.
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// The deepest nesting in a token.
+pub const MAX_TOKEN_DEPTH: usize = 16;
+/// The longest claim that is looked at.
+pub const MAX_CLAIM_TEXT: usize = 1024;
+/// How far an issuer's clock may be from ours.
+pub const CLOCK_LEEWAY_SECONDS: i64 = 30;
+/// How long an issuer's keys are used before they are fetched again.
+pub const JWKS_FRESH: Duration = Duration::from_secs(300);
+/// How long they are used when they cannot be fetched again.
+pub const JWKS_STALE: Duration = Duration::from_secs(3600);
+/// A key that is not known makes us fetch no more often than this.
+pub const JWKS_UNKNOWN_PAUSE: Duration = Duration::from_secs(30);
+/// How long a fetch may take.
+pub const JWKS_FETCH_TIME: Duration = Duration::from_secs(10);
+/// How long a server's resource metadata are passed on from memory.
+pub const METADATA_FRESH: Duration = Duration::from_secs(60);
+
 // --- messages, connections, answers ---------------------------------------------------------------
 
-/// Bytes of a client's message (V-11).
-pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Arrays and objects open at once in a client's message (V-11).
 pub const MAX_DEPTH: usize = 128;
 /// The same in a server's: nobody else bounds it, and the reader recurses.
@@ -144,3 +163,58 @@ pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
 pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often records that the log refused for good are tried again all the same.
 pub const UNSTICK_EVERY: Duration = Duration::from_secs(600);
+/// Bytes of an answer in JSON that somebody has to look at as a whole.
+pub const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// Bytes of one event of a stream that somebody looks at.
+pub const MAX_EVENT_BYTES: usize = 64 << 20;
+/// Bytes of all headers of a request.
+pub const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Headers of a request.
+pub const MAX_HEADERS: usize = 128;
+/// How long a client may take to send its headers, or to come back on an idle connection.
+pub const HEAD_TIME: Duration = Duration::from_secs(30);
+/// How long a client may take to send a message.
+pub const BODY_TIME: Duration = Duration::from_secs(60);
+/// Requests at once on one HTTP/2 connection.
+pub const HTTP2_STREAMS: u32 = 250;
+/// How long requests in flight are waited for when the gateway stops.
+pub const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// How long the answer to a call of the legacy era is read to its end after its client went away.
+pub const ORPHAN_TIME: Duration = Duration::from_secs(300);
+/// How long to wait before asking once more to resume a stream that the server still believes taken.
+pub const RESUME_PAUSE: Duration = Duration::from_millis(100);
+/// How long a connection to a server may take.
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long an idle connection to a server is kept. Shorter than common servers do (5 s), so that no call meets one that is
+/// just being closed.
+pub const UPSTREAM_IDLE: Duration = Duration::from_secs(4);
+/// Messages that may wait for a client that reads slowly, before its server waits too.
+pub const MESSAGES_AHEAD: usize = 16;
+/// Addresses of which requests are counted one by one; from then on all newcomers share one count.
+pub const COUNTED_ADDRESSES: usize = 100_000;
+/// Sessions whose state is kept in memory; the others are read when they are needed.
+pub const SESSIONS_IN_MEMORY: usize = 10_000;
+/// How long a call waits for what another one of its tool costs (V-12).
+pub const WAIT_FOR_COST: Duration = Duration::from_secs(300);
+/// How long a decision may take before the call is denied.
+pub const DECIDE_TIME: Duration = Duration::from_secs(30);
+/// Decisions that may wait to be made.
+pub const QUEUED_DECISIONS: usize = 10_000;
+/// Jobs in one commit.
+pub const COMMIT_JOBS: usize = 512;
+/// How often a batch is decided again because another process came first.
+pub const COMMIT_ATTEMPTS: usize = 32;
+/// The first wait before a commit in doubt is asked after again, or a batch is decided again; it doubles.
+pub const DOUBT_FIRST_WAIT: Duration = Duration::from_millis(1);
+/// The longest such wait.
+pub const DOUBT_LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How often what is owed is tried again while nothing can be committed.
+pub const OWED_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How often calls that wait for a settlement look whether another process made it.
+pub const PARKED_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// When something is due that never is: the end of the year 9999, in Unix seconds.
+pub const FOR_EVER: u64 = 253_402_300_799;
+/// How long an instance that says nothing is taken to live. What it left open is anybody's afterwards.
+pub const LEASE: Duration = Duration::from_secs(60);
+/// How often it says that it lives.
+pub const LEASE_EVERY: Duration = Duration::from_secs(10);

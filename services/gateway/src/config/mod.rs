@@ -19,6 +19,8 @@ mod read;
 mod route;
 mod routes;
 mod servers;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

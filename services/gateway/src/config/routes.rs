@@ -252,7 +252,11 @@ fn oauth_of(
             (OAuthMode::Upstream { metadata }, resource.into_inner())
         }
         _ => {
-            return reader.wrong(&oauth.mode, "oauth.mode", "gateway or upstream: for whom tokens are (R-27)");
+            return reader.wrong(
+                &oauth.mode,
+                "oauth.mode",
+                "gateway or upstream: for whom tokens are (R-27)",
+            );
         }
     };
     let ca_file = reader.relative(oauth.jwks_ca_file);

@@ -1,0 +1,273 @@
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+
+const AGENT: &str =
+    r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a-1"}"#;
+
+/// The configuration of the specification, with more at its end.
+fn text(more: &str) -> String {
+    format!(
+        r#"issuer = "https://gw.example"
+listen = "127.0.0.1:7400"
+state  = "./gw"
+[log]
+url = "http://127.0.0.1:7390"
+receipt_required = false
+[[agent]]
+id  = "did:example:a"
+jwk = "agent.pub.json"
+[[route]]
+path = "/mcp"
+upstream = "http://127.0.0.1:3001/mcp"   # or command = ["mcp-server-time"]
+without_vap = "deny"                      # deny | restricted | advisory
+signed = "optional"                       # optional | required
+ceiling = {{ max_calls = 500 }}
+{more}"#
+    )
+}
+
+const RULE: &str = r#"[[route.rule]]
+name = "large"
+tool = "payments.send"
+when = "input.arguments.amount > 1000"
+then = "confirm"
+"#;
+
+fn read(text: &str) -> Result<Config, Mistakes> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("agent.pub.json"), AGENT).unwrap();
+    Config::from_toml(text, folder.path())
+}
+
+/// The lines and keys of the mistakes.
+fn mistakes(text: &str) -> Vec<(usize, String)> {
+    let told = read(text).unwrap_err();
+    told.0.into_iter().map(|mistake| (mistake.line.unwrap_or(0), mistake.key)).collect()
+}
+
+#[test]
+fn the_configuration_of_the_specification_reads() {
+    let config = read(&text(RULE)).unwrap();
+    assert_eq!(config.issuer, "https://gw.example");
+    assert_eq!(config.log.url, "http://127.0.0.1:7390");
+    assert_eq!(config.agents[0].agent_id, "did:example:a");
+    assert_eq!(config.agents[0].keys[0].kid(), Some("a-1"));
+    assert!(
+        config.hosts.contains(&"gw.example".to_owned()) && config.hosts.contains(&"localhost".to_owned())
+    );
+    assert_eq!((config.outbox.records, config.intake.body_bytes), (1_000_000, 4 << 20));
+    let route = config.route("/mcp").unwrap();
+    assert_eq!((route.without_vap, route.signed), (Posture::Deny, Requirement::Optional));
+    assert_eq!(route.ceiling.max_calls, Some(500));
+    assert_eq!((route.rules[0].name.as_str(), route.rules[0].then), ("large", Then::Confirm));
+    assert!(matches!(&config.evidence, Evidence::Sqlite(path) if path.ends_with("gw/evidence.db")));
+}
+
+#[test]
+fn amounts_keep_the_digits_that_were_written() {
+    let more = "[route.cost]\nstrict = true\ndefault = { usd = 0.10 }\ncap = { usd = 1_000 }\n\
+                [route.cost.tools]\nsend = { usd = \"0.3\", tokens = 9007199254740993 }\n";
+    let config = read(&text(more)).unwrap();
+    let costs = &config.routes[0].costs;
+    assert!(costs.strict);
+    assert_eq!((costs.default["usd"].as_str(), costs.cap["usd"].as_str()), ("0.10", "1000"));
+    assert_eq!(costs.tools["send"]["tokens"], "9007199254740993");
+}
+
+#[test]
+fn everything_else_can_be_said_too() {
+    let more = r#"
+without_vap = "restricted"
+"#;
+    assert_eq!(mistakes(&text(more)), [(18, "config".to_owned())], "one key, twice");
+
+    let whole = r#"
+issuer = "did:web:gw.example"
+listen = "0.0.0.0:7400"
+admin_listen = "127.0.0.1:7401"
+public_url = "https://gw.example"
+state = "gw"
+evidence = "postgres://gw@db/evidence"
+hosts = ["GW.example"]
+origins = ["https://app.example", "http://localhost:3000"]
+session_idle = "2h"
+
+[log]
+url = "https://log.example/"
+receipt_required = true
+receipt_wait = "2s"
+
+[outbox]
+records = 10
+bytes = "1MiB"
+age = "1h"
+
+[limits]
+body_bytes = "1MiB"
+requests_per_second = 10
+burst = 20
+denials_per_minute = 5
+
+[judge]
+url = "http://127.0.0.1:9000/v1"
+model = "m"
+timeout = "250ms"
+sample_rate = 0.5
+cap = 20
+
+[[approver]]
+agents = "did:example:*"
+jwk = "agent.pub.json"
+not_before = "2026-01-01T00:00:00Z"
+not_after = "2027-01-01T00:00:00Z"
+
+[[route]]
+path = "/all"
+without_vap = "restricted"
+restricted = ["time.*"]
+signed = "required"
+freshness = "required"
+gated = ["resources/read"]
+forward_invocation = false
+filter_tools = true
+timeout = "30s"
+judge = false
+principal_ceiling = { max_calls = 10, limits = { usd = 5 } }
+sensitivity = { "pay.*" = ["writes_money", "sends_external"] }
+risk = { threshold = 0.7, weights = { looping = 0.4 } }
+[[route.server]]
+prefix = "time"
+command = ["mcp-server-time"]
+env = { TZ = "UTC" }
+children = 3
+[[route.server]]
+prefix = "pay"
+upstream = "https://pay.example/mcp"
+upstream_token_file = "pay.token"
+upstream_headers = { "X-Tenant" = "7" }
+
+[[route]]
+path = "/guarded"
+upstream = "https://up.example/mcp"
+[route.oauth]
+mode = "upstream"
+resource = "https://up.example/mcp"
+metadata = "https://up.example/.well-known/oauth-protected-resource/mcp"
+issuer = "https://as.example"
+jwks_url = "https://as.example/jwks"
+scopes = ["mcp:tools"]
+algorithms = ["ES256"]
+"#;
+    let config = read(whole).unwrap();
+    assert_eq!(config.hosts, ["gw.example"]);
+    assert_eq!(config.log.url, "https://log.example");
+    assert_eq!(config.judge.as_ref().unwrap().timeout, Duration::from_millis(250));
+    let UpstreamConfig::Many(servers) = &config.routes[0].upstream else { panic!("one") };
+    assert_eq!(servers.iter().map(|(prefix, _)| prefix.as_str()).collect::<Vec<_>>(), ["time", "pay"]);
+    let oauth = config.routes[1].oauth.as_ref().unwrap();
+    assert_eq!(oauth.audience, "https://up.example/mcp");
+    assert_eq!(oauth.authorization_servers, ["https://as.example"]);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let more = r#"freshness = "sometimes"
+gated = ["tools/list"]
+[route.oauth]
+mode = "either"
+issuer = "https://as.example"
+jwks = "jwks.json"
+[[route.rule]]
+name = "broken"
+when = "input.arguments.amount >"
+then = "deny"
+[[route]]
+path = "/mcp"
+[[route]]
+path = "/.well-known/x"
+upstream = "ftp://x"
+"#;
+    let told = mistakes(&text(more).replace("\"127.0.0.1:7400\"", "\"7400\""));
+    let expected = [
+        (2, "listen"),
+        (15, "freshness"),
+        (16, "gated"),
+        (18, "oauth.mode"),
+        (23, "rule.when"),
+        (25, "route"),
+        (26, "route.path"),
+        (28, "route.path"),
+    ];
+    assert_eq!(told, expected.map(|(line, key)| (line, key.to_owned())));
+}
+
+#[test]
+fn a_key_that_is_not_known_is_an_error_with_its_line() {
+    let told = read(&text("withou_vap = \"advisory\"\n")).unwrap_err();
+    assert_eq!(told.0[0].line, Some(15));
+    assert!(told.to_string().contains("withou_vap"), "{told}");
+}
+
+#[test]
+fn a_mistake_quotes_no_secret() {
+    let told = read(&text("").replace("http://127.0.0.1:7390", "https://u:hunter2@log.example")).unwrap_err();
+    assert!(!told.to_string().contains("hunter2"), "{told}");
+    let told = read("secret = \"hunter2\nissuer=").unwrap_err();
+    assert!(!told.to_string().contains("hunter2"), "{told}");
+}
+
+#[test]
+fn v_28_a_judge_that_samples_nothing_is_refused() {
+    let more = "[judge]\nurl = \"http://127.0.0.1:9000/v1\"\nmodel = \"m\"\nsample_rate = 0.0\n";
+    assert_eq!(mistakes(&text(more)), [(18, "judge.sample_rate".to_owned())]);
+}
+
+#[test]
+fn r_27_a_route_has_one_mode_and_mode_b_names_its_server() {
+    let oauth = |rest: &str| {
+        text(&format!(
+            "[route.oauth]\nissuer = \"https://as.example\"\njwks_url = \"https://as.example/jwks\"\n{rest}"
+        ))
+    };
+    let a = read(&oauth("mode = \"gateway\"\n")).unwrap();
+    assert_eq!(a.routes[0].oauth.as_ref().unwrap().audience, "https://gw.example/mcp");
+    assert_eq!(mistakes(&oauth("mode = \"upstream\"\n"))[0].1, "oauth.resource");
+    assert_eq!(
+        mistakes(&oauth("mode = \"upstream\"\nresource = \"https://up.example\"\n"))[0].1,
+        "oauth.metadata"
+    );
+    assert_eq!(mistakes(&oauth("mode = \"gateway\"\nalgorithms = [\"HS256\"]\n"))[0].1, "oauth.algorithms");
+    assert_eq!(mistakes(&oauth("mode = \"gateway\"\nalgorithms = [\"none\"]\n"))[0].1, "oauth.algorithms");
+}
+
+#[test]
+fn a_prefix_cannot_hold_the_separator() {
+    let whole = text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "")
+        + "[[route.server]]\nprefix = \"a.b\"\ncommand = [\"x\"]\n";
+    assert_eq!(mistakes(&whole), [(16, "route.server.prefix".to_owned())]);
+}
+
+#[test]
+fn an_agent_whose_key_cannot_be_read_is_a_mistake_and_a_private_one_too() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Config::from_toml(&text(""), folder.path()).is_err());
+    let private = AGENT.replace("}", ",\"d\":\"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A\"}");
+    std::fs::write(folder.path().join("agent.pub.json"), private).unwrap();
+    let told = Config::from_toml(&text(""), folder.path()).unwrap_err();
+    assert!(told.to_string().contains("line 9: agent.jwk") && told.to_string().contains("private"), "{told}");
+}
+
+#[test]
+fn what_needs_a_new_start_is_told() {
+    let old = read(&text("")).unwrap();
+    let mut new = old.clone();
+    new.routes.clear();
+    assert!(old.needs_restart(&new).is_empty());
+    new.issuer = "https://other.example".into();
+    new.state = Path::new("/elsewhere").into();
+    assert_eq!(old.needs_restart(&new), ["issuer", "state"]);
+}

@@ -1,0 +1,86 @@
+//! Protected resource metadata (RFC 9728): ours in mode A, the server's own in mode B.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde_json::json;
+use url::Url;
+
+use super::jwks::{KeysError, get_bounded, http_client};
+use crate::config::{OAuth, OAuthMode};
+use crate::limits::{MAX_JWKS_BYTES, METADATA_FRESH};
+
+/// Where metadata are, before the path of the resource (RFC 9728, section 3.1).
+pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// The metadata of one route.
+pub struct Metadata {
+    url: String,
+    path: String,
+    shown: Shown,
+}
+
+enum Shown {
+    Ours(Bytes),
+    Theirs { url: Url, http: reqwest::Client, kept: Mutex<Option<(Bytes, Instant)>> },
+}
+
+impl Metadata {
+    /// The metadata of the route at `path`.
+    pub fn of(settings: &OAuth, public_url: &Url, path: &str) -> Result<Self, KeysError> {
+        let shown = match &settings.mode {
+            OAuthMode::Gateway => Shown::Ours(document(settings)),
+            OAuthMode::Upstream { metadata } => {
+                Shown::Theirs { url: metadata.clone(), http: http_client(None)?, kept: Mutex::default() }
+            }
+        };
+        let below = format!("{WELL_KNOWN}{path}");
+        Ok(Self { url: format!("{}{below}", public_url.as_str().trim_end_matches('/')), path: below, shown })
+    }
+
+    /// Where clients find them: what challenges name.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The path at which we serve them.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The document. The server's is passed on as it is.
+    ///
+    /// # Errors
+    /// If the server's cannot be had.
+    pub async fn document(&self) -> Result<Bytes, KeysError> {
+        let (url, http, kept) = match &self.shown {
+            Shown::Ours(document) => return Ok(document.clone()),
+            Shown::Theirs { url, http, kept } => (url, http, kept),
+        };
+        let known = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((document, at)) = known().as_ref()
+            && at.elapsed() < METADATA_FRESH
+        {
+            return Ok(document.clone());
+        }
+        let document = Bytes::from(get_bounded(http, url, MAX_JWKS_BYTES).await?);
+        *known() = Some((document.clone(), Instant::now()));
+        Ok(document)
+    }
+}
+
+fn document(settings: &OAuth) -> Bytes {
+    let mut document = json!({
+        "resource": settings.audience,
+        "authorization_servers": settings.authorization_servers,
+        "bearer_methods_supported": ["header"],
+    });
+    if !settings.scopes.is_empty() {
+        document["scopes_supported"] = settings.scopes.clone().into();
+    }
+    Bytes::from(jose::jcs::canonical(&document))
+}

@@ -1,0 +1,261 @@
+//! One token: its form, its signature, its claims (RFC 7519, RFC 9068).
+
+use admission::principal::TokenSubject;
+use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
+use jose::json::{Limits, parse_strict};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::jwks::TokenKey;
+use crate::config::OAuth;
+use crate::limits::{CLOCK_LEEWAY_SECONDS, MAX_CLAIM_TEXT, MAX_TOKEN_BYTES, MAX_TOKEN_DEPTH};
+
+/// Members of the header that choose a key or change what is verified.
+const FORBIDDEN: [&str; 6] = ["jwk", "jku", "x5u", "crit", "b64", "zip"];
+
+/// How a token is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenAlgorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// Ed25519, by its older name.
+    EdDsa,
+    /// Ed25519, by the name of RFC 9864.
+    Ed25519,
+}
+
+impl TokenAlgorithm {
+    const ALL: [Self; 4] = [Self::Rs256, Self::Es256, Self::EdDsa, Self::Ed25519];
+
+    /// The value of `alg`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+            Self::Ed25519 => "Ed25519",
+        }
+    }
+}
+
+/// Why a token is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TokenError {
+    /// The header `Authorization` holds something else, or there are two.
+    #[error("Authorization is not one bearer token")]
+    NotBearer,
+    /// It is not three parts of base64url.
+    #[error("not a compact JWS: {0}")]
+    Form(&'static str),
+    /// The header or the claims are not strict JSON.
+    #[error("{0}")]
+    Json(String),
+    /// The algorithm is not accepted.
+    #[error("alg {0:.32} is not accepted")]
+    Algorithm(String),
+    /// The header brings its own key or rules.
+    #[error("the header may not hold {0}")]
+    Forbidden(&'static str),
+    /// No key of the set has this name and goes with this algorithm.
+    #[error("no key of the issuer's set is meant")]
+    NoKey,
+    /// The signature does not verify.
+    #[error("the signature does not verify")]
+    Signature,
+    /// A claim is missing, or not what it should be.
+    #[error("{0}")]
+    Claim(&'static str),
+}
+
+/// A token whose form is sound. Nothing in it is believed before [`Token::verify`].
+pub struct Token {
+    /// How it claims to be signed.
+    pub algorithm: TokenAlgorithm,
+    /// The name of the key.
+    pub kid: Option<String>,
+    kind: Option<String>,
+    claims: Map<String, Value>,
+    signing_input: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// What a verified token says.
+pub struct Claims {
+    /// Whose it is.
+    pub subject: TokenSubject,
+    /// What it is for.
+    pub scopes: Vec<String>,
+}
+
+impl Token {
+    /// Reads the text.
+    pub fn read(text: &str) -> Result<Self, TokenError> {
+        if text.len() > MAX_TOKEN_BYTES {
+            return Err(TokenError::Form("too long"));
+        }
+        let parts: Vec<&str> = text.split('.').collect();
+        let [header, payload, signature] = parts[..] else { return Err(TokenError::Form("not three parts")) };
+        let members = object(header)?;
+        if let Some(name) = FORBIDDEN.into_iter().find(|name| members.contains_key(*name)) {
+            return Err(TokenError::Forbidden(name));
+        }
+        Ok(Self {
+            algorithm: algorithm(&members)?,
+            kid: optional_text(&members, "kid")?,
+            kind: optional_text(&members, "typ")?,
+            claims: object(payload)?,
+            signing_input: format!("{header}.{payload}").into_bytes(),
+            signature: decode(signature)?,
+        })
+    }
+
+    /// Whether one of these keys signed it.
+    pub fn verify(&self, keys: &[TokenKey]) -> Result<(), TokenError> {
+        let mut meant = keys.iter().filter(|key| self.means(key)).peekable();
+        if meant.peek().is_none() || (self.kid.is_none() && keys.len() > 1) {
+            return Err(TokenError::NoKey);
+        }
+        match meant.any(|key| key.verifies(self.algorithm, &self.signing_input, &self.signature)) {
+            true => Ok(()),
+            false => Err(TokenError::Signature),
+        }
+    }
+
+    /// Whether a key may have signed it: of that name, and for that algorithm.
+    pub fn means(&self, key: &TokenKey) -> bool {
+        let named = self.kid.is_none() || self.kid == key.kid;
+        named && key.is_for(self.algorithm)
+    }
+
+    /// What it says, if it may say it here and now.
+    pub fn claims(&self, wanted: &OAuth, now: Timestamp) -> Result<Claims, TokenError> {
+        if let Some(kind) = &wanted.token_type
+            && !self.kind.as_ref().is_some_and(|typ| is_type(typ, kind))
+        {
+            return Err(TokenError::Claim("typ is not the configured one"));
+        }
+        if self.text("iss")? != wanted.issuer {
+            return Err(TokenError::Claim("iss is not the configured issuer"));
+        }
+        if !self.audiences()?.contains(&wanted.audience.as_str()) {
+            return Err(TokenError::Claim("aud does not name this resource"));
+        }
+        if self.claims.contains_key("cnf") {
+            return Err(TokenError::Claim("a token that is bound to a key is no bearer token"));
+        }
+        self.is_in_time(now)?;
+        Ok(Claims { subject: self.subject()?, scopes: self.scopes()? })
+    }
+
+    fn is_in_time(&self, now: Timestamp) -> Result<(), TokenError> {
+        let now = now.as_second();
+        let exp = self.date("exp")?.ok_or(TokenError::Claim("exp is missing"))?;
+        if now >= exp.saturating_add(CLOCK_LEEWAY_SECONDS) {
+            return Err(TokenError::Claim("the token has expired"));
+        }
+        let early =
+            |date: Option<i64>| date.is_some_and(|date| date > now.saturating_add(CLOCK_LEEWAY_SECONDS));
+        match early(self.date("nbf")?) || early(self.date("iat")?) {
+            true => Err(TokenError::Claim("the token is not valid yet")),
+            false => Ok(()),
+        }
+    }
+
+    fn subject(&self) -> Result<TokenSubject, TokenError> {
+        let client = match self.claims.contains_key("client_id") {
+            true => Some(self.text("client_id")?),
+            false if self.claims.contains_key("azp") => Some(self.text("azp")?),
+            false => None,
+        };
+        Ok(TokenSubject {
+            iss: self.text("iss")?.to_owned(),
+            sub: self.text("sub")?.to_owned(),
+            client_id: client.map(str::to_owned),
+        })
+    }
+
+    /// One text or a list of them; compared whole.
+    fn audiences(&self) -> Result<Vec<&str>, TokenError> {
+        let wrong = TokenError::Claim("aud is neither text nor a list of texts");
+        match self.claims.get("aud") {
+            Some(Value::String(one)) => Ok(vec![one]),
+            Some(Value::Array(all)) => all.iter().map(|one| one.as_str().ok_or(wrong.clone())).collect(),
+            _ => Err(wrong),
+        }
+    }
+
+    /// `scope` (RFC 9068), or `scp` as other issuers have it.
+    fn scopes(&self) -> Result<Vec<String>, TokenError> {
+        let split = |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        match self.claims.get("scope").or_else(|| self.claims.get("scp")) {
+            None => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(split(text)),
+            Some(Value::Array(all)) => {
+                let text = |one: &Value| one.as_str().map(str::to_owned);
+                all.iter().map(|one| text(one).ok_or(TokenError::Claim("scope is not text"))).collect()
+            }
+            Some(_) => Err(TokenError::Claim("scope is not text")),
+        }
+    }
+
+    fn text(&self, name: &'static str) -> Result<&str, TokenError> {
+        let text = self.claims.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty() && text.len() <= MAX_CLAIM_TEXT).ok_or(match name {
+            "iss" => TokenError::Claim("iss is missing or not text"),
+            "sub" => TokenError::Claim("sub is missing or not text"),
+            _ => TokenError::Claim("client_id or azp is not text"),
+        })
+    }
+
+    /// A NumericDate; a fraction is cut.
+    fn date(&self, name: &str) -> Result<Option<i64>, TokenError> {
+        let Some(value) = self.claims.get(name) else { return Ok(None) };
+        let whole = value.as_i64().or_else(|| value.as_f64().and_then(whole_seconds));
+        whole.map(Some).ok_or(TokenError::Claim("a time is not a number of seconds"))
+    }
+}
+
+/// `at+jwt` and `application/at+jwt` are one type (RFC 7515, section 4.1.9).
+fn is_type(typ: &str, wanted: &str) -> bool {
+    let bare = |text: &str| text.to_ascii_lowercase().trim_start_matches("application/").to_owned();
+    bare(typ) == bare(wanted)
+}
+
+fn whole_seconds(seconds: f64) -> Option<i64> {
+    /// 2^53: where doubles stop counting.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    // The cast is of a whole number well inside of the type.
+    (0.0..MOST).contains(&seconds).then(|| seconds.floor() as i64)
+}
+
+fn algorithm(members: &Map<String, Value>) -> Result<TokenAlgorithm, TokenError> {
+    let name = members.get("alg").and_then(Value::as_str).unwrap_or_default();
+    let known = TokenAlgorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
+    known.ok_or_else(|| TokenError::Algorithm(name.chars().take(MAX_CLAIM_TEXT).collect()))
+}
+
+fn optional_text(members: &Map<String, Value>, name: &str) -> Result<Option<String>, TokenError> {
+    match members.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.is_empty() && text.len() <= MAX_CLAIM_TEXT => {
+            Ok(Some(text.clone()))
+        }
+        Some(_) => Err(TokenError::Form("kid and typ are texts")),
+    }
+}
+
+fn object(part: &str) -> Result<Map<String, Value>, TokenError> {
+    let limits = Limits { bytes: MAX_TOKEN_BYTES, depth: MAX_TOKEN_DEPTH };
+    match parse_strict(&decode(part)?, limits) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(TokenError::Form("a part is not an object")),
+        Err(error) => Err(TokenError::Json(error.kind.to_string())),
+    }
+}
+
+fn decode(part: &str) -> Result<Vec<u8>, TokenError> {
+    BASE64URL_NOPAD.decode(part.as_bytes()).map_err(|_| TokenError::Form("not base64url without padding"))
+}
