@@ -2,6 +2,7 @@
 when the suite runs through it, and is asked directly for comparison.
 
     mcp_fixture.py HOST PORT      serves http://HOST:PORT/mcp, both eras, and prints a line when it does
+    mcp_fixture.py                serves whoever started it, over its standard streams
 
 Names and answers are those of the suite's scenario descriptions ("Server Implementation Requirements"). Left out: the
 extensions (tasks, skills).
@@ -19,6 +20,7 @@ import mcp.types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -464,7 +466,13 @@ async def serve(host, port):
         await running.serve(sockets=[listener])
 
 
+async def serve_parent():
+    made = server()
+    async with stdio_server() as (reader, writer):
+        await made.run(reader, writer, made.create_initialization_options())
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])) if sys.argv[1:] else serve_parent())

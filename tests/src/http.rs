@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use scitt::Problem;
 
+use crate::events::Coming;
+
 /// How long an answer may take. Longer than any of the service's own limits.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// After this much silence on a raw connection no more answers are expected.
@@ -86,6 +88,17 @@ impl Connection {
         Ok(answer)
     }
 
+    /// Sends a request on a connection of its own, and gives an answer of which only the head has been read.
+    pub fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Coming {
+        let mut stream = BufReader::new(self.connect().expect("the service listens"));
+        stream
+            .get_mut()
+            .write_all(&request(method, path, &self.address, headers, body))
+            .expect("it takes a request");
+        let head = Answer::head(&mut stream).unwrap_or_else(|why| panic!("{method} {path}: {why}"));
+        Coming::new(head, stream)
+    }
+
     /// Sends raw bytes on a connection of their own and reads answers until the other side hangs up, or says no more.
     pub fn raw(&self, bytes: &[u8]) -> Vec<Answer> {
         all_answers(self.send_raw(bytes))
@@ -146,6 +159,15 @@ pub struct Answer {
 
 impl Answer {
     fn read(stream: &mut BufReader<TcpStream>, to_head: bool) -> io::Result<Self> {
+        let mut answer = Self::head(stream)?;
+        if !to_head && !matches!(answer.status, 100..200 | 204 | 304) {
+            answer.body = answer.read_body(stream)?;
+        }
+        Ok(answer)
+    }
+
+    /// All but the body.
+    fn head(stream: &mut BufReader<TcpStream>) -> io::Result<Self> {
         let status = status(&line(stream)?)?;
         let mut headers = Vec::new();
         loop {
@@ -156,11 +178,7 @@ impl Answer {
             let (name, value) = line.split_once(':').ok_or_else(|| nonsense(&line))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Self { status, headers, body: Vec::new() };
-        if !to_head && !matches!(status, 100..200 | 204 | 304) {
-            answer.body = answer.read_body(stream)?;
-        }
-        Ok(answer)
+        Ok(Self { status, headers, body: Vec::new() })
     }
 
     fn read_body(&self, stream: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
@@ -241,7 +259,7 @@ fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
 }
 
 /// The next chunk, or `None` after the last.
-fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let size = line(stream)?;
     let size = u64::from_str_radix(&size, 16).map_err(|_| nonsense(&size))?;
     let mut chunk = Vec::new();

@@ -11,12 +11,16 @@
 
 mod binary;
 mod database;
+mod events;
 mod findings;
+pub mod gateway;
 pub mod http;
 mod load;
 mod log;
 mod lying_log;
+pub mod mcp;
 pub mod multipart;
+mod others;
 mod postgres;
 mod python;
 mod recorder;
@@ -24,22 +28,32 @@ mod service;
 mod soak;
 mod tamper;
 pub mod transcript;
+pub mod upstream;
+pub mod vap;
 mod verdict;
 mod watch;
 mod witness;
 
 pub use binary::path as program;
 pub use database::Database;
+pub use events::{Coming, Event};
+pub use gateway::{Gateway, GatewayProcess, Scene};
 pub use http::{Answer, Connection, free_address};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
 pub use lying_log::LyingLog;
+pub use mcp::{McpClient, Told};
+pub use others::{
+    Other, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server, run_node,
+};
 pub use postgres::{Cluster, sql};
 pub use python::{python, run_python};
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
 pub use soak::{Soak, Soaked};
 pub use tamper::{Cell, Holds};
+pub use upstream::Upstream;
+pub use vap::Agent;
 pub use watch::{Looked, Watch};
 pub use witness::{WITNESS, WitnessHome, WitnessProcess};
 

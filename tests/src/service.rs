@@ -138,10 +138,7 @@ impl Service {
 
     /// Memory that it holds, in bytes.
     pub fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a running process");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-        kib << 10
+        memory_of(self.child.id())
     }
 
     fn ended(mut self) -> Ran {
@@ -161,6 +158,14 @@ impl Drop for Service {
             eprintln!("--- {} ends with:\n{}", self.stderr.display(), &said[from..]);
         }
     }
+}
+
+/// Memory that a process holds, in bytes.
+pub(crate) fn memory_of(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a running process");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib << 10
 }
 
 /// Nothing more is read from it: the service prints one line.

@@ -1,0 +1,389 @@
+//! A gateway as its operator keeps it, and the process that runs it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use scitt::Signer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::http::{Connection, free_address};
+use crate::log::{Log, Ran, command};
+use crate::mcp::McpClient;
+use crate::service::Service;
+use crate::upstream::Upstream;
+use crate::vap::Agent;
+
+/// The gateway's name.
+pub const GATEWAY: &str = "https://gw.example";
+/// Its endpoint's path.
+const PATH: &str = "/mcp";
+/// The seed of the key that signs its statements.
+const EVIDENCE: [u8; 32] = [0x6a; 32];
+/// How long a process may take to serve, and to end once it should.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How much of a process's log a failed test shows.
+const SHOWN: usize = 6_000;
+/// Where nobody listens: a gateway whose test needs no log keeps its records.
+const NO_LOG: &str = "http://127.0.0.1:9";
+
+/// What outlives the processes that run a gateway: its folder, with configuration, keys and evidence.
+pub struct Gateway {
+    folder: TempDir,
+    address: SocketAddr,
+    admin: SocketAddr,
+    settings: Settings,
+    starts: AtomicU64,
+}
+
+/// The configuration, in pieces that a test adds to.
+#[derive(Clone, Debug, Default)]
+struct Settings {
+    top: String,
+    log: String,
+    route: String,
+    tables: String,
+}
+
+/// A running gateway. Killed when dropped.
+pub struct GatewayProcess {
+    child: Child,
+    stderr: PathBuf,
+    url: String,
+    admin: String,
+}
+
+impl Gateway {
+    /// One before a server that is reached over HTTP.
+    pub fn before(upstream: &str) -> Self {
+        Self::routed(&format!("upstream = \"{upstream}\""))
+    }
+
+    /// One before a server that it starts itself.
+    pub fn before_command(command: &[String]) -> Self {
+        Self::routed(&format!("command = {command:?}"))
+    }
+
+    /// One with this in its route.
+    pub fn routed(route: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = testkit::ed25519(EVIDENCE).to_pkcs8_pem().expect("a key");
+        fs::write(folder.path().join("evidence.pem"), key.as_bytes()).expect("our own folder");
+        let settings = Settings {
+            log: format!("url = \"{NO_LOG}\"\n"),
+            route: format!("{route}\n"),
+            tables: "[limits]\nrequests_per_second = 100000\nburst = 100000\ndenials_per_minute = 100000\n"
+                .to_owned(),
+            ..Settings::default()
+        };
+        Self { folder, address: free_address(), admin: free_address(), settings, starts: AtomicU64::new(0) }
+    }
+
+    /// Its statements go to this log.
+    pub fn logging_to(mut self, url: &str) -> Self {
+        self.settings.log = self.settings.log.replace(NO_LOG, url.trim_end_matches('/'));
+        self
+    }
+
+    /// Adds to the top of its configuration.
+    pub fn top(mut self, toml: &str) -> Self {
+        self.settings.top += &format!("{toml}\n");
+        self
+    }
+
+    /// Adds to the table of its log.
+    pub fn log(mut self, toml: &str) -> Self {
+        self.settings.log += &format!("{toml}\n");
+        self
+    }
+
+    /// Adds to its route.
+    pub fn route(mut self, toml: &str) -> Self {
+        self.settings.route += &format!("{toml}\n");
+        self
+    }
+
+    /// Adds tables; one of the same name takes the place of ours.
+    pub fn table(mut self, toml: &str) -> Self {
+        if toml.starts_with("[limits]") {
+            self.settings.tables.clear();
+        }
+        self.settings.tables += &format!("{toml}\n");
+        self
+    }
+
+    /// Believes what an agent signs.
+    pub fn knowing(self, agent: &Agent) -> Self {
+        let file = format!("agent-{}.jwk", fastrand::u64(..));
+        fs::write(self.path(&file), agent.jwk().to_string()).expect("our own folder");
+        self.table(&format!("[[agent]]\nid = \"{}\"\njwk = \"{file}\"", agent.id))
+    }
+
+    /// A file of its folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where clients come.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// Writes the configuration.
+    pub fn configure(&self) {
+        let Settings { top, log, route, tables } = &self.settings;
+        let (address, admin) = (self.address, self.admin);
+        let text = format!(
+            "issuer = \"{GATEWAY}\"\nlisten = \"{address}\"\nadmin_listen = \"{admin}\"\n\
+             public_url = \"http://{address}\"\nstate = \"./gw\"\n{top}\n[keys]\nevidence = \"evidence.pem\"\n\n\
+             [log]\n{log}\n{tables}\n[[route]]\npath = \"{PATH}\"\n{route}\n"
+        );
+        fs::write(self.path("gateway.toml"), text).expect("our own folder");
+    }
+
+    /// The program, to be run in its folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(self.folder.path());
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the program in its folder, with its configuration at hand.
+    pub fn tabellion(&self, arguments: &[&str]) -> Ran {
+        self.configure();
+        self.command(arguments).output().expect("the program runs").into()
+    }
+
+    /// Starts it, and waits until it serves.
+    #[track_caller]
+    pub fn start(&self) -> GatewayProcess {
+        self.try_start(&[]).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
+    }
+
+    /// Starts it with variables in its surroundings; `Err` if it ends before it serves.
+    pub fn try_start(&self, variables: &[(&str, &str)]) -> Result<GatewayProcess, Ran> {
+        self.configure();
+        let number = self.starts.fetch_add(1, Ordering::Relaxed);
+        let stderr = self.path(&format!("gateway.{number}.log"));
+        let mut command = self.command(&["gateway", "run", "--config", "gateway.toml", "--json"]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&stderr).expect("our own folder"));
+        command.envs(variables.iter().copied());
+        let mut child = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("it was asked for");
+        let _ = BufReader::new(out).read_line(&mut line);
+        let mut process =
+            GatewayProcess { child, stderr, url: self.url(), admin: format!("http://{}", self.admin) };
+        if line.is_empty() {
+            let code = process.wait().code();
+            return Err(Ran { code, stdout: String::new(), stderr: process.said() });
+        }
+        let _: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
+        Ok(process)
+    }
+}
+
+impl GatewayProcess {
+    /// Its endpoint.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A client of the era without sessions.
+    pub fn modern(&self) -> McpClient {
+        McpClient::modern(&self.url)
+    }
+
+    /// A client of the era with sessions, in one.
+    #[track_caller]
+    pub fn in_session(&self) -> McpClient {
+        McpClient::in_session(&self.url)
+    }
+
+    /// A new connection to it.
+    pub fn connection(&self) -> Connection {
+        Connection::to(self.url.trim_end_matches(PATH))
+    }
+
+    /// A new connection to its admin listener.
+    pub fn admin(&self) -> Connection {
+        Connection::to(&self.admin)
+    }
+
+    /// Waits until a line of its metrics has this value.
+    #[track_caller]
+    pub fn wait_for_metric(&self, name: &str, holds: impl Fn(f64) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let text = String::from_utf8_lossy(&self.admin().get("/metrics").body).into_owned();
+            let values =
+                text.lines().filter_map(|line| line.strip_prefix(name)?.rsplit(' ').next()?.parse().ok());
+            let values: Vec<f64> = values.collect();
+            if !values.is_empty() && values.iter().all(|value| holds(*value)) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name} is {values:?}: {text}\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it where it stands.
+    pub fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.wait();
+    }
+
+    /// Asks it to stop, and waits until it has.
+    #[track_caller]
+    pub fn stop(mut self) {
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "{}", self.said());
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has written to its log so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap_or_default()
+    }
+
+    /// Memory that it holds, in bytes.
+    pub fn memory(&self) -> u64 {
+        crate::service::memory_of(self.child.id())
+    }
+
+    #[track_caller]
+    fn wait(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("our own child") {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end: {}", self.said());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for GatewayProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let said = self.said();
+            let from = said.len().saturating_sub(SHOWN);
+            let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
+            eprintln!("--- {} ends with:\n{}", self.stderr.display(), &said[from..]);
+        }
+    }
+}
+
+/// A log that admits the gateway's statements.
+pub fn admitting_log() -> Log {
+    let log = Log::sqlite();
+    let key = testkit::ed25519(EVIDENCE).public_key().did_key();
+    log.set_policy(&format!(
+        "{}\n[[issuer]]\niss = \"{GATEWAY}\"\nkeys = [{{ key = \"{key}\" }}]\n",
+        testkit::policy_toml()
+    ));
+    log
+}
+
+/// A gateway between a scripted server and a log of its own.
+pub struct Scene {
+    /// What stands behind it.
+    pub upstream: Upstream,
+    /// Where its statements go.
+    pub log: Log,
+    /// The process that serves that.
+    pub service: Service,
+    /// The gateway's folder.
+    pub gateway: Gateway,
+    /// The process that runs it.
+    pub running: GatewayProcess,
+}
+
+impl Scene {
+    /// One with this in the gateway's route.
+    #[track_caller]
+    pub fn new(upstream: Upstream, route: &str) -> Self {
+        Self::built(upstream, |gateway| gateway.route(route))
+    }
+
+    /// One whose gateway is made as a test wants it.
+    #[track_caller]
+    pub fn built(upstream: Upstream, build: impl FnOnce(Gateway) -> Gateway) -> Self {
+        let log = admitting_log();
+        let service = log.serve();
+        let gateway = build(Gateway::before(&upstream.url()).logging_to(service.url()));
+        let running = gateway.start();
+        Self { upstream, log, service, gateway, running }
+    }
+
+    /// The records of the gateway that are on the log, once so many have arrived.
+    #[track_caller]
+    pub fn records(&self, count: usize) -> Vec<Record> {
+        let begun = Instant::now();
+        loop {
+            let records = records_of(&self.service);
+            if records.len() >= count {
+                return records;
+            }
+            let waited = begun.elapsed();
+            assert!(waited < PATIENCE, "{} records, not {count}: {}", records.len(), self.running.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// An audit record on a log.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its entry.
+    pub entry: String,
+    /// What it says.
+    pub payload: Value,
+}
+
+/// All audit records on a log, in the order of their leaves.
+#[track_caller]
+pub fn records_of(service: &Service) -> Vec<Record> {
+    let mut connection = service.connection();
+    let mut path = "/v1/entries?content_type=application/vap-audit%2Bjson&limit=1000".to_owned();
+    let mut records = Vec::new();
+    loop {
+        let page = connection.get(&path);
+        if page.status == 503 {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        assert_eq!(page.status, 200, "{page:?}");
+        for entry in page.json()["entries"].as_array().cloned().unwrap_or_default() {
+            let id = entry["entry"].as_str().or(entry["id"].as_str()).or(entry["entry_id"].as_str());
+            let id = id.unwrap_or_else(|| panic!("no id: {entry}")).to_owned();
+            let payload = connection.get(&format!("/v1/entries/{id}/payload"));
+            records.push(Record { entry: id, payload: payload.json() });
+        }
+        let Some(link) = page.header("link") else { return records };
+        let (_, next) = link.split_once("/v1/").expect("a link within the API");
+        path = format!("/v1/{}", next.split_once('>').expect("a link").0);
+    }
+}

@@ -1,0 +1,116 @@
+//! Other people's software as processes: servers of MCP to stand behind a gateway, and Node.js.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::http::{Connection, free_address};
+use crate::python::python;
+
+/// Names the folder with Node.js and packages. A missing variable fails the test: nothing is skipped.
+const NODE: &str = "TABELLION_TEST_NODE";
+/// How long a server may take to listen.
+const START: Duration = Duration::from_secs(60);
+
+/// The folder with `bin/node` and `node_modules`.
+pub fn node_folder() -> PathBuf {
+    std::env::var_os(NODE).unwrap_or_else(|| panic!("{NODE} names no folder: run ./test")).into()
+}
+
+/// Node.js, in the folder of its packages: so a script finds them wherever it lies itself.
+pub fn node() -> Command {
+    let folder = node_folder();
+    let mut command = Command::new(folder.join("bin/node"));
+    command.current_dir(folder);
+    command
+}
+
+/// Runs a script of `tests/node`, and gives the JSON that it prints.
+#[track_caller]
+pub fn run_node(script: &str, arguments: &[&str]) -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("node").join(script);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    let mut command = node();
+    command.args(["--input-type=module", "--eval", &text, "--"]).args(arguments);
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script} {arguments:?}: {said}");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}{said}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// A program of a published package, as a command line: npm's `server-everything`, over its standard streams.
+pub fn everything_over_stdio() -> Vec<String> {
+    let folder = node_folder();
+    let script = folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    vec![folder.join("bin/node").display().to_string(), script.display().to_string(), "stdio".to_owned()]
+}
+
+/// The server that the conformance suite asks for, as a command line over its standard streams.
+pub fn fixture_over_stdio() -> Vec<String> {
+    vec![python().display().to_string(), fixture().display().to_string()]
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_fixture.py")
+}
+
+/// A server that PyPI has, as a command line over its standard streams: `mcp_server_time`, say.
+pub fn python_server(module: &str) -> Vec<String> {
+    vec![python().display().to_string(), "-m".to_owned(), module.to_owned()]
+}
+
+/// A running server. Killed when dropped.
+pub struct Other {
+    child: Child,
+    /// Its endpoint.
+    pub url: String,
+    _out: Option<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    /// The server that the conformance suite asks for: `tests/python/mcp_fixture.py`.
+    pub fn fixture() -> Self {
+        let mut command = Command::new(python());
+        command.arg(fixture()).args(["127.0.0.1", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let mut out = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        let told: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
+        let url = told["url"].as_str().expect("a URL").to_owned();
+        Self { child, url, _out: Some(out) }.listening()
+    }
+
+    /// npm's `server-everything`, over HTTP.
+    pub fn everything() -> Self {
+        let address = free_address();
+        let mut command = node();
+        command
+            .arg("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+            .arg("streamableHttp");
+        command.env("PORT", address.port().to_string()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        Self { child, url: format!("http://127.0.0.1:{}/mcp", address.port()), _out: None }.listening()
+    }
+
+    fn listening(self) -> Self {
+        let address = self.url.trim_end_matches("/mcp");
+        let begun = Instant::now();
+        while Connection::to(address).connect().is_err() {
+            assert!(begun.elapsed() < START, "{} does not listen", self.url);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,407 @@
+//! A scripted MCP server that remembers every byte: what stands behind a gateway under test.
+//!
+//! It speaks both eras well enough for any client. A test hands in what is to happen otherwise: a closure that sees each
+//! request first, and answers it or leaves it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// How long something that must arrive may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a script does with a request: `true` when it has answered.
+type Script = dyn Fn(&Seen, &mut Wire) -> bool + Send + Sync;
+
+/// A server. It ends with the test's process.
+#[derive(Clone)]
+pub struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    script: Box<Script>,
+    seen: Mutex<Vec<Seen>>,
+    arrived: Condvar,
+    sessions: AtomicU64,
+    ended: Mutex<Vec<String>>,
+    deaf: AtomicBool,
+}
+
+/// A request, byte for byte.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The request line and the headers, as they stood.
+    pub head: String,
+    /// The body, without the framing of its transfer.
+    pub body: Vec<u8>,
+}
+
+/// The way back for one request.
+pub struct Wire {
+    stream: TcpStream,
+    streaming: bool,
+    broken: bool,
+}
+
+impl Upstream {
+    /// One that answers as any server would: a `tools/call` with the arguments that it got.
+    pub fn ordinary() -> Self {
+        Self::scripted(|_, _| false)
+    }
+
+    /// One that does what the script says, and the ordinary where that says nothing.
+    pub fn scripted(script: impl Fn(&Seen, &mut Wire) -> bool + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            seen: Mutex::default(),
+            arrived: Condvar::new(),
+            sessions: AtomicU64::new(0),
+            ended: Mutex::default(),
+            deaf: AtomicBool::new(false),
+        });
+        let serving = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                thread::spawn(move || shared.serve(stream));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Its endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Whatever comes from now on is hung up on before a byte of it is answered.
+    pub fn hang_up_on_all(&self, so: bool) {
+        self.shared.deaf.store(so, Ordering::SeqCst);
+    }
+
+    /// Every request so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.seen().clone()
+    }
+
+    /// The requests of one JSON-RPC method.
+    pub fn of(&self, rpc: &str) -> Vec<Seen> {
+        self.shared.seen().iter().filter(|seen| seen.rpc() == rpc).cloned().collect()
+    }
+
+    /// How many tool calls have reached it.
+    pub fn calls(&self) -> usize {
+        self.of("tools/call").len()
+    }
+
+    /// The only tool call that has reached it.
+    #[track_caller]
+    pub fn only_call(&self) -> Seen {
+        let calls = self.of("tools/call");
+        let [call] = &calls[..] else { panic!("{} calls: {calls:#?}", calls.len()) };
+        call.clone()
+    }
+
+    /// Waits until so many requests of a method have arrived.
+    #[track_caller]
+    pub fn wait_for(&self, rpc: &str, count: usize) -> Vec<Seen> {
+        let begun = Instant::now();
+        let mut seen = self.shared.seen();
+        loop {
+            let found: Vec<Seen> = seen.iter().filter(|seen| seen.rpc() == rpc).cloned().collect();
+            if found.len() >= count {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{rpc} came {} times, not {count}: {seen:#?}", found.len());
+            let waited = self.shared.arrived.wait_timeout(seen, Duration::from_millis(100));
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let Ok(copy) = stream.try_clone() else { return };
+        let _ = stream.set_nodelay(true);
+        let mut reader = BufReader::new(copy);
+        while let Some(seen) = Seen::read(&mut reader) {
+            self.seen().push(seen.clone());
+            self.arrived.notify_all();
+            let Ok(stream) = stream.try_clone() else { return };
+            let mut wire = Wire { stream, streaming: false, broken: false };
+            if self.deaf.load(Ordering::SeqCst) {
+                wire.hang_up();
+            } else if !(self.script)(&seen, &mut wire) {
+                self.ordinary(&seen, &mut wire);
+            }
+            if wire.streaming {
+                wire.end();
+            }
+            if wire.broken {
+                return;
+            }
+        }
+    }
+
+    fn ordinary(&self, seen: &Seen, wire: &mut Wire) {
+        if seen.header("mcp-session-id").is_some_and(|session| self.has_ended(session)) {
+            return wire.answer(404, &[], b"");
+        }
+        match (seen.method(), seen.rpc().as_str()) {
+            ("DELETE", _) => {
+                self.end(seen.header("mcp-session-id").unwrap_or_default());
+                wire.answer(200, &[], b"");
+            }
+            ("POST", "initialize") => {
+                let session = format!("session-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
+                wire.result_with(seen, &[("Mcp-Session-Id", &session)], &initialized(seen));
+            }
+            ("POST", "server/discover") => wire.result(seen, &discovered()),
+            ("POST", "tools/list") => wire.result(seen, &listed(seen.is_modern())),
+            ("POST", "tools/call") => wire.result(seen, &called(seen)),
+            ("POST", "ping") => wire.result(seen, "{}"),
+            ("POST", _) if seen.id().is_none() => wire.answer(202, &[], b""),
+            ("POST", method) => {
+                let error = json!({ "code": -32601, "message": format!("no {method} here") });
+                let status = if seen.is_modern() { 404 } else { 200 };
+                wire.answer(status, &[JSON], message(seen, "error", &error.to_string()).as_bytes());
+            }
+            _ => wire.answer(405, &[("Allow", "POST, DELETE")], b""),
+        }
+    }
+
+    fn has_ended(&self, session: &str) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended == session)
+    }
+
+    fn end(&self, session: &str) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(session.to_owned());
+    }
+}
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn initialized(seen: &Seen) -> String {
+    let version = seen.json()["params"]["protocolVersion"].clone();
+    json!({
+        "protocolVersion": version,
+        "capabilities": { "tools": { "listChanged": true }, "experimental": { "other": { "kept": true } } },
+        "serverInfo": { "name": "scripted", "version": "1" },
+    })
+    .to_string()
+}
+
+fn discovered() -> String {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": { "tools": {}, "extensions": { "example/other": {} } },
+        "ttlMs": 60_000,
+        "cacheScope": "public",
+    })
+    .to_string()
+}
+
+fn listed(modern: bool) -> String {
+    let tool = |name| json!({ "name": name, "description": name, "inputSchema": { "type": "object" } });
+    let mut result = json!({ "tools": [tool("echo"), tool("payments.send"), tool("files.delete")] });
+    if modern {
+        result["resultType"] = "complete".into();
+        result["ttlMs"] = 60_000.into();
+        result["cacheScope"] = "public".into();
+    }
+    result.to_string()
+}
+
+/// The arguments come back as they stood.
+fn called(seen: &Seen) -> String {
+    let arguments = seen.param("arguments").unwrap_or_else(|| "null".to_owned());
+    let kind = if seen.is_modern() { "\"resultType\":\"complete\"," } else { "" };
+    format!(
+        "{{{kind}\"content\":[{{\"type\":\"text\",\"text\":\"done\"}}],\"structuredContent\":{{\"arguments\":{arguments}}}}}"
+    )
+}
+
+fn message(seen: &Seen, member: &str, text: &str) -> String {
+    let id = seen.id().unwrap_or_else(|| "null".to_owned());
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{member}\":{text}}}")
+}
+
+impl Seen {
+    fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
+        let mut head = String::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut seen = Self { head, body: Vec::new() };
+        if let Some(length) = seen.header("content-length").and_then(|length| length.parse().ok()) {
+            seen.body = vec![0; length];
+            stream.read_exact(&mut seen.body).ok()?;
+        } else if seen.header("transfer-encoding").is_some() {
+            while let Some(chunk) = crate::http::chunk(stream).ok()? {
+                seen.body.extend(chunk);
+            }
+        }
+        Some(seen)
+    }
+
+    /// Of HTTP: GET, POST, DELETE.
+    pub fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("JSON is UTF-8")
+    }
+
+    /// The body, parsed.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    /// The JSON-RPC method; empty for what has none.
+    pub fn rpc(&self) -> String {
+        self.json()["method"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The id, as it was written.
+    pub fn id(&self) -> Option<String> {
+        self.member("id", &self.body)
+    }
+
+    /// A parameter, as it was written.
+    pub fn param(&self, name: &str) -> Option<String> {
+        let params = self.member("params", &self.body)?;
+        self.member(name, params.as_bytes())
+    }
+
+    /// The keys of its `_meta`, in alphabetical order.
+    pub fn meta_keys(&self) -> Vec<String> {
+        let meta = self.json()["params"]["_meta"].clone();
+        meta.as_object().map(|meta| meta.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Whether it is of the era without sessions.
+    pub fn is_modern(&self) -> bool {
+        self.meta_keys().iter().any(|key| key == "io.modelcontextprotocol/protocolVersion")
+    }
+
+    fn member(&self, name: &str, text: &[u8]) -> Option<String> {
+        let members: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_slice(text).ok()?;
+        members.get(name).map(|raw| raw.get().to_owned())
+    }
+}
+
+impl Wire {
+    /// A whole answer.
+    pub fn answer(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
+        let mut head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len());
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        self.write(head.as_bytes());
+        self.write(body);
+    }
+
+    /// A result, in JSON text.
+    pub fn result(&mut self, seen: &Seen, result: &str) {
+        self.result_with(seen, &[], result);
+    }
+
+    /// The same, with headers.
+    pub fn result_with(&mut self, seen: &Seen, headers: &[(&str, &str)], result: &str) {
+        let headers = [&[JSON][..], headers].concat();
+        self.answer(200, &headers, message(seen, "result", result).as_bytes());
+    }
+
+    /// A JSON-RPC error, in JSON text.
+    pub fn error(&mut self, seen: &Seen, error: &str) {
+        self.answer(200, &[JSON], message(seen, "error", error).as_bytes());
+    }
+
+    /// Begins a stream of events.
+    pub fn stream(&mut self) {
+        self.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+        self.streaming = true;
+    }
+
+    /// Sends bytes of the stream.
+    pub fn bytes(&mut self, bytes: &str) {
+        self.write(format!("{:x}\r\n{bytes}\r\n", bytes.len()).as_bytes());
+    }
+
+    /// Sends a message as an event.
+    pub fn event(&mut self, message: &str) {
+        self.bytes(&format!("event: message\ndata: {message}\n\n"));
+    }
+
+    /// Sends the result as an event, and ends the stream.
+    pub fn last(&mut self, seen: &Seen, result: &str) {
+        self.event(&message(seen, "result", result));
+        self.end();
+    }
+
+    /// Ends the stream.
+    pub fn end(&mut self) {
+        self.write(b"0\r\n\r\n");
+        self.streaming = false;
+    }
+
+    /// Breaks the connection.
+    pub fn hang_up(&mut self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        self.streaming = false;
+        self.broken = true;
+    }
+
+    /// Waits until the other side has hung up; `false` if it does not.
+    pub fn is_hung_up_on(&mut self) -> bool {
+        let _ = self.stream.set_read_timeout(Some(PATIENCE));
+        matches!(self.stream.read(&mut [0; 64]), Ok(0))
+            || self.stream.peek(&mut [0; 1]).is_err_and(|why| why.kind() != std::io::ErrorKind::WouldBlock)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.stream.write_all(bytes).is_err() {
+            self.broken = true;
+        }
+    }
+}
