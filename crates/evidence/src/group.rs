@@ -16,8 +16,8 @@ pub struct Group<'a> {
     pub records: Vec<&'a Record>,
     /// All claims, as they were given.
     pub claims: Vec<&'a Claim>,
-    /// Decisions that are opened, with their streams, without those that the same commit settles.
-    pub opened: Vec<(EntryDigest, &'a str)>,
+    /// Decisions that are opened, without those that the same commit settles.
+    pub opened: Vec<EntryDigest>,
     /// Decisions that are settled, without those that the same commit opens.
     pub settled: Vec<EntryDigest>,
 }
@@ -50,7 +50,8 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// [`StoreError::Refused`] when they contradict themselves: a change of a stream that does not start where the one
-    /// before it ended, records or claims of another stream, records out of sequence or twice, names that are too long.
+    /// before it ended, records or claims of another stream, records out of
+    /// sequence or twice, decisions opened that they do not bring, names that are too long.
     pub fn of(changes: &'a [Change]) -> Result<Self, StoreError> {
         let mut group = Self::default();
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(changes.len());
@@ -65,7 +66,7 @@ impl<'a> Group<'a> {
             }
             group.records.extend(&change.records);
             group.claims.extend(&change.claims);
-            group.opened.extend(change.opened.iter().map(|id| (*id, change.stream.as_str())));
+            group.opened.extend(&change.opened);
             group.settled.extend(&change.settled);
         }
         group.moves.sort_unstable_by_key(|moved| moved.stream);
@@ -90,9 +91,9 @@ impl<'a> Group<'a> {
         if self.opened.is_empty() || self.settled.is_empty() {
             return;
         }
-        let opened: HashSet<EntryDigest> = self.opened.iter().map(|(id, _)| *id).collect();
+        let opened: HashSet<EntryDigest> = self.opened.iter().copied().collect();
         let settled: HashSet<EntryDigest> = self.settled.iter().copied().collect();
-        self.opened.retain(|(id, _)| !settled.contains(id));
+        self.opened.retain(|id| !settled.contains(id));
         self.settled.retain(|id| !opened.contains(id));
     }
 }
@@ -177,6 +178,9 @@ fn check(change: &Change) -> Result<(), StoreError> {
         || change.claims.iter().any(|claim| claim.stream != *stream);
     if strangers {
         return Err(refused(format!("{stream}: a change brings what belongs to another stream")));
+    }
+    if let Some(id) = change.opened.iter().find(|id| change.records.iter().all(|record| record.id != **id)) {
+        return Err(refused(format!("{stream}: the decision {id} is opened by another change than made it")));
     }
     if change.claims.iter().any(|claim| claim.key.len() > limits::CLAIM_KEY) {
         return Err(refused(format!("{stream}: a claim's key has at most {} bytes", limits::CLAIM_KEY)));

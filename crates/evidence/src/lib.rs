@@ -104,9 +104,9 @@ pub trait EvidenceStore: Send + Sync + 'static {
 
     /// Forgets what may be forgotten, at most `limit` of each kind, and answers how many of each.
     ///
-    /// A stream goes when it is closed, its `keep_until` is before `horizon.streams`, and none of its records waits or
-    /// is unsettled; its claims go with it. A record goes when it is delivered, was made before `horizon.records`, and
-    /// is settled or needs no outcome. Once `Ok`, the database no longer shows what went; the file system may keep its
+    /// A record goes when it is delivered, was made before `horizon.records`, and is settled or needs no outcome. A
+    /// stream goes when it is closed, its `keep_until` is before `horizon.streams`, and none of its records is left: a
+    /// name never numbers its records anew while older ones are there. Its claims go with it. Once `Ok`, the database no longer shows what went; the file system may keep its
     /// bytes until they are written over.
     async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError>;
 

@@ -39,7 +39,7 @@ pub struct Change {
     pub records: Vec<Record>,
     /// What must not have been claimed before in this stream.
     pub claims: Vec<Claim>,
-    /// Decisions of this stream that are about to be forwarded.
+    /// Those of the records that are decisions about to be forwarded.
     pub opened: Vec<EntryDigest>,
     /// Decisions of this stream that now have an outcome. One that is not open is passed over.
     pub settled: Vec<EntryDigest>,
@@ -118,6 +118,8 @@ pub struct Record {
 pub struct Stored {
     /// The record.
     pub record: Record,
+    /// Which instance made it.
+    pub instance: String,
     /// Where it stands.
     pub standing: Standing,
 }
@@ -229,7 +231,7 @@ pub struct Open {
     pub id: EntryDigest,
     /// Its stream.
     pub stream: String,
-    /// Who served it.
+    /// Who made it.
     pub instance: String,
 }
 

@@ -22,22 +22,18 @@ pub(super) struct Tables {
     next: u64,
     ids: HashMap<EntryDigest, u64>,
     places: BTreeMap<(String, u64), u64>,
-    outbox: BTreeMap<u64, Waiting>,
-    open: BTreeMap<u64, Open>,
+    /// Why it is stuck, if it is.
+    outbox: BTreeMap<u64, Option<String>>,
+    open: BTreeSet<u64>,
     leases: HashMap<String, Instant>,
 }
 
 #[derive(Debug)]
 struct RecordRow {
     record: Record,
+    instance: String,
     leaf_index: Option<u64>,
     receipt: Option<Bytes>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    instance: String,
-    stuck: Option<String>,
 }
 
 impl Tables {
@@ -69,7 +65,7 @@ impl Tables {
         }
         self.claims.extend(group.claims.iter().map(|claim| (*claim).clone()));
         group.records.iter().for_each(|record| self.insert(instance, record));
-        self.open_and_settle(instance, group);
+        self.open_and_settle(group);
         Ok(())
     }
 
@@ -98,18 +94,14 @@ impl Tables {
         self.next += 1;
         self.ids.insert(record.id, number);
         self.places.insert((record.stream.clone(), record.seq), number);
-        self.outbox.insert(number, Waiting { instance: instance.to_owned(), stuck: None });
-        let row = RecordRow { record: record.clone(), leaf_index: None, receipt: None };
+        self.outbox.insert(number, None);
+        let (record, instance) = (record.clone(), instance.to_owned());
+        let row = RecordRow { record, instance, leaf_index: None, receipt: None };
         self.records.insert(number, row);
     }
 
-    fn open_and_settle(&mut self, instance: &str, group: &Group<'_>) {
-        for (id, stream) in &group.opened {
-            if let Some(number) = self.ids.get(id) {
-                let open = Open { id: *id, stream: (*stream).to_owned(), instance: instance.to_owned() };
-                self.open.insert(*number, open);
-            }
-        }
+    fn open_and_settle(&mut self, group: &Group<'_>) {
+        self.open.extend(group.opened.iter().filter_map(|id| self.ids.get(id)));
         for number in group.settled.iter().filter_map(|id| self.ids.get(id)) {
             self.open.remove(number);
         }
@@ -126,9 +118,10 @@ impl Tables {
     }
 
     pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<Pending> {
-        let mine = |waiting: &Waiting| waiting.instance == instance || !self.lives(&waiting.instance);
-        let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none() && mine(waiting));
-        let records = waiting.filter_map(|(number, _)| self.records.get(number)).map(|row| &row.record);
+        let mine = |row: &&RecordRow| row.instance == instance || !self.lives(&row.instance);
+        let waiting = self.outbox.iter().filter(|(_, stuck)| stuck.is_none());
+        let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
+        let records = rows.map(|row| &row.record);
         let pending = |record: &Record| Pending {
             id: record.id,
             stream: record.stream.clone(),
@@ -151,29 +144,29 @@ impl Tables {
 
     pub(super) fn stick(&mut self, id: &EntryDigest, why: &str) {
         if let Some(waiting) = self.ids.get(id).and_then(|number| self.outbox.get_mut(number)) {
-            waiting.stuck = Some(why.to_owned());
+            *waiting = Some(why.to_owned());
         }
     }
 
     pub(super) fn stuck_records(&self, limit: usize) -> Vec<Stuck> {
-        let stuck = self.outbox.iter().filter_map(|(number, waiting)| {
-            let (record, why) = (&self.records.get(number)?.record, waiting.stuck.clone()?);
+        let stuck = self.outbox.iter().filter_map(|(number, stuck)| {
+            let (record, why) = (&self.records.get(number)?.record, stuck.clone()?);
             Some(Stuck { id: record.id, stream: record.stream.clone(), seq: record.seq, why })
         });
         stuck.take(limit).collect()
     }
 
     pub(super) fn unstick(&mut self) -> u64 {
-        self.outbox.values_mut().filter_map(|waiting| waiting.stuck.take()).map(|_| 1).sum()
+        self.outbox.values_mut().filter_map(Option::take).map(|_| 1).sum()
     }
 
     pub(super) fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
-        for (number, waiting) in &self.outbox {
+        for (number, stuck) in &self.outbox {
             let Some(RecordRow { record, .. }) = self.records.get(number) else { continue };
             backlog.records += 1;
             backlog.bytes += record.statement.len() as u64;
-            match waiting.stuck {
+            match stuck {
                 Some(_) => backlog.stuck += 1,
                 None => backlog.oldest_at = backlog.oldest_at.or(Some(record.at)),
             }
@@ -182,7 +175,13 @@ impl Tables {
     }
 
     pub(super) fn orphans(&self, limit: usize) -> Vec<Open> {
-        self.open.values().filter(|open| !self.lives(&open.instance)).take(limit).cloned().collect()
+        let rows = self.open.iter().filter_map(|number| self.records.get(number));
+        let orphan = |row: &RecordRow| Open {
+            id: row.record.id,
+            stream: row.record.stream.clone(),
+            instance: row.instance.clone(),
+        };
+        rows.filter(|row| !self.lives(&row.instance)).take(limit).map(orphan).collect()
     }
 
     pub(super) fn record(&self, id: &EntryDigest) -> Option<Stored> {
@@ -198,10 +197,10 @@ impl Tables {
         let row = self.records.get(&number)?;
         let standing = match self.outbox.get(&number) {
             None => Standing::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
-            Some(Waiting { stuck: Some(why), .. }) => Standing::Stuck(why.clone()),
-            Some(_) => Standing::Pending,
+            Some(Some(why)) => Standing::Stuck(why.clone()),
+            Some(None) => Standing::Pending,
         };
-        Some(Stored { record: row.record.clone(), standing })
+        Some(Stored { record: row.record.clone(), instance: row.instance.clone(), standing })
     }
 
     pub(super) fn due(&self, at: u64, limit: usize) -> Vec<Listed> {
@@ -218,16 +217,10 @@ impl Tables {
     }
 
     pub(super) fn prune(&mut self, horizon: Horizon, limit: usize) -> Pruned {
-        let streams = self.forgettable_streams(horizon.streams, limit);
-        for name in &streams {
-            self.streams.remove(name);
-        }
-        let gone: BTreeSet<&String> = streams.iter().collect();
-        self.claims.retain(|claim| !gone.contains(&claim.stream));
         let old = |number: &u64, row: &RecordRow| {
             row.record.at < horizon.records
                 && !self.outbox.contains_key(number)
-                && !self.open.contains_key(number)
+                && !self.open.contains(number)
         };
         let records = self.records.iter().filter(|(number, row)| old(number, row));
         let records: Vec<u64> = records.map(|(number, _)| *number).take(limit).collect();
@@ -235,16 +228,17 @@ impl Tables {
             self.ids.remove(&row.record.id);
             self.places.remove(&(row.record.stream, row.record.seq));
         }
+        let streams = self.forgettable_streams(horizon.streams, limit);
+        streams.iter().for_each(|name| drop(self.streams.remove(name)));
+        self.claims.retain(|claim| self.streams.contains_key(&claim.stream));
         self.leases.retain(|_, until| *until > Instant::now());
         Pruned { streams: streams.len() as u64, records: records.len() as u64 }
     }
 
     fn forgettable_streams(&self, before: u64, limit: usize) -> Vec<String> {
-        let waiting = self.outbox.keys().filter_map(|number| self.records.get(number));
-        let mut needed: BTreeSet<&str> = waiting.map(|row| row.record.stream.as_str()).collect();
-        needed.extend(self.open.values().map(|open| open.stream.as_str()));
+        let needed: BTreeSet<&String> = self.places.keys().map(|(stream, _)| stream).collect();
         let closed = self.streams.iter().filter(|(_, kept)| kept.closed && kept.keep_until < before);
-        let free = closed.map(|(name, _)| name).filter(|name| !needed.contains(name.as_str()));
+        let free = closed.map(|(name, _)| name).filter(|name| !needed.contains(name));
         free.take(limit).cloned().collect()
     }
 
