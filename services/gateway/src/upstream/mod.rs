@@ -3,6 +3,10 @@
 //! Over HTTP (`http`), as child processes (`stdio`), or as several servers behind one endpoint (`federation`), an
 //! [`Upstream`] takes one HTTP exchange and answers with a status, headers and a body that streams.
 
+pub mod federation;
+pub mod stdio;
+pub mod text;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;

@@ -1,0 +1,1 @@
+//! Several servers behind one endpoint: to come.

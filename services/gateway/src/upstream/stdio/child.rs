@@ -1,0 +1,291 @@
+//! A child process that reads one message a line, and writes one message a line.
+//!
+//! It is started in a process group of its own with an environment that names what it may know, and it is ended as the
+//! stdio transport asks: its input is closed; then it is asked; then it is killed, and all that it started with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child as Process, ChildStdin, Command};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits;
+
+/// What is started, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Its environment, besides what is passed.
+    pub env: BTreeMap<String, String>,
+    /// Variables of ours that it gets, by name.
+    pub pass_env: Vec<String>,
+    /// Where it is started.
+    pub folder: Option<PathBuf>,
+    /// How many children there may be at once.
+    pub children: usize,
+}
+
+/// Variables of ours that a child gets unless it is said which: what a program needs to run, and nothing secret.
+pub const HARMLESS_ENV: [&str; 11] =
+    ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+
+impl Program {
+    /// A program and its arguments, with nothing special about it.
+    pub fn new<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            pass_env: HARMLESS_ENV.map(String::from).to_vec(),
+            folder: None,
+            children: limits::CHILDREN,
+        }
+    }
+
+    fn to_command(&self) -> Option<Command> {
+        let (program, arguments) = self.command.split_first()?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear();
+        for name in &self.pass_env {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(&self.env);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        Some(command)
+    }
+}
+
+/// A child that runs. It is ended when this is dropped.
+#[derive(Debug)]
+pub struct Child {
+    input: mpsc::Sender<Bytes>,
+    stop: CancellationToken,
+    gone: CancellationToken,
+}
+
+/// What a child writes: one message after the other, until it is gone.
+pub type Lines = mpsc::Receiver<Bytes>;
+
+/// The child is gone: nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl Child {
+    /// Starts one. `name` is what the log calls it.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(program: &Program, name: &Arc<str>) -> std::io::Result<(Self, Lines)> {
+        let mut command = program
+            .to_command()
+            .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "there is no command"))?;
+        let mut process = command.spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (process.stdin.take(), process.stdout.take(), process.stderr.take())
+        else {
+            return Err(std::io::Error::other("the streams of the child are missing"));
+        };
+        let (input, to_write) = mpsc::channel(limits::CHILD_QUEUE);
+        let (output, lines) = mpsc::channel(limits::CHILD_QUEUE);
+        let child = Self { input, stop: CancellationToken::new(), gone: CancellationToken::new() };
+        tokio::spawn(log_stderr(stderr, Arc::clone(name)));
+        let talk = Talk { stop: child.stop.clone(), gone: child.gone.clone(), name: Arc::clone(name) };
+        tokio::spawn(talk.until_the_end(process, (stdin, to_write), (stdout, output)));
+        Ok((child, lines))
+    }
+
+    /// Hands it a message. Line breaks between the tokens of the message become spaces: a message is one line.
+    ///
+    /// # Errors
+    /// If the child is gone.
+    pub async fn write(&self, message: &[u8]) -> Result<(), Gone> {
+        self.input.send(as_line(message)).await.map_err(|_| Gone)
+    }
+
+    /// Hands it a message if it takes one at once. For what may be lost.
+    pub fn try_write(&self, message: &[u8]) {
+        if self.input.try_send(as_line(message)).is_err() {
+            tracing::debug!("a child took no notification");
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Whether it can still be spoken to.
+    pub fn is_alive(&self) -> bool {
+        !self.stop.is_cancelled()
+    }
+
+    /// Becomes ready when it cannot be spoken to any more.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.stop.clone().cancelled_owned()
+    }
+
+    /// Becomes ready when the process is gone.
+    pub async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn as_line(message: &[u8]) -> Bytes {
+    let mut line: Vec<u8> =
+        message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
+    line.push(b'\n');
+    line.into()
+}
+
+struct Talk {
+    stop: CancellationToken,
+    gone: CancellationToken,
+    name: Arc<str>,
+}
+
+impl Talk {
+    async fn until_the_end<R: AsyncRead + Unpin>(
+        self,
+        mut process: Process,
+        (stdin, to_write): (ChildStdin, mpsc::Receiver<Bytes>),
+        (stdout, output): (R, mpsc::Sender<Bytes>),
+    ) {
+        // Writing ends with the reading, or the input would stay open and the child would never know.
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = async { tokio::join!(read_lines(stdout, &output, &self.name, &self.stop), write_lines(stdin, to_write)); } => {}
+        }
+        drop(output);
+        end(&mut process, &self.name).await;
+        self.gone.cancel();
+    }
+}
+
+/// Reads messages until there are no more. What is no message is not for anybody: many servers greet on their output.
+async fn read_lines<R: AsyncRead + Unpin>(
+    stdout: R,
+    output: &mpsc::Sender<Bytes>,
+    name: &Arc<str>,
+    stop: &CancellationToken,
+) {
+    let mut reader = BufReader::with_capacity(64 << 10, stdout);
+    loop {
+        match read_line(&mut reader, limits::MAX_LINE_BYTES).await {
+            Ok(Line::Whole(line)) => {
+                if line.first() != Some(&b'{') {
+                    tracing::debug!(server = %name, "a line that is no message: {}", shown(&line));
+                } else if output.send(line.into()).await.is_err() {
+                    break;
+                }
+            }
+            Ok(Line::TooLong) => {
+                tracing::error!(server = %name, "a line of more than {} bytes", limits::MAX_LINE_BYTES);
+                break;
+            }
+            Ok(Line::End) => break,
+            Err(error) => {
+                tracing::warn!(server = %name, "cannot be read: {error}");
+                break;
+            }
+        }
+    }
+    stop.cancel();
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+    End,
+}
+
+async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>, most: usize) -> std::io::Result<Line> {
+    let mut line = Vec::new();
+    loop {
+        let part = reader.fill_buf().await?;
+        if part.is_empty() {
+            return Ok(Line::End); // A line that was not finished is no message.
+        }
+        let (taken, whole) = match part.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at, true),
+            None => (part.len(), false),
+        };
+        if line.len() + taken > most {
+            return Ok(Line::TooLong);
+        }
+        line.extend_from_slice(&part[..taken]);
+        reader.consume(taken + usize::from(whole));
+        if whole {
+            return Ok(Line::Whole(line.trim_ascii().to_vec()));
+        }
+    }
+}
+
+async fn write_lines(mut stdin: ChildStdin, mut lines: mpsc::Receiver<Bytes>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Its input is closed by now: first time to end by itself, then it is asked, then killed, its group with it.
+async fn end(process: &mut Process, name: &Arc<str>) {
+    let group = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    if timeout(limits::CHILD_GRACE, process.wait()).await.is_err() {
+        signal(group, rustix::process::Signal::TERM);
+        if timeout(limits::CHILD_GRACE, process.wait()).await.is_err() {
+            tracing::warn!(server = %name, "does not end: killed");
+        }
+    }
+    signal(group, rustix::process::Signal::KILL);
+    match process.wait().await {
+        Ok(status) => tracing::info!(server = %name, "ended: {status}"),
+        Err(error) => tracing::warn!(server = %name, "how it ended is unknown: {error}"),
+    }
+}
+
+/// Errors say that the group is gone already.
+fn signal(group: Option<rustix::process::Pid>, signal: rustix::process::Signal) {
+    if let Some(group) = group {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
+    let mut reader = BufReader::new(stderr);
+    while let Ok(line) = read_line(&mut reader, limits::MAX_STDERR_LINE_BYTES).await {
+        match line {
+            Line::Whole(line) => tracing::info!(server = %name, "{}", shown(&line)),
+            // The rest of it comes as the next lines.
+            Line::TooLong => {
+                let part = reader.buffer().len();
+                reader.consume(part);
+            }
+            Line::End => return,
+        }
+    }
+}
+
+/// What the log shows of a line: text without control characters, and not all of it.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    text.chars().filter(|c| !c.is_control()).take(limits::MAX_SHOWN_LINE).collect()
+}

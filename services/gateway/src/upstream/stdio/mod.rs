@@ -1,0 +1,272 @@
+//! A server that is a child process, as a Streamable HTTP server.
+//!
+//! In the legacy eras a session is a process: `initialize` starts a child and names the session, DELETE or its end ends
+//! it, and a session whose child is gone is unknown (404), so that the client begins anew. In the modern era all requests
+//! share one child ([`shared`]). What a child writes is one sequence of messages; [`routing`] says which stream each
+//! belongs to, and [`streams`] keeps it for who reads it, now or after a reconnection.
+//!
+//! Messages pass byte for byte but for ids on the shared child. Requests of one id in one session at the same time are
+//! refused, as nobody could say which of them an answer is for.
+//!
+//! Not here: headers that mirror the message, versions, origins, tokens (`front`).
+
+mod answer;
+mod child;
+mod routing;
+mod session;
+mod shared;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use data_encoding::BASE64URL_NOPAD;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+
+pub use self::answer::{LAST_EVENT, SESSION, VERSION};
+pub use self::child::{HARMLESS_ENV, Program};
+use self::session::{Begun, Session};
+use self::shared::Shared;
+use super::text::{Json, Kind, Message};
+use super::{Answer, Exchange, Upstream, UpstreamError};
+use crate::limits;
+
+/// A program that speaks MCP over its standard streams.
+#[derive(Debug)]
+pub struct Stdio {
+    program: Program,
+    name: Arc<str>,
+    sessions: Arc<Sessions>,
+    shared: Shared,
+}
+
+impl Stdio {
+    /// Nothing is started before somebody asks. `name` is what the log calls it. To be made where tokio runs.
+    pub fn new(program: Program, name: &str) -> Self {
+        let name: Arc<str> = name.into();
+        let sessions = Arc::default();
+        tokio::spawn(end_idle(Arc::downgrade(&sessions)));
+        Self { shared: Shared::new(program.clone(), Arc::clone(&name)), program, name, sessions }
+    }
+
+    /// Whether the program speaks the revision without sessions. Starts it to ask.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub async fn is_modern(&self) -> Result<bool, UpstreamError> {
+        self.shared.is_modern().await
+    }
+
+    /// How many legacy sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().open.len()
+    }
+
+    /// Ends all children, and is ready when they are gone.
+    pub async fn stop(&self) {
+        let open: Vec<_> = self.sessions.lock().open.drain().map(|(_, session)| session).collect();
+        for session in &open {
+            session.end();
+        }
+        self.shared.stop().await;
+        for session in open {
+            session.gone().await;
+        }
+    }
+
+    async fn post(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
+        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(Message::read) else {
+            return Ok(answer::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                -32700,
+                "the body is no JSON-RPC message",
+            ));
+        };
+        if is_modern(request, &message) {
+            return match message.kind {
+                Kind::Request => self.shared.request(&message).await,
+                Kind::Notification => self.shared.tell(&message).await,
+                Kind::Response => Ok(no_responses()),
+            };
+        }
+        let id = message.id().map(Json::raw);
+        match self.session(request, id) {
+            Ok(session) if message.kind != Kind::Request => Ok(session.tell(&message).await),
+            Ok(_) if is_initialize(&message) => Ok(initialized_already(id)),
+            Ok(session) => session.request(&message).await,
+            Err(_) if is_initialize(&message) => self.initialize(&message).await,
+            Err(refusal) => Ok(refusal),
+        }
+    }
+
+    async fn initialize(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+        let Some(_place) = self.sessions.reserve(self.program.children) else {
+            return Ok(answer::busy(
+                message.id().map(Json::raw),
+                "this server has as many sessions as it may",
+            ));
+        };
+        let session = Session::start(&self.program, &self.name)
+            .map_err(|error| UpstreamError::NeverSent(format!("{} does not start: {error}", self.name)))?;
+        let text = match session.initialize(message).await? {
+            Begun::Ready(text) => text,
+            Begun::Refused(text) => return Ok(answer::json(refusal_status(&text), text)),
+        };
+        let id = new_session_id()?;
+        let mut answer = answer::json(StatusCode::OK, text);
+        let value = HeaderValue::from_str(&id).map_err(|error| UpstreamError::Lost(error.to_string()))?;
+        answer.headers.insert(SESSION, value);
+        self.sessions.insert(id, &session);
+        Ok(answer)
+    }
+
+    fn listen(&self, request: &Exchange) -> Answer {
+        match self.session(request, None) {
+            Ok(session) => session.listen(header(request, &LAST_EVENT)),
+            Err(refusal) => refusal,
+        }
+    }
+
+    fn delete(&self, request: &Exchange) -> Answer {
+        let session = match self.session(request, None) {
+            Ok(session) => session,
+            Err(refusal) => return refusal,
+        };
+        session.end();
+        if let Some(id) = header(request, &SESSION) {
+            self.sessions.lock().open.remove(id);
+        }
+        answer::empty(StatusCode::OK)
+    }
+
+    /// The session that a request names.
+    fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<Session>, Answer> {
+        let Some(named) = header(request, &SESSION) else {
+            return Err(answer::error(
+                StatusCode::BAD_REQUEST,
+                id,
+                answer::NO_SESSION,
+                "an Mcp-Session-Id is missing; initialize gives one",
+            ));
+        };
+        let session = self.sessions.lock().open.get(named).cloned();
+        session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
+    }
+}
+
+#[async_trait]
+impl Upstream for Stdio {
+    async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
+        match request.method {
+            Method::POST => self.post(&request).await,
+            Method::GET | Method::DELETE if speaks_modern(&request) => Ok(answer::not_allowed("POST")),
+            Method::GET => Ok(self.listen(&request)),
+            Method::DELETE => Ok(self.delete(&request)),
+            _ => Ok(answer::not_allowed("GET, POST, DELETE")),
+        }
+    }
+}
+
+/// The sessions that are open.
+#[derive(Debug, Default)]
+struct Sessions(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<String, Arc<Session>>,
+    /// Children that are starting.
+    starting: usize,
+}
+
+/// The right to start a child.
+struct Reserved(Arc<Sessions>);
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.lock().starting -= 1;
+    }
+}
+
+impl Sessions {
+    fn reserve(self: &Arc<Self>, most: usize) -> Option<Reserved> {
+        let mut table = self.lock();
+        (table.open.len() + table.starting < most).then(|| {
+            table.starting += 1;
+            Reserved(Arc::clone(self))
+        })
+    }
+
+    /// The session is open until its child is gone.
+    fn insert(self: &Arc<Self>, id: String, session: &Arc<Session>) {
+        self.lock().open.insert(id.clone(), Arc::clone(session));
+        let sessions = Arc::downgrade(self);
+        let ended = session.ended();
+        tokio::spawn(async move {
+            ended.await;
+            if let Some(sessions) = sessions.upgrade() {
+                sessions.lock().open.remove(&id);
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn end_idle(sessions: Weak<Sessions>) {
+    loop {
+        tokio::time::sleep(limits::SESSION_SWEEP).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        sessions.lock().open.retain(|_, session| !session.is_idle());
+    }
+}
+
+fn is_modern(request: &Exchange, message: &Message<'_>) -> bool {
+    message.is_modern() || (!is_initialize(message) && speaks_modern(request))
+}
+
+/// Whether the headers say so. Revisions are dates: their order is that of their text.
+fn speaks_modern(request: &Exchange) -> bool {
+    header(request, &VERSION).is_some_and(|version| version >= FIRST_MODERN)
+}
+
+const FIRST_MODERN: &str = "2026-07-28";
+
+fn is_initialize(message: &Message<'_>) -> bool {
+    message.kind == Kind::Request && message.method().as_deref() == Some("initialize")
+}
+
+fn header<'a>(request: &'a Exchange, name: &HeaderName) -> Option<&'a str> {
+    request.headers.get(name)?.to_str().ok()
+}
+
+fn initialized_already(id: Option<&str>) -> Answer {
+    let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
+    answer::error(StatusCode::BAD_REQUEST, id, answer::INVALID_REQUEST, why)
+}
+
+fn no_responses() -> Answer {
+    let why = "clients send no responses in this revision";
+    answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, why)
+}
+
+/// A refusal of `initialize` is an answer like any other, unless it is the modern era that says no.
+fn refusal_status(text: &[u8]) -> StatusCode {
+    let message = std::str::from_utf8(text).ok().and_then(Message::read);
+    match message.and_then(|message| message.error_code()) {
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Nobody guesses it, and it is visible ASCII.
+fn new_session_id() -> Result<String, UpstreamError> {
+    let mut random = [0; 24];
+    getrandom::fill(&mut random).map_err(|error| UpstreamError::NeverSent(error.to_string()))?;
+    Ok(BASE64URL_NOPAD.encode(&random))
+}

@@ -1,0 +1,259 @@
+//! Which stream a message of a legacy child belongs to.
+//!
+//! A child has one output, Streamable HTTP has a stream for each request and a common one; nothing on the wire says which
+//! was meant. An answer goes to the stream of its request, progress to that of its token, a message of a task to whoever
+//! waits for the result of the task. What the server asks (elicitation, sampling, roots) belongs to the one call that is
+//! open: a client may refuse it elsewhere. If it is unclear which call that is, it goes to the common stream, if somebody
+//! listens there, and else to the newest call, so that no call waits for an answer to a question that nobody read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::streams::{COMMON, StreamNo};
+use crate::limits;
+use crate::upstream::text::{Id, Kind, Message, meta};
+
+/// The requests that are open in one session, in both directions.
+#[derive(Debug, Default)]
+pub struct Routing {
+    calls: BTreeMap<StreamNo, Call>,
+    /// What the server asked, and where.
+    asked: HashMap<Id, StreamNo>,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: Id,
+    /// The id as the client wrote it.
+    id_text: String,
+    token: Option<Id>,
+    /// The task whose result it waits for.
+    task: Option<String>,
+    /// Whether it does something that a server may have questions about.
+    acts: bool,
+}
+
+/// Where a message goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Route {
+    /// It answers the request of this stream, whose client wrote its id so.
+    Answer(StreamNo, String),
+    /// It belongs to this stream.
+    On(StreamNo),
+    /// Nobody waits for it.
+    Nowhere,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// A request with this id is open.
+    SameId,
+    /// Too many are open.
+    TooMany,
+    /// Its id is no id.
+    NoId,
+}
+
+impl Routing {
+    /// Whether a request may be opened.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn may_open(&self, request: &Message<'_>) -> Result<(), NotTaken> {
+        let id = request.id().and_then(Id::read).ok_or(NotTaken::NoId)?;
+        if self.calls.len() >= limits::SESSION_CALLS {
+            return Err(NotTaken::TooMany);
+        }
+        if self.calls.values().any(|call| call.id == id) {
+            return Err(NotTaken::SameId);
+        }
+        Ok(())
+    }
+
+    /// A request is on its way.
+    pub fn opened(&mut self, stream: StreamNo, request: &Message<'_>) {
+        let Some((id, text)) = request.id().and_then(|id| Some((Id::read(id)?, id.raw()))) else { return };
+        let method = request.method().unwrap_or_default();
+        let call = Call {
+            id,
+            id_text: text.to_owned(),
+            token: request.meta(meta::PROGRESS_TOKEN).and_then(Id::read),
+            task: (method == "tasks/result").then(|| request.param("taskId")?.string()).flatten(),
+            acts: matches!(&*method, "tools/call" | "prompts/get" | "resources/read" | "tasks/result"),
+        };
+        self.calls.insert(stream, call);
+    }
+
+    /// A request will have no answer.
+    pub fn closed(&mut self, stream: StreamNo) {
+        self.calls.remove(&stream);
+        self.asked.retain(|_, asked_on| *asked_on != stream);
+    }
+
+    /// Whether any request is open.
+    pub fn is_busy(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Where a message of the child goes. `listening`: whether somebody reads the common stream.
+    pub fn route(&mut self, message: &Message<'_>, listening: bool) -> Route {
+        match message.kind {
+            Kind::Response => self.answer(message),
+            Kind::Request => {
+                let stream = self.of_task(message).unwrap_or_else(|| self.of_question(listening));
+                if let Some(id) = message.id().and_then(Id::read) {
+                    if self.asked.len() >= limits::SESSION_CALLS {
+                        self.asked.clear(); // They only say where a cancellation goes.
+                    }
+                    self.asked.insert(id, stream);
+                }
+                Route::On(stream)
+            }
+            Kind::Notification => Route::On(self.of_notification(message)),
+        }
+    }
+
+    fn answer(&mut self, message: &Message<'_>) -> Route {
+        let id = message.id().and_then(Id::read);
+        let Some(stream) =
+            self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(no, _)| *no)
+        else {
+            return Route::Nowhere;
+        };
+        let text = self.calls.remove(&stream).map(|call| call.id_text).unwrap_or_default();
+        self.asked.retain(|_, asked_on| *asked_on != stream);
+        Route::Answer(stream, text)
+    }
+
+    fn of_notification(&mut self, message: &Message<'_>) -> StreamNo {
+        match message.method().as_deref() {
+            Some("notifications/progress") => {
+                let token = message.param(meta::PROGRESS_TOKEN).and_then(Id::read);
+                self.find(|call| token.is_some() && call.token == token).unwrap_or(COMMON)
+            }
+            Some("notifications/cancelled") => {
+                let id = message.param("requestId").and_then(Id::read);
+                id.and_then(|id| self.asked.remove(&id)).unwrap_or(COMMON)
+            }
+            Some("notifications/message") => {
+                self.of_task(message).or_else(|| self.only_call()).unwrap_or(COMMON)
+            }
+            _ => COMMON,
+        }
+    }
+
+    fn of_task(&self, message: &Message<'_>) -> Option<StreamNo> {
+        let task = message.meta(meta::RELATED_TASK)?.get("taskId")?.string()?;
+        self.find(|call| call.task.as_ref() == Some(&task))
+    }
+
+    fn of_question(&self, listening: bool) -> StreamNo {
+        match self.only_call() {
+            Some(stream) => stream,
+            None if listening => COMMON,
+            None => self.calls.keys().next_back().copied().unwrap_or(COMMON),
+        }
+    }
+
+    /// The one call that acts; or the one request, if none does.
+    fn only_call(&self) -> Option<StreamNo> {
+        let acting: Vec<StreamNo> =
+            self.calls.iter().filter(|(_, call)| call.acts).map(|(no, _)| *no).collect();
+        match (&*acting, self.calls.len()) {
+            ([only], _) => Some(*only),
+            ([], 1) => self.calls.keys().next().copied(),
+            _ => None,
+        }
+    }
+
+    fn find(&self, is_it: impl Fn(&Call) -> bool) -> Option<StreamNo> {
+        self.calls.iter().find(|(_, call)| is_it(call)).map(|(stream, _)| *stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamNo = StreamNo(1);
+    const B: StreamNo = StreamNo(2);
+
+    fn open(routing: &mut Routing, stream: StreamNo, text: &str) {
+        let message = Message::read(text).unwrap();
+        routing.may_open(&message).unwrap();
+        routing.opened(stream, &message);
+    }
+
+    fn route(routing: &mut Routing, text: &str) -> Route {
+        routing.route(&Message::read(text).unwrap(), true)
+    }
+
+    fn two_calls() -> Routing {
+        let mut routing = Routing::default();
+        open(&mut routing, A, r#"{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"p"}}}"#);
+        open(&mut routing, B, r#"{"id":"1","method":"tools/call","params":{"_meta":{"progressToken":7}}}"#);
+        routing
+    }
+
+    #[test]
+    fn an_answer_finds_its_request_by_value_and_type_of_the_id() {
+        let mut routing = two_calls();
+        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), Route::Answer(B, "\"1\"".into()));
+        assert_eq!(route(&mut routing, r#"{"id":"1","result":{}}"#), Route::Nowhere);
+        assert_eq!(route(&mut routing, r#"{"id":1,"error":{}}"#), Route::Answer(A, "1".into()));
+    }
+
+    #[test]
+    fn progress_goes_where_its_token_came_from() {
+        let mut routing = two_calls();
+        let progress = |token| {
+            format!(
+                r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+            )
+        };
+        assert_eq!(route(&mut routing, &progress("7")), Route::On(B));
+        assert_eq!(route(&mut routing, &progress("\"p\"")), Route::On(A));
+        assert_eq!(route(&mut routing, &progress("\"7\"")), Route::On(COMMON));
+    }
+
+    #[test]
+    fn a_question_goes_to_the_one_call_that_is_open_though_a_list_is_open_too() {
+        let mut routing = Routing::default();
+        open(&mut routing, A, r#"{"id":1,"method":"tools/call"}"#);
+        open(&mut routing, B, r#"{"id":2,"method":"tools/list"}"#);
+        assert_eq!(route(&mut routing, r#"{"id":0,"method":"elicitation/create"}"#), Route::On(A));
+    }
+
+    #[test]
+    fn a_question_that_may_be_of_two_calls_goes_where_somebody_reads() {
+        let mut routing = two_calls();
+        let question = Message::read(r#"{"id":0,"method":"elicitation/create"}"#).unwrap();
+        assert_eq!(routing.route(&question, true), Route::On(COMMON));
+        assert_eq!(routing.route(&question, false), Route::On(B));
+    }
+
+    #[test]
+    fn a_question_of_a_task_goes_to_who_waits_for_its_result() {
+        let mut routing = two_calls();
+        let waits = StreamNo(3);
+        open(&mut routing, waits, r#"{"id":3,"method":"tasks/result","params":{"taskId":"t"}}"#);
+        let question = r#"{"id":0,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
+        assert_eq!(route(&mut routing, question), Route::On(waits));
+    }
+
+    #[test]
+    fn a_question_is_taken_back_where_it_was_asked() {
+        let mut routing = Routing::default();
+        open(&mut routing, A, r#"{"id":1,"method":"tools/call"}"#);
+        route(&mut routing, r#"{"id":"q","method":"roots/list"}"#);
+        let cancelled = r#"{"method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+        assert_eq!(route(&mut routing, cancelled), Route::On(A));
+    }
+
+    #[test]
+    fn a_second_request_with_the_id_of_an_open_one_is_not_taken() {
+        let routing = two_calls();
+        let again = Message::read(r#"{"id":1.0,"method":"ping"}"#).unwrap();
+        assert_eq!(routing.may_open(&again), Err(NotTaken::SameId));
+    }
+}

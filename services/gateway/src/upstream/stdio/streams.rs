@@ -1,0 +1,439 @@
+//! The event streams of a legacy session: what was said on each, who reads it, and what is kept for resumption.
+//!
+//! Every message that goes to the client is an event of one stream: that of the request it belongs to, or the common one
+//! that a GET opens. An event has a number in its stream, so that `Last-Event-ID` says where a client was. A stream has
+//! one reader at a time; the newest that resumes takes over. What was read is kept while there is room for it, and what
+//! was not read is kept as long as somebody may come for it; a child whose client reads slowly waits.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::limits;
+
+/// Which stream of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamNo(pub u64);
+
+/// The stream that a GET opens.
+pub const COMMON: StreamNo = StreamNo(0);
+
+/// The place of an event: `stream-number`, as in `id:` and `Last-Event-ID`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its stream.
+    pub stream: StreamNo,
+    /// Its number there; 0 is the place before the first.
+    pub number: u64,
+}
+
+impl Place {
+    /// Reads one.
+    pub fn read(text: &str) -> Option<Self> {
+        let (stream, number) = text.split_once('-')?;
+        Some(Self { stream: StreamNo(stream.parse().ok()?), number: number.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}-{}", self.stream.0, self.number)
+    }
+}
+
+/// One message on a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Where it is.
+    pub place: Place,
+    /// The message.
+    pub text: Bytes,
+    /// Whether it is the answer that the stream was for.
+    pub last: bool,
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Event(Event),
+    /// There are no more: the answer was read, or somebody else reads on.
+    End,
+    /// The answer will never come: the child is gone.
+    Broken,
+}
+
+/// Why nobody can read a stream from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReader {
+    /// There was no such event.
+    Unknown,
+    /// What came after it is not kept any more.
+    NotKept,
+    /// Somebody reads it.
+    Taken,
+}
+
+/// All streams of a session.
+#[derive(Debug, Default)]
+pub struct Streams {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    streams: BTreeMap<StreamNo, Stream>,
+    next: u64,
+    readers: u64,
+    kept_bytes: usize,
+    kept_events: usize,
+    broken: bool,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    events: VecDeque<Event>,
+    /// The number of the newest event.
+    newest: u64,
+    /// The number of the newest event that was read.
+    read: u64,
+    /// The number of the newest event that is not kept.
+    dropped: u64,
+    over: bool,
+    reader: Option<u64>,
+}
+
+impl Streams {
+    /// A stream for a request.
+    pub fn open(&self) -> StreamNo {
+        let mut inner = self.lock();
+        inner.next += 1;
+        let stream = StreamNo(inner.next);
+        inner.streams.insert(stream, Stream::default());
+        stream
+    }
+
+    /// Forgets a stream: its answer went another way, or it never had one.
+    pub fn forget(&self, stream: StreamNo) {
+        let mut inner = self.lock();
+        if let Some(gone) = inner.streams.remove(&stream) {
+            inner.kept_bytes -= gone.events.iter().map(|event| event.text.len()).sum::<usize>();
+            inner.kept_events -= gone.events.len();
+        }
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    /// Puts a message on a stream, waiting as long as a client has too much to read.
+    pub async fn say(&self, stream: StreamNo, text: Bytes, last: bool) {
+        self.lock().add(stream, text, last);
+        self.changed.notify_waiters();
+        if timeout(limits::STALL_TIME, self.until_read()).await.is_err() {
+            tracing::warn!("a client does not read: its streams are cut");
+            self.lock().cut();
+            self.changed.notify_waiters();
+        }
+    }
+
+    async fn until_read(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.lock().unread_bytes() <= limits::UNREAD_BYTES {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Nothing will come any more.
+    pub fn break_off(&self) {
+        self.lock().broken = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Whether somebody reads the common stream.
+    pub fn somebody_listens(&self) -> bool {
+        self.lock().streams.get(&COMMON).is_some_and(|common| common.reader.is_some())
+    }
+
+    /// Whether somebody reads any.
+    pub fn somebody_reads(&self) -> bool {
+        self.lock().streams.values().any(|stream| stream.reader.is_some())
+    }
+
+    /// Reads a stream from what nobody has read.
+    ///
+    /// # Errors
+    /// If somebody reads it.
+    pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<Reader, NoReader> {
+        let mut inner = self.lock();
+        let from = match inner.streams.get(&stream) {
+            Some(taken) if taken.reader.is_some() => return Err(NoReader::Taken),
+            Some(open) => open.read.max(open.dropped),
+            None if stream == COMMON => 0,
+            None => return Err(NoReader::Unknown),
+        };
+        Ok(self.reader(&mut inner, Place { stream, number: from }))
+    }
+
+    /// Reads a stream on from a place. Whoever read it until now reads no more.
+    ///
+    /// # Errors
+    /// If there is no such place, or what came after it is gone. The common stream goes on from what is there.
+    pub fn resume(self: &Arc<Self>, mut from: Place) -> Result<Reader, NoReader> {
+        let mut inner = self.lock();
+        let stream = inner.streams.get(&from.stream).ok_or(NoReader::Unknown)?;
+        if from.number > stream.newest {
+            return Err(NoReader::Unknown);
+        }
+        if from.number < stream.dropped {
+            if from.stream != COMMON {
+                return Err(NoReader::NotKept);
+            }
+            from.number = stream.dropped;
+        }
+        let reader = self.reader(&mut inner, from);
+        drop(inner);
+        self.changed.notify_waiters();
+        Ok(reader)
+    }
+
+    fn reader(self: &Arc<Self>, inner: &mut Inner, at: Place) -> Reader {
+        inner.readers += 1;
+        let number = inner.readers;
+        let stream = inner.streams.entry(at.stream).or_default();
+        stream.reader = Some(number);
+        stream.read = at.number;
+        Reader { streams: Arc::clone(self), at, number }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn add(&mut self, stream: StreamNo, text: Bytes, last: bool) {
+        if self.broken || (stream != COMMON && !self.streams.contains_key(&stream)) {
+            return;
+        }
+        let open = self.streams.entry(stream).or_default();
+        if open.over {
+            return;
+        }
+        open.newest += 1;
+        open.over = last;
+        self.kept_bytes += text.len();
+        self.kept_events += 1;
+        open.events.push_back(Event { place: Place { stream, number: open.newest }, text, last });
+        self.make_room();
+    }
+
+    /// Drops what was read, the oldest stream first; then what nobody is there to read.
+    fn make_room(&mut self) {
+        let over: Vec<StreamNo> = self.finished().collect();
+        for stream in &over[..over.len().saturating_sub(limits::KEPT_STREAMS)] {
+            if let Some(gone) = self.streams.remove(stream) {
+                self.kept_bytes -= gone.events.iter().map(|event| event.text.len()).sum::<usize>();
+                self.kept_events -= gone.events.len();
+            }
+        }
+        self.drop_events(|stream, event| event.place.number <= stream.read);
+        self.drop_events(|stream, _| stream.reader.is_none());
+    }
+
+    fn finished(&self) -> impl Iterator<Item = StreamNo> + '_ {
+        self.streams
+            .iter()
+            .filter(|(_, stream)| stream.over && stream.reader.is_none())
+            .map(|(stream, _)| *stream)
+    }
+
+    fn drop_events(&mut self, may_go: impl Fn(&Stream, &Event) -> bool) {
+        for stream in self.streams.values_mut() {
+            while (self.kept_bytes > limits::KEPT_EVENT_BYTES || self.kept_events > limits::KEPT_EVENTS)
+                && stream.events.front().is_some_and(|event| may_go(stream, event))
+            {
+                if let Some(event) = stream.events.pop_front() {
+                    stream.dropped = event.place.number;
+                    self.kept_bytes -= event.text.len();
+                    self.kept_events -= 1;
+                }
+            }
+        }
+    }
+
+    fn unread_bytes(&self) -> usize {
+        let read_by_somebody = self.streams.values().filter(|stream| stream.reader.is_some());
+        read_by_somebody
+            .flat_map(|stream| stream.events.iter().filter(|event| event.place.number > stream.read))
+            .map(|event| event.text.len())
+            .sum()
+    }
+
+    /// Ends the streams of readers that have something to read.
+    fn cut(&mut self) {
+        for stream in self.streams.values_mut().filter(|stream| stream.read < stream.newest) {
+            stream.reader = None;
+        }
+        self.make_room();
+    }
+}
+
+/// Reads one stream.
+#[derive(Debug)]
+pub struct Reader {
+    streams: Arc<Streams>,
+    at: Place,
+    number: u64,
+}
+
+impl Reader {
+    /// Where it is: the place of the event it read last.
+    pub const fn place(&self) -> Place {
+        self.at
+    }
+
+    /// The next event, as soon as there is one.
+    pub async fn next(&mut self) -> Next {
+        let streams = Arc::clone(&self.streams);
+        loop {
+            let mut changed = pin!(streams.changed.notified());
+            changed.as_mut().enable();
+            if let Some(next) = self.look() {
+                if matches!(next, Next::Event(_)) {
+                    streams.changed.notify_waiters(); // Somebody may wait for room.
+                }
+                return next;
+            }
+            changed.await;
+        }
+    }
+
+    fn look(&mut self) -> Option<Next> {
+        let mut inner = self.streams.lock();
+        let broken = inner.broken;
+        let Some(stream) = inner.streams.get_mut(&self.at.stream) else { return Some(Next::End) };
+        if stream.reader != Some(self.number) {
+            return Some(Next::End);
+        }
+        let index = stream.events.partition_point(|event| event.place.number <= self.at.number);
+        if let Some(event) = stream.events.get(index).cloned() {
+            self.at = event.place;
+            stream.read = event.place.number;
+            return Some(Next::Event(event));
+        }
+        if stream.over {
+            return Some(Next::End);
+        }
+        let nothing_lost = self.at.stream == COMMON;
+        broken.then_some(if nothing_lost { Next::End } else { Next::Broken })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = self.streams.lock();
+        if let Some(stream) = inner.streams.get_mut(&self.at.stream) {
+            if stream.reader == Some(self.number) {
+                stream.reader = None;
+            }
+        }
+        drop(inner);
+        self.streams.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(next: Next) -> String {
+        match next {
+            Next::Event(event) => String::from_utf8(event.text.to_vec()).unwrap(),
+            other => panic!("no event: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_said_while_nobody_listened_is_read_by_who_comes() {
+        let streams = Arc::new(Streams::default());
+        streams.say(COMMON, "a".into(), false).await;
+        let mut reader = streams.read(COMMON).unwrap();
+        assert_eq!(event(reader.next().await), "a");
+        assert_eq!(streams.read(COMMON).unwrap_err(), NoReader::Taken);
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_resumed_after_the_event_that_was_read_last() {
+        let streams = Arc::new(Streams::default());
+        let call = streams.open();
+        let mut first = streams.read(call).unwrap();
+        for text in ["a", "b"] {
+            streams.say(call, text.into(), false).await;
+        }
+        assert_eq!(event(first.next().await), "a");
+        let mut second = streams.resume(Place { stream: call, number: 1 }).unwrap();
+        assert_eq!(first.next().await, Next::End, "another one reads on");
+        assert_eq!(event(second.next().await), "b");
+        streams.say(call, "c".into(), true).await;
+        assert_eq!(event(second.next().await), "c");
+        assert_eq!(second.next().await, Next::End);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_never_was_or_is_gone_is_not_resumed() {
+        let streams = Arc::new(Streams::default());
+        let call = streams.open();
+        let big = Bytes::from(vec![b'x'; limits::KEPT_EVENT_BYTES / 2 + 1]);
+        for _ in 0..3 {
+            streams.say(call, big.clone(), false).await;
+        }
+        assert_eq!(streams.resume(Place { stream: call, number: 9 }).unwrap_err(), NoReader::Unknown);
+        assert_eq!(streams.resume(Place { stream: StreamNo(7), number: 0 }).unwrap_err(), NoReader::Unknown);
+        assert_eq!(streams.resume(Place { stream: call, number: 0 }).unwrap_err(), NoReader::NotKept);
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_child_is_gone_is_broken_and_listening_just_ends() {
+        let streams = Arc::new(Streams::default());
+        let mut call = streams.read(streams.open()).unwrap();
+        let mut common = streams.read(COMMON).unwrap();
+        streams.break_off();
+        assert_eq!(call.next().await, Next::Broken);
+        assert_eq!(common.next().await, Next::End);
+    }
+
+    #[tokio::test]
+    async fn a_child_waits_for_a_client_that_reads_slowly() {
+        let streams = Arc::new(Streams::default());
+        let call = streams.open();
+        let mut reader = streams.read(call).unwrap();
+        let big = Bytes::from(vec![b'x'; limits::UNREAD_BYTES + 1]);
+        let saying = tokio::spawn({
+            let streams = Arc::clone(&streams);
+            async move {
+                streams.say(call, big, false).await;
+                streams.say(call, "small".into(), false).await;
+            }
+        });
+        assert!(matches!(reader.next().await, Next::Event(_)));
+        assert_eq!(event(reader.next().await), "small");
+        saying.await.unwrap();
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let place = Place { stream: StreamNo(3), number: 14 };
+        assert_eq!(Place::read(&place.to_string()), Some(place));
+        for text in ["", "3", "3-", "-1", "a-b", "3-4-5"] {
+            assert_eq!(Place::read(text), None, "{text}");
+        }
+    }
+}
