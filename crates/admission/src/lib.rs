@@ -14,6 +14,7 @@ pub mod cache;
 pub mod decide;
 pub mod decimal;
 pub mod digest;
+pub mod effective;
 pub mod exact;
 pub mod explain;
 pub mod glob;
