@@ -1,0 +1,220 @@
+//! One JSON-RPC message of a server: its text, what matters in it, and the text with members changed.
+//!
+//! Whatever a server says that can be read at all is read: members may repeat anywhere but on the way to what the gateway
+//! looks at. Also here: the messages that the gateway writes itself.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::object::{self, BLANKS, Object};
+use super::scan::{self, Flaw, FlawKind, Repeats};
+use super::{Kind, RawId};
+use crate::limits::MAX_ANSWER_DEPTH;
+
+/// A message, and where things are in it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    text: Bytes,
+    kind: Kind,
+    id: Option<RawId>,
+    whole: Object,
+    result: Option<Object>,
+    error: Option<Object>,
+    meta: Option<Object>,
+}
+
+impl Reply {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// If it is no JSON object, or two readers could disagree about its result.
+    pub fn parse(text: Bytes) -> Result<Self, Flaw> {
+        let body = scan::check(&text, MAX_ANSWER_DEPTH, Repeats::Ignored)?;
+        let start = body.len() - body.trim_start_matches(BLANKS).len();
+        let not_an_object = || Flaw { offset: start, kind: FlawKind::Expected("an object") };
+        let span = start..body.trim_end_matches(BLANKS).len();
+        let whole = Object::read(body, span).ok_or_else(not_an_object)?;
+        let result = whole.get("result").and_then(|at| Object::read(body, at.clone()));
+        let error = whole.get("error").and_then(|at| Object::read(body, at.clone()));
+        let meta = result.as_ref().and_then(|result| Object::read(body, result.get("_meta")?.clone()));
+        for object in [Some(&whole), result.as_ref(), error.as_ref(), meta.as_ref()].into_iter().flatten() {
+            if let Some(name) = object.repeated() {
+                return Err(Flaw { offset: 0, kind: FlawKind::Duplicate(name.to_owned()) });
+            }
+        }
+        let id = whole.get("id").and_then(|at| RawId::read(&body[at.clone()]));
+        let kind = kind(&whole);
+        Ok(Self { kind, id, whole, result, error, meta, text })
+    }
+
+    /// The original text.
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// What it is: the server asks, tells or answers.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it answers the request with this id.
+    pub fn answers(&self, id: &RawId) -> bool {
+        self.kind == Kind::Response && self.id.as_ref() == Some(id)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Option<&RawId> {
+        self.id.as_ref()
+    }
+
+    /// The method of what the server asks or tells.
+    pub fn method(&self) -> Option<String> {
+        serde_json::from_str(self.member("method")?).ok()
+    }
+
+    /// A member of the message's own level, as it is written.
+    pub fn member(&self, name: &str) -> Option<&str> {
+        Some(self.slice(self.whole.get(name)?))
+    }
+
+    /// The result, as it is written.
+    pub fn result(&self) -> Option<&str> {
+        self.member("result")
+    }
+
+    /// A member of the result, as it is written.
+    pub fn result_member(&self, name: &str) -> Option<&str> {
+        Some(self.slice(self.result.as_ref()?.get(name)?))
+    }
+
+    /// Whether it is a JSON-RPC error.
+    pub fn is_error(&self) -> bool {
+        self.whole.get("error").is_some()
+    }
+
+    /// A member of the error, as it is written.
+    pub fn error_member(&self, name: &str) -> Option<&str> {
+        Some(self.slice(self.error.as_ref()?.get(name)?))
+    }
+
+    /// Whether it is the result of a tool that failed.
+    pub fn is_tool_error(&self) -> bool {
+        self.result_member("isError") == Some("true")
+    }
+
+    /// A member of `result._meta`, as it is written.
+    pub fn meta(&self, key: &str) -> Option<&str> {
+        Some(self.slice(self.meta.as_ref()?.get(key)?))
+    }
+
+    /// The text with these members of `result._meta` put in, and those taken out; unchanged if there is no result.
+    pub fn with_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Bytes {
+        self.edited(&[], put, drop)
+    }
+
+    /// The text with members of the result replaced, added (`Some`) or taken out (`None`), and with these members of
+    /// `result._meta` put in, and those taken out. Unchanged if the result is no object.
+    pub fn edited(&self, result: &[(&str, Option<&str>)], put: &[(&str, &str)], drop: &[&str]) -> Bytes {
+        let Some(object) = &self.result else { return self.text.clone() };
+        let mut changes = result.to_vec();
+        let meta = self.changed_meta(put, drop);
+        if let Some(meta) = &meta {
+            changes.push(("_meta", meta.as_deref()));
+        }
+        if changes.is_empty() {
+            return self.text.clone();
+        }
+        let result = object.rewritten(self.body(), &changes);
+        self.whole.rewritten_in(self.body(), &[("result", Some(&result))]).into()
+    }
+
+    /// What becomes of `result._meta`, if anything: `Some(None)` if nothing is left of it.
+    fn changed_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Option<Option<String>> {
+        let has = |key: &str| self.meta.as_ref().is_some_and(|meta| meta.get(key).is_some());
+        let dropped = drop.iter().filter(|key| has(key) && put.iter().all(|(name, _)| name != *key));
+        let mut changes: Vec<_> = dropped.map(|key| (*key, None)).collect();
+        let gone = changes.len();
+        changes.extend(put.iter().map(|(key, json)| (*key, Some(*json))));
+        if changes.is_empty() {
+            return None;
+        }
+        let emptied = put.is_empty() && self.meta.as_ref().is_some_and(|meta| meta.len() == gone);
+        let meta = self.meta.as_ref().map(|meta| meta.rewritten(self.body(), &changes));
+        Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
+    }
+
+    /// The text with this put into `error.data`; none if it is no error, or its data is something else than an object.
+    pub fn with_error_data(&self, key: &str, json: &str) -> Option<Bytes> {
+        let error = self.slice(self.whole.get("error").filter(|_| self.error.is_some())?);
+        let error = object::put(error, &["data", key], json)?;
+        Some(self.whole.rewritten_in(self.body(), &[("error", Some(&error))]).into())
+    }
+
+    /// The text with this value put into the result, at a path on which missing objects are made; none if something else
+    /// than an object is on the way.
+    pub fn with_result_at(&self, path: &[&str], json: &str) -> Option<Bytes> {
+        let result = object::put(self.result()?, path, json)?;
+        Some(self.whole.rewritten_in(self.body(), &[("result", Some(&result))]).into())
+    }
+
+    /// The result's text without its `_meta` (what a result digest is taken over, V-39).
+    pub fn result_without_meta(&self) -> Option<String> {
+        match &self.result {
+            Some(result) => Some(result.rewritten(self.body(), &[("_meta", None)])),
+            None => self.result().map(str::to_owned),
+        }
+    }
+
+    fn slice(&self, at: &Range<usize>) -> &str {
+        self.body().get(at.clone()).unwrap_or_default()
+    }
+
+    fn body(&self) -> &str {
+        std::str::from_utf8(&self.text).unwrap_or_default()
+    }
+}
+
+fn kind(whole: &Object) -> Kind {
+    let has = |name| whole.get(name).is_some();
+    match (has("method"), has("id"), has("result") || has("error")) {
+        (true, true, false) => Kind::Request,
+        (true, false, false) => Kind::Notification,
+        (false, _, true) => Kind::Response,
+        _ => Kind::Unknown,
+    }
+}
+
+/// The result of a request: its text is put in as it is.
+pub fn result(id: &RawId, result: &str) -> Bytes {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
+}
+
+/// An error; without an id if the request's could not be read.
+pub fn error(id: Option<&RawId>, code: i32, message: &str, data: Option<&str>) -> Bytes {
+    let id = id.map_or("null", RawId::text);
+    let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+    let message = Value::from(message);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#).into()
+}
+
+/// A request of the gateway's own.
+pub fn request(id: &RawId, method: &str, params: &str) -> Bytes {
+    let method = Value::from(method);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into()
+}
+
+/// The result of a tool that failed, in the words given (X-2). `more` are further members of the result: in the modern era
+/// `("resultType", "\"complete\"")`.
+pub fn tool_error(id: &RawId, words: &str, more: &[(&str, &str)], meta: &[(&str, &str)]) -> Bytes {
+    let member = |(name, json): &(&str, &str)| format!(",{}:{json}", Value::from(*name));
+    let more: String = more.iter().map(member).collect();
+    let meta: String = meta.iter().map(member).collect();
+    let meta = match meta.strip_prefix(',') {
+        Some(members) => format!(r#","_meta":{{{members}}}"#),
+        None => String::new(),
+    };
+    let words = Value::from(words);
+    result(id, &format!(r#"{{"content":[{{"type":"text","text":{words}}}],"isError":true{more}{meta}}}"#))
+}

@@ -1,0 +1,374 @@
+//! Checks that a text is JSON about which no two readers disagree, and walks over it afterwards.
+//!
+//! Refused: what is no JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and a member named twice in one
+//! object, escapes decoded. Not refused: numbers of any size and lone surrogates; they are the receiver's business.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+/// From how many members on names are looked up in a set.
+const FEW: usize = 8;
+
+/// What becomes of objects in which a name repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// They are flaws.
+    Refused,
+    /// They are somebody else's business.
+    Ignored,
+}
+
+/// What is wrong with a text, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("at byte {offset}: {kind}")]
+pub struct Flaw {
+    /// Bytes before it.
+    pub offset: usize,
+    /// What it is.
+    pub kind: FlawKind,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FlawKind {
+    /// It is not UTF-8.
+    #[error("not UTF-8")]
+    NotUtf8,
+    /// Something else should stand here.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// Something follows the value.
+    #[error("something follows the value")]
+    Trailing,
+    /// Too many arrays and objects are open.
+    #[error("nested deeper than {0}")]
+    TooDeep(usize),
+    /// The object has a member of this name already.
+    #[error("a second member named {0:?}")]
+    Duplicate(String),
+}
+
+impl Flaw {
+    /// Whether the text is no JSON at all.
+    pub fn is_syntax(&self) -> bool {
+        !matches!(self.kind, FlawKind::TooDeep(_) | FlawKind::Duplicate(_))
+    }
+}
+
+/// Checks a text.
+pub fn check(bytes: &[u8], depth: usize, repeats: Repeats) -> Result<&str, Flaw> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|flaw| Flaw { offset: flaw.valid_up_to(), kind: FlawKind::NotUtf8 })?;
+    let mut scanner = Scanner { text, at: 0, max_depth: depth, repeats };
+    scanner.value(depth)?;
+    scanner.blanks();
+    match scanner.peek() {
+        None => Ok(text),
+        Some(_) => Err(scanner.flaw(FlawKind::Trailing)),
+    }
+}
+
+/// The end of the blanks that start here.
+pub fn blanks(bytes: &[u8], from: usize) -> usize {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    from + bytes.get(from..).unwrap_or_default().iter().take_while(blank).count()
+}
+
+/// The end of the value that starts here, in a text that was checked.
+pub fn skip(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    let mut open = 0usize;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at),
+            b'{' | b'[' => {
+                open += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                open = open.saturating_sub(1);
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                let inside = |b: &&u8| !matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+                at += bytes[at..].iter().take_while(inside).count();
+            }
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        if open == 0 {
+            break;
+        }
+    }
+    at
+}
+
+fn string_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The string that quoted text (without its quotes) stands for. Lone surrogates become the three bytes that they would be
+/// if they were characters, so that equal ones are equal.
+pub fn unescaped(inner: &str) -> Cow<'_, [u8]> {
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner.as_bytes());
+    }
+    let mut out = Vec::with_capacity(inner.len());
+    let mut rest = inner.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match (byte, after.split_first()) {
+            (b'\\', Some((b'u', digits))) => unit(&mut out, digits),
+            (b'\\', Some((&letter, after))) => {
+                out.push(control(letter));
+                after
+            }
+            _ => {
+                out.push(byte);
+                after
+            }
+        };
+    }
+    Cow::Owned(out)
+}
+
+fn control(letter: u8) -> u8 {
+    match letter {
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        other => other,
+    }
+}
+
+/// Writes the character of a `\uXXXX`, from its digits on; answers what follows.
+fn unit<'a>(out: &mut Vec<u8>, digits: &'a [u8]) -> &'a [u8] {
+    let (first, rest) = (hex(digits), digits.get(4..).unwrap_or_default());
+    let low = rest.strip_prefix(b"\\u").map(hex).filter(|low| (0xDC00..0xE000).contains(low));
+    match (first, low) {
+        (0xD800..0xDC00, Some(low)) => {
+            push(out, 0x10000 + ((first - 0xD800) << 10) + (low - 0xDC00));
+            rest.get(6..).unwrap_or_default()
+        }
+        _ => {
+            push(out, first);
+            rest
+        }
+    }
+}
+
+fn hex(digits: &[u8]) -> u32 {
+    let digits = digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_default()
+}
+
+fn push(out: &mut Vec<u8>, code: u32) {
+    match char::from_u32(code) {
+        Some(character) => out.extend(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        None => {
+            let low = code.to_be_bytes();
+            let [_, _, high, low] = low;
+            out.extend([0xE0 | high >> 4, 0x80 | (high & 0x0F) << 2 | low >> 6, 0x80 | low & 0x3F]);
+        }
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    max_depth: usize,
+    repeats: Repeats,
+}
+
+impl<'a> Scanner<'a> {
+    /// A value, in which so many more arrays and objects may be open.
+    fn value(&mut self, depth: usize) -> Result<(), Flaw> {
+        self.blanks();
+        match self.peek() {
+            Some(b'{') => self.object(self.deeper(depth)?),
+            Some(b'[') => self.array(self.deeper(depth)?),
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            _ => Err(self.expected("a value")),
+        }
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, Flaw> {
+        depth.checked_sub(1).ok_or_else(|| self.flaw(FlawKind::TooDeep(self.max_depth)))
+    }
+
+    fn object(&mut self, depth: usize) -> Result<(), Flaw> {
+        self.at += 1;
+        self.blanks();
+        if self.take(b'}') {
+            return Ok(());
+        }
+        let mut names = Names::default();
+        loop {
+            self.blanks();
+            let start = self.at;
+            if self.peek() != Some(b'"') {
+                return Err(self.expected("a member name"));
+            }
+            let raw = self.string()?;
+            if self.repeats == Repeats::Refused {
+                names.add(unescaped(&raw[1..raw.len() - 1])).map_err(|kind| Flaw { offset: start, kind })?;
+            }
+            self.blanks();
+            self.expect(b':', "a colon")?;
+            self.value(depth)?;
+            self.blanks();
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or the end of the object")?;
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), Flaw> {
+        self.at += 1;
+        self.blanks();
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(depth)?;
+            self.blanks();
+            if self.take(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or the end of the array")?;
+        }
+    }
+
+    /// A string, as it is written: with its quotes and escapes.
+    fn string(&mut self) -> Result<&'a str, Flaw> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.escape()?,
+                Some(0x20..) => self.at += 1,
+                _ => return Err(self.expected("the rest of a string")),
+            }
+        }
+        self.at += 1;
+        Ok(&self.text[start..self.at])
+    }
+
+    fn escape(&mut self) -> Result<(), Flaw> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') if self.rest(1).get(..4).is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) => {
+                self.at += 5;
+            }
+            _ => return Err(self.expected("an escape")),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Flaw> {
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            let _ = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Result<(), Flaw> {
+        let count = self.rest(0).iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(self.expected("a digit"));
+        }
+        self.at += count;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), Flaw> {
+        if !self.rest(0).starts_with(word.as_bytes()) {
+            return Err(self.expected("a value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn blanks(&mut self) {
+        self.at = blanks(self.text.as_bytes(), self.at);
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Flaw> {
+        match self.take(byte) {
+            true => Ok(()),
+            false => Err(self.expected(what)),
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self, ahead: usize) -> &'a [u8] {
+        self.text.as_bytes().get(self.at + ahead..).unwrap_or_default()
+    }
+
+    fn expected(&self, what: &'static str) -> Flaw {
+        self.flaw(FlawKind::Expected(what))
+    }
+
+    fn flaw(&self, kind: FlawKind) -> Flaw {
+        Flaw { offset: self.at, kind }
+    }
+}
+
+/// The names of an object's members so far.
+#[derive(Default)]
+struct Names<'a> {
+    few: Vec<Cow<'a, [u8]>>,
+    many: HashSet<Cow<'a, [u8]>>,
+}
+
+impl<'a> Names<'a> {
+    fn add(&mut self, name: Cow<'a, [u8]>) -> Result<(), FlawKind> {
+        if self.few.contains(&name) || self.many.contains(&name) {
+            return Err(FlawKind::Duplicate(String::from_utf8_lossy(&name).into_owned()));
+        }
+        if self.few.len() < FEW {
+            self.few.push(name);
+        } else {
+            self.many.insert(name);
+        }
+        Ok(())
+    }
+}

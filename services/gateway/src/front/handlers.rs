@@ -1,0 +1,57 @@
+//! What the front asks of whoever decides.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{Inbound, Response};
+use crate::relay::Passing;
+
+/// Decides about what must not simply pass. Each request runs in a task of its own: it is not dropped when its client goes
+/// away ([`Inbound::client`] tells, and the era says what that means).
+#[async_trait]
+pub trait Handlers: Send + Sync + 'static {
+    /// `tools/call`: a request with an id, parameters that are an object, mirrored headers that agree.
+    async fn tools_call(&self, inbound: Inbound) -> Response;
+
+    /// A request with VAP material in its `_meta` on any method but `tools/call` and `vap/amend`.
+    async fn carrier(&self, inbound: Inbound) -> Response;
+
+    /// `vap/amend`, which is never forwarded.
+    async fn amend(&self, inbound: Inbound) -> Response;
+
+    /// A request of a method for which [`Handlers::gates`] said yes.
+    async fn gated(&self, inbound: Inbound) -> Response;
+
+    /// Whether requests of this method are [`Handlers::gated`]: `tasks/*`, what the operator listed, `tools/list` where it is
+    /// filtered.
+    fn gates(&self, method: &str) -> bool;
+
+    /// A response of the client. True if it answers a question of the gateway's own: it is swallowed with 202.
+    async fn answered(&self, inbound: &Inbound) -> bool;
+
+    /// A notification of the client, before it is forwarded: a cancellation may concern a question of the gateway's own. True
+    /// if it is not to be forwarded.
+    async fn notified(&self, inbound: &Inbound) -> bool;
+
+    /// The successful answer to `initialize` or `server/discover` (the text of the whole message): with what the gateway adds
+    /// to its capabilities (V-34).
+    fn advertise(&self, method: &str, message: Bytes) -> Bytes;
+
+    /// A response that comes on a GET stream: legacy servers end a POST's stream whenever they like, and the client fetches
+    /// the rest there. It may be the answer to a tool call.
+    async fn late(&self, late: Late<'_>) -> Passing;
+
+    /// The upstream ended this MCP session (DELETE with a success), or says that it does not know it (404).
+    async fn ended(&self, inbound: &Inbound);
+}
+
+/// A response on a GET stream.
+#[derive(Debug)]
+pub struct Late<'a> {
+    /// The `Mcp-Session-Id` of the GET.
+    pub mcp_session: Option<&'a str>,
+    /// Who listens there.
+    pub caller: &'a admission::principal::Caller,
+    /// The message.
+    pub message: Bytes,
+}
