@@ -1,0 +1,129 @@
+//! What the gateway puts its name to: records become signed statements, and each is named by its place in the log.
+//!
+//! A statement is a COSE_Sign1 over the record's canonical JSON, with the evidence key's RFC 9679 thumbprint as
+//! `kid`, the gateway as `iss` and the stream as `sub`. Nothing goes beside it, so the message is the statement S, its
+//! SHA-256 the entry ID, and the entry's address is known before the log has heard of it.
+//!
+//! Not here: what a record says (`admission::record`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+use registration::jwk_set::JWK_SET;
+use registration::vap::VAP_AUDIT;
+use scitt::{BuildError, Signer, StatementBuilder};
+
+/// The CWT claim that names a token (RFC 8392, 3.1.7).
+const CTI: i64 = 7;
+
+/// The gateway's two signing keys (R-1: an evidence key signs statements, a verdict key signs verdicts).
+#[derive(Clone)]
+pub struct Keys {
+    /// Signs statements.
+    pub evidence: Arc<dyn Signer>,
+    /// Signs Verdicts.
+    pub verdict: Arc<dyn Signer>,
+    /// The public keys of Verdicts as a JWK Set: the active one first, then the retired ones. Registered when it changed.
+    pub jwk_set: serde_json::Value,
+}
+
+/// A statement and its entry ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// SHA-256 of the statement.
+    pub id: EntryDigest,
+    /// S: what is kept, and sent to the log as often as it takes.
+    pub statement: Bytes,
+}
+
+/// Makes statements.
+#[derive(Clone)]
+pub struct Notary {
+    evidence: Arc<dyn Signer>,
+    kid: [u8; 32],
+    issuer: String,
+    log: String,
+}
+
+impl Notary {
+    /// Who signs, as whom, and the log's public URL.
+    pub fn new(evidence: Arc<dyn Signer>, issuer: &str, log: &str) -> Self {
+        let kid = evidence.public_key().thumbprint();
+        Self { evidence, kid, issuer: issuer.to_owned(), log: log.trim_end_matches('/').to_owned() }
+    }
+
+    /// The gateway's name.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The statement of a stream's audit record.
+    ///
+    /// # Errors
+    /// If the signer fails, or the record is nothing that a statement can hold.
+    pub fn audit_record(&self, record: Vec<u8>, stream: &str) -> Result<Signed, BuildError> {
+        self.sign(StatementBuilder::new(record).content_type(VAP_AUDIT).sub(stream))
+    }
+
+    /// The statement of a key set. It says when, and that it is the `seq`-th, so that a set which comes back is said again.
+    ///
+    /// # Errors
+    /// If the signer fails.
+    pub fn jwk_set(&self, set: Vec<u8>, now: i64, seq: u64) -> Result<Signed, BuildError> {
+        let builder = StatementBuilder::new(set).content_type(JWK_SET).sub(&self.issuer).iat(now);
+        self.sign(builder.claim(CTI, seq.to_be_bytes().to_vec().into()))
+    }
+
+    /// Where the log will show an entry.
+    pub fn audit_ref(&self, id: EntryDigest) -> String {
+        format!("{}/entries/{id}", self.log)
+    }
+
+    fn sign(&self, builder: StatementBuilder) -> Result<Signed, BuildError> {
+        let statement = builder.kid(self.kid).iss(&self.issuer).sign(&self.evidence)?;
+        Ok(Signed { id: statement.digest(), statement: statement.bytes().clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use scitt::SignedStatement;
+
+    use super::*;
+
+    fn notary() -> Notary {
+        Notary::new(Arc::new(testkit::gateway()), testkit::GATEWAY, "https://log.example/")
+    }
+
+    #[test]
+    fn a_record_becomes_one_statement_however_often_it_is_signed() {
+        let record = jose::jcs::canonical(&testkit::decision_json("s-1", 3));
+        let signed = notary().audit_record(record.clone(), "s-1").unwrap();
+        assert_eq!(signed, notary().audit_record(record.clone(), "s-1").unwrap());
+        let statement = SignedStatement::parse(signed.statement.clone()).unwrap();
+        assert_eq!(statement.bytes(), &signed.statement, "nothing stands beside it");
+        assert_eq!(statement.digest(), signed.id);
+        assert_eq!(statement.payload().unwrap(), &record[..]);
+        statement.header().require_scitt().unwrap();
+        statement.verify_with(testkit::gateway().public_key(), None).unwrap();
+    }
+
+    #[test]
+    fn a_statement_says_whose_key_it_is_and_which_stream() {
+        let record = jose::jcs::canonical(&testkit::decision_json("s-1", 3));
+        let signed = notary().audit_record(record, "s-1").unwrap();
+        let statement = SignedStatement::parse(signed.statement).unwrap();
+        let header = statement.header();
+        assert_eq!(header.kid(), Some(&testkit::gateway().public_key().thumbprint()[..]));
+        let claims = header.claims().unwrap();
+        assert_eq!((claims.iss(), claims.sub()), (Some(testkit::GATEWAY), Some("s-1")));
+    }
+
+    #[test]
+    fn an_entry_has_its_address_before_the_log_has_the_entry() {
+        let id = EntryDigest::of(b"a statement");
+        assert_eq!(notary().audit_ref(id), format!("https://log.example/entries/{id}"));
+    }
+}

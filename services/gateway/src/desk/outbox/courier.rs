@@ -1,0 +1,259 @@
+//! Carries what waits to the log, a batch at a time.
+//!
+//! The client waits as the log asks it to (`Retry-After`); between rounds that brought nothing the courier waits longer and
+//! longer by itself. It never gives up, and never skips: the next round asks the database again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::ClientError;
+use evidence::{Delivered, EvidenceStore, Pending, StoreError};
+use http::StatusCode;
+use merkle::EntryDigest;
+use scitt::Receipt;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{Gauge, Log, NoReceipt, Waiting};
+use crate::desk::clock::Clock;
+use crate::desk::status::Alarms;
+use crate::limits::{
+    SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT, UNSTICK_EVERY,
+};
+
+/// Rules of a log that refuse now what they admit later: the decision that an outcome names is on its way, or our clock is
+/// ahead of the log's.
+const PASSING: [&str; 2] = ["vap-audit-decision-required", "vap-audit-at-future"];
+
+/// The one that submits.
+pub struct Courier {
+    pub store: Arc<dyn EvidenceStore>,
+    pub log: Log,
+    pub gauge: Arc<Gauge>,
+    pub waiting: Arc<Waiting>,
+    pub alarms: Arc<Alarms>,
+    pub clock: Clock,
+    /// Something was committed.
+    pub wake: Arc<Notify>,
+    /// Whether the log takes batches, as far as is known.
+    pub batches: AtomicBool,
+}
+
+/// What a round came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Round {
+    /// There was nothing to do.
+    Idle,
+    /// Something was delivered or put aside.
+    Moved,
+    /// Nothing went, and why.
+    Blocked(String),
+}
+
+/// What became of one statement.
+enum Fate {
+    Taken(Delivered),
+    Stuck(String),
+    Open(String),
+}
+
+impl Courier {
+    /// Submits until told to stop. What is under way then is submitted again at the next start, which changes nothing.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut wait = SUBMIT_FIRST_WAIT;
+        let mut unstick = tokio::time::interval(UNSTICK_EVERY);
+        loop {
+            let round = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = unstick.tick() => { self.unstick().await; continue }
+                round = self.round() => round,
+            };
+            wait = match round {
+                Round::Moved => {
+                    self.alarms.log_answers();
+                    SUBMIT_FIRST_WAIT
+                }
+                Round::Idle => {
+                    self.rest(&stop, SUBMIT_LONGEST_WAIT).await;
+                    SUBMIT_FIRST_WAIT
+                }
+                Round::Blocked(why) => {
+                    self.alarms.log_is_silent(&why);
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                    (wait * 2).min(SUBMIT_LONGEST_WAIT)
+                }
+            };
+        }
+    }
+
+    /// Until something is committed, or a while has passed: records of an instance that died wake nobody.
+    async fn rest(&self, stop: &CancellationToken, most: Duration) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.wake.notified() => {}
+            () = tokio::time::sleep(most) => {}
+        }
+    }
+
+    /// A cause may be gone: a policy that lacked us, a key that it did not know.
+    async fn unstick(&self) {
+        match self.store.unstick().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "records that the log refused are tried again"),
+            Err(error) => tracing::warn!(%error, "the outbox does not answer"),
+        }
+    }
+
+    async fn round(&self) -> Round {
+        let pending = match self.store.pending(SUBMIT_BATCH).await {
+            Ok(pending) => within_bytes(pending),
+            Err(error) => return Round::Blocked(error.to_string()),
+        };
+        if pending.is_empty() {
+            return Round::Idle;
+        }
+        match self.submit(&pending).await {
+            Ok(fates) => {
+                self.conclude(&pending, fates).await.unwrap_or_else(|e| Round::Blocked(e.to_string()))
+            }
+            Err(why) => Round::Blocked(why),
+        }
+    }
+
+    /// What became of each, in order; what was not reached any more is missing. An error is about all of them.
+    async fn submit(&self, pending: &[Pending]) -> Result<Vec<Fate>, String> {
+        if self.batches.load(Ordering::Relaxed) {
+            let statements: Vec<Bytes> = pending.iter().map(|one| one.statement.clone()).collect();
+            match self.log.client.submit_batch(&statements).await {
+                Ok(results) => {
+                    return Ok(pending
+                        .iter()
+                        .zip(results)
+                        .map(|(one, result)| self.fate(one, result))
+                        .collect());
+                }
+                Err(error) if takes_no_batches(&error) => self.batches.store(false, Ordering::Relaxed),
+                Err(error) if is_about_this_batch(&error) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        self.submit_each(pending).await
+    }
+
+    async fn submit_each(&self, pending: &[Pending]) -> Result<Vec<Fate>, String> {
+        let mut fates = Vec::with_capacity(pending.len());
+        for one in pending {
+            let result = self.log.client.submit(&one.statement).await.map(|(_, receipt)| receipt);
+            let away = matches!(&result, Err(ClientError::Unreachable(_) | ClientError::TryAgain { .. }));
+            fates.push(self.fate(one, result));
+            if away {
+                break;
+            }
+        }
+        Ok(fates)
+    }
+
+    fn fate(&self, one: &Pending, result: Result<Bytes, ClientError>) -> Fate {
+        match result {
+            Ok(receipt) => match self.placed(&one.id, &receipt) {
+                Ok(leaf_index) => Fate::Taken(Delivered { id: one.id, leaf_index, receipt: Some(receipt) }),
+                Err(why) => Fate::Open(why),
+            },
+            Err(ClientError::Refused { status, problem }) if is_final(status, problem.get_rule()) => {
+                Fate::Stuck(problem.to_string())
+            }
+            Err(error) => Fate::Open(error.to_string()),
+        }
+    }
+
+    /// Where the receipt says that the record is, if the receipt can be believed.
+    fn placed(&self, id: &EntryDigest, receipt: &Bytes) -> Result<Option<u64>, String> {
+        let read =
+            Receipt::parse(receipt.clone()).map_err(|error| format!("what came is no receipt: {error}"))?;
+        if let Some(trust) = &self.log.trust {
+            let verdict = verifier::verify_receipt_of(*id, receipt, trust, self.clock.seconds());
+            if !verdict.is_verified() {
+                let why = verdict.decisive().map(|check| check.detail.clone()).unwrap_or_default();
+                return Err(format!("the receipt does not verify: {why}"));
+            }
+        }
+        Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
+    }
+
+    async fn conclude(&self, pending: &[Pending], fates: Vec<Fate>) -> Result<Round, StoreError> {
+        let (mut taken, mut bytes, mut open, mut stuck) = (Vec::new(), 0, None, 0_u64);
+        for (one, fate) in pending.iter().zip(fates) {
+            match fate {
+                Fate::Taken(delivered) => {
+                    bytes += u64::try_from(one.statement.len()).unwrap_or(u64::MAX);
+                    taken.push(delivered);
+                }
+                Fate::Stuck(why) => {
+                    self.store.stuck(&one.id, &why).await?;
+                    self.alarms.refused(one, &why);
+                    self.waiting.tell(&one.id, &Err(NoReceipt::Refused(why)));
+                    stuck += 1;
+                }
+                Fate::Open(why) => open = open.or(Some(why)),
+            }
+        }
+        if !taken.is_empty() {
+            self.store.delivered(&taken).await?;
+            self.gauge.remove(u64::try_from(taken.len()).unwrap_or(u64::MAX), bytes);
+        }
+        for delivered in &taken {
+            let receipt = delivered.receipt.clone().unwrap_or_default();
+            self.waiting.tell(&delivered.id, &Ok(receipt));
+        }
+        Ok(match open {
+            Some(why) if taken.is_empty() && stuck == 0 => Round::Blocked(why),
+            _ => Round::Moved,
+        })
+    }
+}
+
+/// As many as one request takes.
+fn within_bytes(mut pending: Vec<Pending>) -> Vec<Pending> {
+    let mut bytes = 0;
+    let fit = pending.iter().take_while(|one| {
+        bytes += one.statement.len();
+        bytes <= SUBMIT_BATCH_BYTES
+    });
+    let fit = fit.count().max(1);
+    pending.truncate(fit);
+    pending
+}
+
+/// Batches are Tabellion's own: another log's answer is a 404, or that nobody may POST there.
+fn takes_no_batches(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotFound(_) => true,
+        ClientError::Refused { status, .. } => {
+            matches!(*status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE)
+        }
+        ClientError::TryAgain { status, .. } => *status == StatusCode::NOT_IMPLEMENTED,
+        _ => false,
+    }
+}
+
+/// Too large, or there is something in it: one by one it is seen which.
+fn is_about_this_batch(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status, .. } if !is_about_us(*status))
+}
+
+/// The log's door is closed to us, or to everybody: no statement's fault.
+fn is_about_us(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+fn is_final(status: StatusCode, rule: Option<&str>) -> bool {
+    status.is_client_error()
+        && !is_about_us(status)
+        && status != StatusCode::REQUEST_TIMEOUT
+        && !rule.is_some_and(|rule| PASSING.contains(&rule))
+}

@@ -1,0 +1,274 @@
+//! The working copies of one batch: what it loads, what it changes, and the commit that comes of it.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use evidence::{Change, Claim, EvidenceStore, Kept, Record, RecordKind, StoreError};
+use merkle::EntryDigest;
+
+use super::shelf::Shelf;
+use crate::desk::error::DeskError;
+use crate::desk::house::House;
+use crate::desk::notary::Signed;
+use crate::desk::states::State;
+
+/// A stream as it was committed last.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The version; none if there is no such stream.
+    pub version: Option<u64>,
+    /// Its state.
+    pub state: Option<State>,
+    /// Whether it has ended.
+    pub closed: bool,
+    /// When it is due, or until when its name is taken.
+    pub keep_until: u64,
+    /// The number of its next record.
+    pub next_seq: u64,
+}
+
+/// A stream being changed.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    held: Held,
+    version: Option<u64>,
+    changed: bool,
+    agreed_changed: bool,
+    records: Vec<Record>,
+    claims: Vec<Claim>,
+    opened: Vec<EntryDigest>,
+    settled: Vec<EntryDigest>,
+}
+
+/// What a record is made of.
+pub struct NewRecord {
+    /// What it is about.
+    pub kind: RecordKind,
+    /// The statement, signed.
+    pub signed: Signed,
+    /// The Verdict that is given for it.
+    pub verdict: Option<Bytes>,
+    /// What is kept and never sent.
+    pub annex: Bytes,
+}
+
+/// All sheets of a batch.
+pub struct Books<'a> {
+    /// What all decisions need.
+    pub house: &'a House,
+    /// When the batch is decided, in milliseconds since 1970.
+    pub now: u64,
+    sheets: HashMap<String, Sheet>,
+    used: HashSet<Claim>,
+    missing: Vec<String>,
+}
+
+impl Held {
+    /// Nothing there yet.
+    pub const fn nothing() -> Self {
+        Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
+    }
+
+    /// What the database has.
+    pub fn read(name: &str, kept: Option<&Kept>) -> Result<Self, StoreError> {
+        let Some(kept) = kept else { return Ok(Self::nothing()) };
+        let damaged = |error| StoreError::Damaged(format!("the state of stream {name}: {error}"));
+        Ok(Self {
+            version: Some(kept.version),
+            state: State::read(name, kept.agreed.as_ref(), &kept.running).map_err(damaged)?,
+            closed: kept.closed,
+            keep_until: kept.keep_until,
+            next_seq: kept.next_seq,
+        })
+    }
+}
+
+impl Sheet {
+    fn of(held: &Held) -> Self {
+        Self {
+            version: held.version,
+            held: held.clone(),
+            changed: false,
+            agreed_changed: false,
+            records: Vec::new(),
+            claims: Vec::new(),
+            opened: Vec::new(),
+            settled: Vec::new(),
+        }
+    }
+
+    /// Whether the name was ever used.
+    pub fn exists(&self) -> bool {
+        self.held.version.is_some() || self.changed
+    }
+
+    /// Whether the stream has ended.
+    pub fn is_closed(&self) -> bool {
+        self.held.closed
+    }
+
+    /// When it is due.
+    pub fn keep_until(&self) -> u64 {
+        self.held.keep_until
+    }
+
+    /// The number of its next record.
+    pub fn next_seq(&self) -> u64 {
+        self.held.next_seq
+    }
+
+    /// The state, to read.
+    pub fn state(&self) -> Option<&State> {
+        self.held.state.as_ref()
+    }
+
+    /// The state, to change. Not what was agreed: that is [`put`](Self::put).
+    pub fn change(&mut self) -> Option<&mut State> {
+        self.changed = true;
+        self.held.state.as_mut()
+    }
+
+    /// Another state, with what was agreed.
+    pub fn put(&mut self, state: State) {
+        (self.changed, self.agreed_changed) = (true, true);
+        self.held.state = Some(state);
+    }
+
+    /// When it is due from now on.
+    pub fn keep(&mut self, until: u64) {
+        self.changed = true;
+        self.held.keep_until = until;
+    }
+
+    /// Ends it. Its name stays taken.
+    pub fn close(&mut self, until: u64) {
+        self.keep(until);
+        self.held.closed = true;
+    }
+
+    /// Something is used up.
+    pub fn claim(&mut self, claim: Claim) {
+        self.changed = true;
+        self.claims.push(claim);
+    }
+
+    /// A decision is about to be forwarded.
+    pub fn open(&mut self, decision: EntryDigest) {
+        self.changed = true;
+        self.opened.push(decision);
+    }
+
+    /// A decision has its outcome.
+    pub fn settle(&mut self, decision: EntryDigest) {
+        self.changed = true;
+        self.settled.push(decision);
+    }
+
+    /// The stream's next record.
+    pub fn record(&mut self, name: &str, now: u64, new: NewRecord) {
+        self.changed = true;
+        self.records.push(Record {
+            id: new.signed.id,
+            stream: name.to_owned(),
+            seq: self.held.next_seq,
+            kind: new.kind,
+            at: now / 1000,
+            statement: new.signed.statement,
+            verdict: new.verdict,
+            annex: new.annex,
+        });
+        self.held.next_seq += 1;
+    }
+
+    fn into_change(self, stream: String) -> Result<(Change, Held), DeskError> {
+        let state = self.held.state.as_ref();
+        let kept = state.map(State::write).transpose()?.unwrap_or_default();
+        let change = Change {
+            stream,
+            from: self.version,
+            agreed: self.agreed_changed.then_some(kept.agreed),
+            running: kept.running,
+            closed: self.held.closed,
+            keep_until: self.held.keep_until,
+            records: self.records,
+            claims: self.claims,
+            opened: self.opened,
+            settled: self.settled,
+        };
+        let held = Held { version: Some(change.to()), ..self.held };
+        Ok((change, held))
+    }
+}
+
+impl<'a> Books<'a> {
+    /// Opens the sheets of these streams: from memory, else from the database.
+    pub async fn open(
+        house: &'a House,
+        store: &dyn EvidenceStore,
+        shelf: &mut Shelf<Held>,
+        names: &HashSet<String>,
+    ) -> Result<Self, StoreError> {
+        let mut books = Self {
+            house,
+            now: house.clock.milliseconds(),
+            sheets: HashMap::with_capacity(names.len()),
+            used: HashSet::new(),
+            missing: Vec::new(),
+        };
+        let mut unknown = Vec::new();
+        for name in names {
+            match shelf.get(name) {
+                Some(held) => {
+                    books.sheets.insert(name.clone(), Sheet::of(held));
+                }
+                None => unknown.push(name.as_str()),
+            }
+        }
+        if !unknown.is_empty() {
+            let kept = store.streams(&unknown).await?;
+            for (name, kept) in unknown.into_iter().zip(kept) {
+                let held = Held::read(name, kept.as_ref())?;
+                books.sheets.insert(name.to_owned(), Sheet::of(&held));
+                shelf.put(name.to_owned(), held);
+            }
+        }
+        Ok(books)
+    }
+
+    /// Says which claims were made before this batch.
+    pub fn used(&mut self, claims: impl IntoIterator<Item = Claim>) {
+        self.used.extend(claims);
+    }
+
+    /// Whether that was claimed before, in this batch or before it.
+    pub fn is_used(&self, claim: &Claim) -> bool {
+        self.used.contains(claim)
+            || self.sheets.get(&claim.stream).is_some_and(|sheet| sheet.claims.contains(claim))
+    }
+
+    /// The sheet of a stream, if it was opened. If not, it will be: answer [`Step::Needs`](super::work::Step::Needs).
+    pub fn sheet(&mut self, stream: &str) -> Option<&mut Sheet> {
+        if !self.sheets.contains_key(stream) {
+            self.missing.push(stream.to_owned());
+        }
+        self.sheets.get_mut(stream)
+    }
+
+    /// What was asked for and was not open.
+    pub fn missing(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// The changes, and what is held once they are committed.
+    pub fn close(self) -> Result<(Vec<Change>, Vec<(String, Held)>), DeskError> {
+        let (mut changes, mut held) = (Vec::new(), Vec::new());
+        for (name, sheet) in self.sheets {
+            if sheet.changed {
+                let (change, after) = sheet.into_change(name.clone())?;
+                changes.push(change);
+                held.push((name, after));
+            }
+        }
+        Ok((changes, held))
+    }
+}

@@ -1,0 +1,300 @@
+//! The one writer: everything that queued, in one transaction.
+//!
+//! While a commit runs, jobs queue; the next batch takes them all. A batch is decided on working copies of the streams it
+//! concerns. If another process came first, they are loaded again and the whole batch is decided again; if nobody knows
+//! whether a commit happened, the database is asked until it says, and nobody is answered before. What is owed (an outcome, a
+//! closing) is kept and tried again until it is durable; what is asked for is told that it was not to be.
+
+mod books;
+mod shelf;
+mod work;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evidence::{Change, CommitError, EvidenceStore, StoreError};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use books::{Books, Held, NewRecord};
+use shelf::Shelf;
+pub use work::{Step, Work};
+
+use super::error::DeskError;
+use super::house::House;
+use super::outbox::Gauge;
+use super::status::Alarms;
+use crate::limits::{
+    COMMIT_ATTEMPTS, COMMIT_JOBS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT, OWED_AGAIN_AFTER, PARKED_LOOK_EVERY,
+};
+
+/// A job on its way.
+pub type Job = Box<dyn Work>;
+
+/// The writer.
+pub struct Writer {
+    pub house: Arc<House>,
+    pub store: Arc<dyn EvidenceStore>,
+    pub gauge: Arc<Gauge>,
+    pub alarms: Arc<Alarms>,
+    /// Told when something was committed.
+    pub outbox: Arc<Notify>,
+    pub jobs: mpsc::UnboundedReceiver<Job>,
+    shelf: Shelf<Held>,
+    parked: Vec<Parked>,
+    owed: Vec<Job>,
+}
+
+/// A call that waits for what another one costs.
+struct Parked {
+    job: Job,
+    stream: String,
+    since: Instant,
+}
+
+/// What became of a batch.
+enum Ended {
+    /// It is durable.
+    Committed,
+    /// Nothing happened.
+    Failed(DeskError),
+    /// Nothing happened, and it may be one of them alone that is to blame.
+    OneByOne,
+}
+
+impl Writer {
+    /// A writer that has nothing in memory yet.
+    pub fn new(
+        house: Arc<House>,
+        store: Arc<dyn EvidenceStore>,
+        (gauge, alarms, outbox): (Arc<Gauge>, Arc<Alarms>, Arc<Notify>),
+        jobs: mpsc::UnboundedReceiver<Job>,
+    ) -> Self {
+        let shelf = Shelf::new(house.settings.sessions_in_memory);
+        Self { house, store, gauge, alarms, outbox, jobs, shelf, parked: Vec::new(), owed: Vec::new() }
+    }
+
+    /// Writes until told to stop; then what queued, and no more.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut look = tokio::time::interval(PARKED_LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut again = tokio::time::interval(OWED_AGAIN_AFTER);
+        again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let mut batch = Vec::new();
+            tokio::select! {
+                biased;
+                job = self.jobs.recv() => match job {
+                    Some(job) => batch.push(job),
+                    None => break,
+                },
+                () = stop.cancelled() => break,
+                _ = look.tick(), if !self.parked.is_empty() => batch = self.unpark_all(),
+                _ = again.tick(), if !self.owed.is_empty() => {}
+            }
+            self.take(batch).await;
+        }
+        self.jobs.close();
+        let mut rest = Vec::new();
+        while let Ok(job) = self.jobs.try_recv() {
+            rest.push(job);
+        }
+        self.take(rest).await;
+        for parked in self.parked.drain(..) {
+            parked.job.failed(&DeskError::Stopping);
+        }
+    }
+
+    /// Takes what else queued, and what is owed before it.
+    async fn take(&mut self, mut batch: Vec<Job>) {
+        let mut jobs = std::mem::take(&mut self.owed);
+        jobs.append(&mut batch);
+        while jobs.len() < COMMIT_JOBS
+            && let Ok(job) = self.jobs.try_recv()
+        {
+            jobs.push(job);
+        }
+        jobs.retain(|job| !job.is_abandoned());
+        let jobs = self.turn_away(jobs);
+        if !jobs.is_empty() {
+            self.write(jobs).await;
+        }
+        self.alarms.in_memory(self.shelf.len(), self.parked.len());
+    }
+
+    /// With a full outbox nothing is admitted; what is owed for what was admitted goes on.
+    fn turn_away(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let Some(over) = self.gauge.over(&self.house.settings.outbox, self.house.clock.seconds()) else {
+            return jobs;
+        };
+        let (turned_away, rest): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.may_be_turned_away());
+        for job in turned_away {
+            job.failed(&DeskError::Backpressure(over));
+        }
+        rest
+    }
+
+    async fn write(&mut self, mut jobs: Vec<Job>) {
+        match self.batch(&mut jobs).await {
+            Ended::Committed => self.answer(jobs),
+            Ended::Failed(why) => self.give_up(jobs, &why),
+            Ended::OneByOne => {
+                for job in jobs {
+                    let mut alone = vec![job];
+                    match self.batch(&mut alone).await {
+                        Ended::Committed => self.answer(alone),
+                        Ended::Failed(why) => self.give_up(alone, &why),
+                        Ended::OneByOne => {
+                            let why = "the database refuses it".to_owned();
+                            self.give_up(alone, &DeskError::Unrecordable(why));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, jobs: Vec<Job>) {
+        for job in jobs {
+            job.committed();
+        }
+    }
+
+    fn give_up(&mut self, jobs: Vec<Job>, why: &DeskError) {
+        self.alarms.store_fails(&why.to_string());
+        self.owed.extend(jobs.into_iter().filter_map(|job| job.failed(why)));
+    }
+
+    /// Decides and commits a batch. Jobs that have to wait, or cannot be decided, leave it.
+    async fn batch(&mut self, jobs: &mut Vec<Job>) -> Ended {
+        let mut wait = DOUBT_FIRST_WAIT;
+        for _ in 0..COMMIT_ATTEMPTS {
+            let (changes, held) = match self.decide(jobs).await {
+                Ok(decided) => decided,
+                Err(error) => return Ended::Failed(error),
+            };
+            if changes.is_empty() {
+                return Ended::Committed;
+            }
+            match self.commit(&changes).await {
+                Ok(()) => {
+                    self.keep(&changes, held);
+                    return Ended::Committed;
+                }
+                Err(CommitError::Conflict(streams)) => {
+                    self.alarms.conflicted();
+                    streams.iter().for_each(|stream| self.shelf.remove(stream));
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
+                }
+                Err(error) => {
+                    // What is held in memory may be what the database refuses.
+                    changes.iter().for_each(|change| self.shelf.remove(&change.stream));
+                    return match error {
+                        CommitError::Failed(StoreError::Refused(why)) => {
+                            tracing::error!(why, "the database refuses a commit");
+                            Ended::OneByOne
+                        }
+                        CommitError::Full(why) => Ended::Failed(DeskError::Full(why)),
+                        error => Ended::Failed(DeskError::Unavailable(error.to_string())),
+                    };
+                }
+            }
+        }
+        Ended::Failed(DeskError::Unavailable("other processes kept coming first".to_owned()))
+    }
+
+    /// Decides all jobs, in order, on fresh copies.
+    async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<(Vec<Change>, Vec<(String, Held)>), DeskError> {
+        let mut names: HashSet<String> = jobs.iter().flat_map(|job| job.streams()).collect();
+        let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
+        let used = self.store.claimed(&claims).await?;
+        let used: Vec<_> =
+            claims.into_iter().zip(used).filter_map(|(claim, used)| used.then_some(claim)).collect();
+        'afresh: loop {
+            let house = self.house.clone();
+            let mut books = Books::open(&house, &*self.store, &mut self.shelf, &names).await?;
+            books.used(used.iter().cloned());
+            let mut place = 0;
+            while place < jobs.len() {
+                match jobs[place].decide(&mut books) {
+                    Step::Decided => place += 1,
+                    Step::Nothing => jobs.remove(place).committed(),
+                    Step::Needs(more) => {
+                        names.extend(more);
+                        continue 'afresh;
+                    }
+                    Step::Wait(stream) => {
+                        let parked = Parked { job: jobs.remove(place), stream, since: Instant::now() };
+                        self.parked.push(parked);
+                    }
+                    Step::Impossible(why) => {
+                        tracing::error!(%why, "a decision could not be made");
+                        jobs.remove(place).failed(&why);
+                        continue 'afresh;
+                    }
+                }
+            }
+            return books.close();
+        }
+    }
+
+    /// Commits, and finds out if nobody knows whether it happened: no decision is ever made twice in doubt.
+    async fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
+        let mut wait = DOUBT_FIRST_WAIT;
+        loop {
+            let why = match self.store.commit(changes).await {
+                Err(CommitError::MayHaveHappened(why)) => why,
+                known => return known,
+            };
+            self.alarms.doubted(&why);
+            loop {
+                match self.store.happened(changes).await {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => break,
+                    Err(error) => self.alarms.store_fails(&error.to_string()),
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
+            }
+        }
+    }
+
+    /// What was committed is what is held; whoever waited for a settlement in one of these streams has another go.
+    fn keep(&mut self, changes: &[Change], held: Vec<(String, Held)>) {
+        let records = || changes.iter().flat_map(|change| &change.records);
+        let bytes: usize = records().map(|record| record.statement.len()).sum();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let count = number(records().count());
+        self.gauge.add(count, number(bytes), self.house.clock.seconds());
+        self.alarms.committed(count);
+        for (name, held) in held {
+            self.shelf.put(name, held);
+        }
+        if count > 0 {
+            self.outbox.notify_one();
+        }
+        let moved: HashSet<&str> = changes.iter().map(|change| change.stream.as_str()).collect();
+        let (ready, parked): (Vec<Parked>, Vec<Parked>) =
+            std::mem::take(&mut self.parked).into_iter().partition(|parked| moved.contains(&*parked.stream));
+        self.parked = parked;
+        self.owed.extend(ready.into_iter().map(|parked| parked.job));
+    }
+
+    /// Another process may have settled what is waited for, and nobody would say so: look again.
+    fn unpark_all(&mut self) -> Vec<Job> {
+        let parked = std::mem::take(&mut self.parked);
+        parked.iter().for_each(|parked| self.shelf.remove(&parked.stream));
+        let longest: Duration = self.house.settings.wait_for_cost;
+        let (late, ready): (Vec<Parked>, Vec<Parked>) =
+            parked.into_iter().partition(|parked| parked.since.elapsed() > longest);
+        for parked in late {
+            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
+            parked.job.failed(&DeskError::Unavailable(why));
+        }
+        ready.into_iter().map(|parked| parked.job).collect()
+    }
+}

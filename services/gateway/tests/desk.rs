@@ -1,0 +1,77 @@
+//! The desk before a real log: what is committed reaches it, once.
+#![allow(clippy::unwrap_used)]
+
+#[path = "desk/site.rs"]
+mod site;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evidence::{EvidenceStore, Memory, RecordKind, Standing};
+use gateway::desk::{Clock, Desk, Keys, Running, Settings};
+use scitt::Signer;
+use serde_json::json;
+use site::Site;
+
+fn keys() -> Keys {
+    Keys {
+        evidence: Arc::new(testkit::gateway()),
+        verdict: Arc::new(testkit::verifier()),
+        jwk_set: testkit::jwk_set_json(),
+    }
+}
+
+async fn open(store: &Memory, site: &Site, settings: Settings) -> (Desk, Running) {
+    Desk::open(Arc::new(store.clone()), &keys(), site.log(), Clock::system(), settings).await.unwrap()
+}
+
+/// Until it is so. The deadline is generous: a slow machine is no failure.
+async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
+    for _ in 0..1200 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}");
+}
+
+async fn until_delivered(store: &Memory) {
+    until("everything is on the log", || async { store.backlog().await.unwrap().records == 0 }).await;
+}
+
+#[tokio::test]
+async fn the_keys_are_on_the_log_once_however_often_the_gateway_starts() {
+    let site = Site::start().await;
+    let store = Memory::new("first");
+    let (_, running) = open(&store, &site, Settings::of(testkit::GATEWAY)).await;
+    until_delivered(&store).await;
+    running.stop().await;
+    let store = store.another("second");
+    let (_, running) = open(&store, &site, Settings::of(testkit::GATEWAY)).await;
+    running.stop().await;
+    let records = store.records("unbound:.keys", 0, 10).await.unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].record.kind, RecordKind::Keys);
+    let Standing::Delivered { leaf_index: Some(_), receipt: Some(receipt) } = &records[0].standing else {
+        panic!("{:?}", records[0].standing)
+    };
+    let statement = site.client().statement(&records[0].record.id).await.unwrap();
+    assert_eq!(statement.bytes(), &records[0].record.statement);
+    assert!(verifier::verify_receipt(&statement, receipt, &site.trust(), Clock::system().seconds()).is_verified());
+}
+
+#[tokio::test]
+async fn keys_that_come_back_are_said_again() {
+    let site = Site::start().await;
+    let store = Memory::new("only");
+    let (desk, running) = open(&store, &site, Settings::of(testkit::GATEWAY)).await;
+    let other = json!({ "keys": [testkit::operator().public_key().to_jwk().to_value()] });
+    let mut named = other.clone();
+    named["keys"][0]["kid"] = "other".into();
+    assert!(desk.publish(&named).await);
+    assert!(!desk.publish(&named).await);
+    assert!(desk.publish(&testkit::jwk_set_json()).await);
+    until_delivered(&store).await;
+    running.stop().await;
+}
