@@ -21,6 +21,8 @@ pub const OUTBOX_RECORDS: u64 = 1_000_000;
 pub const OUTBOX_BYTES: u64 = 1 << 30;
 /// How old a record that waits for the log may be.
 pub const OUTBOX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// How often the configuration's files are looked at.
+pub const CONFIG_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The longest file of a secret key.
 pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 /// How long a receipt is waited for where one is required.

@@ -1,1 +1,159 @@
-//! To come.
+//! What a gateway says about itself, before anybody sends it anything (V-34, VAP section 13).
+//!
+//! Three places tell the same: `GET /.well-known/vap` all routes, `capabilities.experimental.vap` in the legacy eras and
+//! `capabilities.extensions["dev.tabellion/vap"]` in the modern one each its own. The public verdict keys are at
+//! `GET /.well-known/jwks.json`.
+//!
+//! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use http::{StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::config::{Config, Requirement, Route};
+
+/// Where the posture of all routes is.
+pub const WELL_KNOWN: &str = "/.well-known/vap";
+/// Where the public verdict keys are.
+pub const JWKS: &str = "/.well-known/jwks.json";
+/// The identifier of the modern extension.
+pub const EXTENSION: &str = "dev.tabellion/vap";
+/// The member of legacy `experimental` capabilities.
+pub const EXPERIMENTAL: &str = "vap";
+/// The version of VAP's messages.
+const VERSION: &str = "1";
+
+/// One route's posture as JSON text, for splicing into capabilities.
+#[must_use]
+pub fn of_route(config: &Config, route: &Route) -> String {
+    let text = jose::jcs::canonical(&document(config, route));
+    // Canonical JSON is UTF-8.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The posture of all routes.
+#[must_use]
+pub fn of_all(config: &Config) -> Bytes {
+    let routes = config.routes.iter().map(|route| {
+        let mut document = document(config, route);
+        document["path"] = route.path.clone().into();
+        document
+    });
+    let whole = json!({
+        "issuer": config.issuer,
+        "jwks_uri": jwks_uri(config),
+        "log": config.log.url,
+        "routes": routes.collect::<Vec<Value>>(),
+    });
+    Bytes::from(jose::jcs::canonical(&whole))
+}
+
+fn document(config: &Config, route: &Route) -> Value {
+    let judge = route.judge && config.judge.is_some();
+    // V-28: a tier that does not exist is not advertised.
+    let tiers: &[&str] =
+        if judge { &["static", "deterministic", "semantic"] } else { &["static", "deterministic"] };
+    let mut document = json!({
+        "version": VERSION,
+        "issuer": config.issuer,
+        "jwks_uri": jwks_uri(config),
+        "without_vap": route.without_vap.name(),
+        "require_commitment": true,
+        "require_signed": route.signed == Requirement::Required,
+        "freshness": route.freshness.name(),
+        "algorithms": ["EdDSA", "ES256"],
+        "tiers": tiers,
+        "shapes": ["flat", "nested"],
+        "carriers": { "legacy": ["initialize", "tools/list", "ping"], "modern": ["server/discover", "tools/list"],
+                      "amend": ["tools/list", "ping", "vap/amend"] },
+        "verdict": { "signed": true, "detached": true, "req": true },
+        "audit": { "format": "application/vap-audit+json", "log": config.log.url,
+                   "receipt_required": config.log.receipt_required },
+        "gated": route.gated,
+    });
+    if judge {
+        document["semantic_triggers"] =
+            json!(["session_start", "amendment", "sensitivity", "threshold_proximity", "random_sample"]);
+    }
+    document
+}
+
+fn jwks_uri(config: &Config) -> String {
+    format!("{}{JWKS}", config.public_url.as_str().trim_end_matches('/'))
+}
+
+/// The well-known documents, as they are at this moment: `posture` and `jwks` are asked at every request, for both change
+/// with a configuration that is read again.
+pub fn router(
+    posture: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
+    jwks: impl Fn() -> Bytes + Clone + Send + Sync + 'static,
+) -> Router {
+    Router::new()
+        .route(WELL_KNOWN, get(move || async move { document_of("application/json", posture()) }))
+        .route(JWKS, get(move || async move { document_of("application/jwk-set+json", jwks()) }))
+}
+
+/// A public document, which any page may read.
+pub fn document_of(media_type: &'static str, body: Bytes) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, media_type),
+        (header::CACHE_CONTROL, "public, max-age=60"),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (StatusCode::OK, headers, body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::config::{Dev, Posture, Server};
+
+    fn config() -> Config {
+        let dev = Dev {
+            upstream: Server::http("http://127.0.0.1:3001/mcp".parse().unwrap()),
+            log: "http://127.0.0.1:7390/".into(),
+            folder: "gw".into(),
+            listen: "127.0.0.1:7400".parse().unwrap(),
+            issuer: "https://gw.example".into(),
+            evidence_key: "k".into(),
+            without_vap: Posture::Advisory,
+        };
+        Config::dev(dev).unwrap()
+    }
+
+    #[test]
+    fn v_34_what_is_demanded_is_known_before_anything_is_sent() {
+        let mut config = config();
+        config.routes[0].signed = Requirement::Required;
+        let told: Value = serde_json::from_str(&of_route(&config, &config.routes[0])).unwrap();
+        assert_eq!((&told["require_signed"], &told["without_vap"]), (&json!(true), &json!("advisory")));
+        let all: Value = serde_json::from_slice(&of_all(&config)).unwrap();
+        assert_eq!(all["routes"][0]["path"], "/mcp");
+        assert_eq!(all["jwks_uri"], "http://127.0.0.1:7400/.well-known/jwks.json");
+    }
+
+    #[test]
+    fn v_28_without_a_judge_the_semantic_tier_is_not_advertised() {
+        let mut config = config();
+        let tiers = |config: &Config| of_route(config, &config.routes[0]).contains("semantic");
+        assert!(!tiers(&config));
+        config.judge = Some(crate::config::Judge {
+            url: "http://127.0.0.1:1/v1".parse().unwrap(),
+            model: "m".into(),
+            key_file: None,
+            timeout: std::time::Duration::from_secs(1),
+            sample_rate: 0.1,
+            cost: "1".into(),
+            cap: "10".into(),
+        });
+        assert!(tiers(&config));
+        config.routes[0].judge = false;
+        assert!(!tiers(&config));
+    }
+}

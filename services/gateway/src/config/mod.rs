@@ -3,7 +3,7 @@
 //! [`Config`] holds only what can run: keys are read, addresses parsed, patterns compiled. What is not in it is decided by the
 //! readings (4.3 of the specification's digest), not by us here. Relative paths are relative to the file's folder.
 //!
-//! A running gateway reads the file again on SIGHUP or when it, or a file that it names, changes (`watch`): routes, agents,
+//! A running gateway reads the file again on SIGHUP or when it, or a file that it names, changes ([`watch`]): routes, agents,
 //! limits and the judge follow; `issuer`, `listen`, `state` and the like only at a new start ([`Config::needs_restart`]).
 //!
 //! Not here: what an admission makes of it (`admission::rules`, filled in `rules`), and the flags of the command.
@@ -19,6 +19,7 @@ mod read;
 mod route;
 mod routes;
 mod servers;
+pub mod watch;
 #[cfg(test)]
 mod tests;
 

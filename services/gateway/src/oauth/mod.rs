@@ -11,6 +11,7 @@
 //!
 //! Not here: introspection of opaque tokens, DPoP, and what a principal may do.
 
+mod door;
 mod jwks;
 mod metadata;
 #[cfg(test)]

@@ -1,0 +1,279 @@
+//! What an operator sees of a running gateway: metrics, and spans by the MCP conventions of OpenTelemetry.
+//!
+//! Labels come from short lists of ours: methods that are known, verdicts, reasons. Never a payload, a subject, an issuer or a
+//! tool's name (a stranger can call any name, and each would be a series). The tool and the MCP session are in spans.
+//!
+//! Not here: what the desk counts itself ([`desk::Status`](crate::desk::Status)); it is read when metrics are asked for.
+
+mod metered;
+
+use std::time::Duration;
+
+use prometheus::{
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+};
+use tracing::Span;
+
+use crate::desk::Status;
+pub use metered::Metered;
+
+/// Methods that have a series of their own; every other is `other`.
+const METHODS: [&str; 27] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+    "vap/amend",
+    "GET",
+    "DELETE",
+];
+/// Where the buckets of durations end, in seconds (the convention's own).
+const BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0];
+
+/// The metrics of one gateway.
+pub struct Telemetry {
+    registry: Registry,
+    server: HistogramVec,
+    client: HistogramVec,
+    decisions: IntCounterVec,
+    judge: IntCounterVec,
+    reloads: IntCounterVec,
+    pending: IntGauge,
+    pending_bytes: IntGauge,
+    oldest: IntGauge,
+    stuck: IntGauge,
+    share: Gauge,
+    failures: IntGauge,
+    refused: IntGauge,
+    commits: IntGauge,
+    records: IntGauge,
+    conflicts: IntGauge,
+    sessions: IntGauge,
+}
+
+impl Telemetry {
+    /// All of them at zero.
+    ///
+    /// # Errors
+    /// Never, but for a mistake in their names.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let this = Self {
+            server: duration(
+                &registry,
+                "mcp_server_operation_duration_seconds",
+                "requests, as clients see them",
+            )?,
+            client: duration(&registry, "mcp_client_operation_duration_seconds", "exchanges with servers")?,
+            decisions: counter(&registry, "gateway_decisions_total", "verdicts", &["decision", "rule"])?,
+            judge: counter(&registry, "gateway_judge_total", "questions to the judge", &["finding"])?,
+            reloads: counter(
+                &registry,
+                "gateway_config_reloads_total",
+                "configurations read again",
+                &["result"],
+            )?,
+            pending: gauge(&registry, "gateway_evidence_pending", "records that wait for the log")?,
+            pending_bytes: gauge(&registry, "gateway_evidence_pending_bytes", "bytes of them")?,
+            oldest: gauge(&registry, "gateway_evidence_oldest_seconds", "the age of the oldest of them")?,
+            stuck: gauge(&registry, "gateway_evidence_stuck", "records that the log refuses for good")?,
+            failures: gauge(
+                &registry,
+                "gateway_evidence_failures_total",
+                "commits in doubt, and refused records",
+            )?,
+            refused: gauge(&registry, "gateway_evidence_refused_total", "records that the log refused")?,
+            commits: gauge(&registry, "gateway_evidence_commits_total", "transactions")?,
+            records: gauge(&registry, "gateway_evidence_records_total", "records in them")?,
+            conflicts: gauge(
+                &registry,
+                "gateway_evidence_conflicts_total",
+                "times another process was first",
+            )?,
+            sessions: gauge(&registry, "gateway_sessions_in_memory", "sessions in memory")?,
+            share: Gauge::with_opts(Opts::new(
+                "gateway_evidence_share",
+                "the part of the outbox that is taken",
+            ))?,
+            registry,
+        };
+        this.registry.register(Box::new(this.share.clone()))?;
+        Ok(this)
+    }
+
+    /// A verdict was given: `served`, `downgraded`, `clarify` or `denied`, and the reason's code, if any.
+    pub fn decided(&self, decision: &str, rule: Option<&str>) {
+        self.decisions.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
+    }
+
+    /// A request of a client was answered. `failure`: the HTTP status or the JSON-RPC code, if it was not a success.
+    pub fn served(&self, method: &str, failure: Option<&str>, took: Duration) {
+        observe(&self.server, method, failure, took);
+    }
+
+    /// A server answered, or did not.
+    pub fn exchanged(&self, method: &str, failure: Option<&str>, took: Duration) {
+        observe(&self.client, method, failure, took);
+    }
+
+    /// A judge was asked: `consistent`, `inconsistent`, `unsure` or `failed`.
+    pub fn judged(&self, finding: &str) {
+        self.judge.with_label_values(&[finding]).inc();
+    }
+
+    /// The configuration was read again: `taken` or `refused`.
+    pub fn reloaded(&self, result: &str) {
+        self.reloads.with_label_values(&[result]).inc();
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn render(&self, status: &Status) -> Vec<u8> {
+        self.pending.set(signed(status.backlog.records));
+        self.pending_bytes.set(signed(status.backlog.bytes));
+        self.stuck.set(signed(status.backlog.stuck));
+        self.oldest.set(signed(status.oldest_age));
+        self.share.set(status.outbox_share);
+        self.failures.set(signed(status.doubtful.saturating_add(status.refused)));
+        self.refused.set(signed(status.refused));
+        self.commits.set(signed(status.commits));
+        self.records.set(signed(status.records));
+        self.conflicts.set(signed(status.conflicts));
+        self.sessions.set(signed(status.sessions_in_memory));
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        text
+    }
+}
+
+/// The span of one request, by the MCP conventions. `error.type` is filled in by [`fail`].
+#[must_use]
+pub fn server_span(method: &str, mcp_session: Option<&str>, tool: Option<&str>) -> Span {
+    tracing::info_span!(
+        "mcp.server",
+        otel.name = match tool {
+            Some(tool) => format!("{} {tool}", known(method)),
+            None => known(method).to_owned(),
+        },
+        otel.kind = "server",
+        "mcp.method.name" = method,
+        "mcp.session.id" = mcp_session,
+        "gen_ai.tool.name" = tool,
+        "error.type" = tracing::field::Empty,
+    )
+}
+
+/// The span of one exchange with a server.
+#[must_use]
+pub fn client_span(method: &str) -> Span {
+    tracing::info_span!(
+        "mcp.client",
+        otel.name = known(method),
+        otel.kind = "client",
+        "mcp.method.name" = method,
+        "error.type" = tracing::field::Empty,
+    )
+}
+
+/// Says in the current span what went wrong.
+pub fn fail(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+}
+
+/// A method as a label.
+fn known(method: &str) -> &'static str {
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+fn observe(durations: &HistogramVec, method: &str, failure: Option<&str>, took: Duration) {
+    durations.with_label_values(&[known(method), failure.unwrap_or("")]).observe(took.as_secs_f64());
+}
+
+fn duration(registry: &Registry, name: &str, help: &str) -> Result<HistogramVec, prometheus::Error> {
+    let options = HistogramOpts::new(name, help).buckets(BUCKETS.to_vec());
+    let durations = HistogramVec::new(options, &["mcp_method_name", "error_type"])?;
+    registry.register(Box::new(durations.clone()))?;
+    Ok(durations)
+}
+
+fn counter(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(counter.clone()))?;
+    Ok(counter)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+    let gauge = IntGauge::new(name, help)?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn text(telemetry: &Telemetry) -> String {
+        String::from_utf8(telemetry.render(&Status::default())).unwrap()
+    }
+
+    #[test]
+    fn decisions_are_counted_by_verdict_and_reason() {
+        let telemetry = Telemetry::new().unwrap();
+        telemetry.decided("denied", Some("no_commitment"));
+        telemetry.decided("served", None);
+        let text = text(&telemetry);
+        assert!(
+            text.contains("gateway_decisions_total{decision=\"denied\",rule=\"no_commitment\"} 1"),
+            "{text}"
+        );
+        assert!(text.contains("gateway_decisions_total{decision=\"served\",rule=\"none\"} 1"), "{text}");
+        assert!(
+            text.contains("gateway_evidence_pending 0") && text.contains("gateway_evidence_failures_total 0")
+        );
+    }
+
+    #[test]
+    fn a_stranger_s_method_makes_no_series_of_its_own() {
+        let telemetry = Telemetry::new().unwrap();
+        telemetry.served("tools/call", None, Duration::from_millis(3));
+        telemetry.served("alice@example.com", Some("404"), Duration::from_millis(3));
+        let text = text(&telemetry);
+        assert!(
+            text.contains("mcp_method_name=\"tools/call\"") && text.contains("mcp_method_name=\"other\"")
+        );
+        assert!(!text.contains("alice"), "{text}");
+    }
+}
