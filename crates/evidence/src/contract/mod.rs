@@ -1,1 +1,119 @@
-//! To come.
+//! One suite for every keeper: each test is a sentence of the promise.
+//!
+//! A keeper's crate names a [`Database`] and how to make a fresh one; the macro writes the tests:
+//!
+//! ```text
+//! evidence::evidence_store_contract!(memory: || async { evidence::Memory::new("maker") });
+//! ```
+//!
+//! Not here: what only one database can do wrong (a full disk, a lost connection). That is tested where that database is
+//! known.
+
+mod commit;
+mod fixture;
+mod leases;
+mod outbox;
+mod pruning;
+mod reading;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use commit::*;
+pub use fixture::{Stream, at, decision, first, record};
+pub use leases::*;
+pub use outbox::*;
+pub use pruning::*;
+pub use reading::*;
+
+use crate::{EvidenceStore, Memory};
+
+/// A database that no other test uses, gone when this is dropped.
+#[async_trait]
+pub trait Database: Send + Sync + 'static {
+    /// A handle for a new instance: a second process, or the first one after a restart.
+    async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore>;
+}
+
+#[async_trait]
+impl Database for Memory {
+    async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
+        Arc::new(self.another(instance))
+    }
+}
+
+/// Writes one test per promise for each keeper: `name: constructor`, where the constructor is an async function without
+/// arguments that answers a fresh [`Database`].
+#[macro_export]
+macro_rules! evidence_store_contract {
+    ($($name:ident: $fresh:expr),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::__evidence_promises! { $fresh =>
+                a_new_stream_is_seen_by_another_instance,
+                a_change_moves_a_stream_by_one_version,
+                what_is_agreed_stays_until_it_is_changed,
+                a_change_from_another_version_conflicts_and_changes_nothing,
+                a_new_stream_of_a_taken_name_conflicts,
+                a_change_of_a_stream_that_is_not_there_conflicts,
+                a_conflict_names_every_stream_and_no_other,
+                of_changes_at_once_one_succeeds,
+                instances_that_share_a_stream_lose_no_change,
+                many_changes_are_one_commit,
+                changes_of_one_stream_follow_each_other,
+                changes_that_contradict_themselves_are_refused,
+                records_out_of_sequence_are_refused,
+                a_record_is_kept_once,
+                a_claim_is_taken_once_in_its_stream,
+                claims_of_different_kinds_are_different,
+                a_commit_that_happened_is_told_from_one_that_did_not,
+                any_name_and_any_bytes_come_back,
+                nothing_at_all_is_a_commit,
+                a_durable_database_passes_its_own_check,
+
+                every_field_of_a_record_comes_back_as_it_went_in,
+                a_streams_records_come_in_order_and_in_pages,
+                streams_are_listed_by_name,
+                streams_are_due_by_time_until_they_are_closed,
+                streams_are_answered_in_the_order_asked,
+
+                what_is_committed_waits_in_order,
+                what_is_delivered_waits_no_more_and_stays_on_record,
+                delivering_again_keeps_the_first_receipt,
+                delivering_the_unknown_changes_nothing,
+                what_is_stuck_is_counted_and_not_pending,
+                what_is_stuck_can_be_tried_again_or_delivered,
+                a_long_reason_is_cut,
+                the_backlog_counts_what_waits,
+                the_backlog_is_the_same_for_every_instance,
+
+                a_served_decision_is_an_orphan_once_its_instance_has_left,
+                a_decision_of_a_living_instance_is_nobody_elses,
+                a_lease_that_is_over_gives_its_decisions_and_its_outbox_away,
+                a_settled_decision_is_no_orphan,
+                a_decision_settled_by_its_own_commit_was_never_open,
+                settling_twice_changes_nothing,
+
+                old_records_go_once_they_are_delivered,
+                an_unsettled_decision_stays,
+                a_stream_goes_when_it_is_over_and_its_records_are_gone,
+                pruning_does_a_bounded_amount,
+                a_name_that_was_forgotten_begins_anew,
+            }
+        }
+    )+};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __evidence_promises {
+    ($fresh:expr => $($promise:ident),+ $(,)?) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $promise() {
+            $crate::contract::$promise(&($fresh)().await).await;
+        }
+    )+};
+}

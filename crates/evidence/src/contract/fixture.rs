@@ -1,0 +1,119 @@
+//! Changes and records to test with.
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+
+use crate::{Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind};
+
+/// A stream as its only user knows it.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// Its version; `None` before the first change.
+    pub version: Option<u64>,
+    /// The number of its next record.
+    pub next_seq: u64,
+}
+
+impl Stream {
+    /// A stream that is not there yet.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), version: None, next_seq: 0 }
+    }
+
+    /// The next change, with this many new decisions as records.
+    pub fn change(&mut self, records: u64) -> Change {
+        let from = self.version;
+        let seqs = self.next_seq..self.next_seq + records;
+        self.version = Some(from.unwrap_or(0) + 1);
+        self.next_seq = seqs.end;
+        Change {
+            stream: self.name.clone(),
+            from,
+            agreed: None,
+            running: Bytes::from(format!("running {} {:?}", self.name, self.version)),
+            closed: false,
+            keep_until: 1_000,
+            records: seqs.map(|seq| record(&self.name, seq)).collect(),
+            claims: Vec::new(),
+            opened: Vec::new(),
+            settled: Vec::new(),
+        }
+    }
+
+    /// The next change, with one decision that is served.
+    pub fn serve(&mut self) -> (EntryDigest, Change) {
+        let mut change = self.change(1);
+        let id = change.records[0].id;
+        change.opened = vec![id];
+        (id, change)
+    }
+
+    /// The next change, with an outcome for a decision.
+    pub fn settle(&mut self, id: EntryDigest) -> Change {
+        let mut change = self.change(1);
+        change.records[0].kind = RecordKind::Outcome;
+        change.settled = vec![id];
+        change
+    }
+
+    /// Commits the next change, with this many records; answers their ids.
+    ///
+    /// # Panics
+    /// When it does not succeed.
+    pub async fn grow(&mut self, store: &dyn EvidenceStore, records: u64) -> Vec<EntryDigest> {
+        let change = self.change(records);
+        store.commit(std::slice::from_ref(&change)).await.unwrap();
+        change.records.iter().map(|record| record.id).collect()
+    }
+
+    /// A claim of this stream.
+    pub fn claim(&self, key: &str) -> Claim {
+        let key = Bytes::copy_from_slice(key.as_bytes());
+        Claim { stream: self.name.clone(), kind: ClaimKind::MessageId, key }
+    }
+}
+
+/// A decision of which every byte is its own.
+pub fn record(stream: &str, seq: u64) -> Record {
+    let statement = Bytes::from(format!("statement {seq} of {stream}"));
+    Record {
+        id: EntryDigest::of(&statement),
+        stream: stream.into(),
+        seq,
+        kind: RecordKind::Decision,
+        at: at(seq),
+        statement,
+        verdict: Some(Bytes::from(format!("verdict {seq} of {stream}"))),
+        annex: Bytes::from(format!("{{\"annex\":{seq}}}")),
+    }
+}
+
+/// When that record was made.
+pub fn at(seq: u64) -> u64 {
+    100 + seq
+}
+
+/// The first change of a stream, with one record.
+pub fn first(name: &str) -> Change {
+    Stream::new(name).change(1)
+}
+
+/// As [`record`], for another statement: as if another process had decided at the same place.
+pub fn decision(stream: &str, seq: u64, who: &str) -> Record {
+    let statement = Bytes::from(format!("statement {seq} of {stream} by {who}"));
+    Record { id: EntryDigest::of(&statement), statement, ..record(stream, seq) }
+}
+
+pub(super) fn delivered(id: EntryDigest) -> Delivered {
+    Delivered { id, leaf_index: Some(7), receipt: Some(Bytes::from_static(b"receipt")) }
+}
+
+pub(super) fn conflict(names: &[&str]) -> CommitError {
+    CommitError::Conflict(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+pub(super) async fn version(store: &dyn EvidenceStore, name: &str) -> Option<u64> {
+    store.streams(&[name]).await.unwrap().remove(0).map(|kept| kept.version)
+}

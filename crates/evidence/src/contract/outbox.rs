@@ -1,0 +1,148 @@
+//! What waits for the log.
+
+use bytes::Bytes;
+use merkle::EntryDigest;
+
+use super::fixture::delivered;
+use super::{Database, Stream, at, record};
+use crate::{Backlog, Delivered, EvidenceStore, Pending, Standing, limits};
+
+async fn waiting(store: &dyn EvidenceStore, limit: usize) -> Vec<EntryDigest> {
+    store.pending(limit).await.unwrap().into_iter().map(|pending| pending.id).collect()
+}
+
+/// A stream's records reach the log in the order of their numbers.
+pub async fn what_is_committed_waits_in_order(database: &impl Database) {
+    let store = database.handle("one").await;
+    let (mut a, mut b) = (Stream::new("a"), Stream::new("b"));
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.extend(b.grow(&*store, 2).await);
+        ids.extend(a.grow(&*store, 1).await);
+    }
+    assert_eq!(waiting(&*store, 100).await, ids);
+    assert_eq!(waiting(&*store, 4).await, ids[..4]);
+    let (record, first) = (record("b", 0), store.pending(1).await.unwrap().remove(0));
+    let expected = Pending {
+        id: record.id,
+        stream: record.stream,
+        seq: 0,
+        kind: record.kind,
+        at: at(0),
+        statement: record.statement,
+    };
+    assert_eq!(first, expected);
+}
+
+/// The record outlives its delivery.
+pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 3).await;
+    let bare = Delivered { id: ids[2], leaf_index: None, receipt: None };
+    store.delivered(&[delivered(ids[0]), bare]).await.unwrap();
+    assert_eq!(waiting(&*store, 10).await, [ids[1]]);
+    let standings: Vec<Standing> =
+        store.records("s", 0, 10).await.unwrap().into_iter().map(|stored| stored.standing).collect();
+    let receipt = Some(Bytes::from_static(b"receipt"));
+    let first = Standing::Delivered { leaf_index: Some(7), receipt };
+    let third = Standing::Delivered { leaf_index: None, receipt: None };
+    assert_eq!(standings, [first.clone(), Standing::Pending, third]);
+    assert_eq!(store.record(&ids[0]).await.unwrap().unwrap().standing, first);
+}
+
+/// At least once is sometimes twice.
+pub async fn delivering_again_keeps_the_first_receipt(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 2).await;
+    let bare = Delivered { id: ids[0], leaf_index: None, receipt: None };
+    store.delivered(std::slice::from_ref(&bare)).await.unwrap();
+    store.delivered(&[delivered(ids[0])]).await.unwrap();
+    let other = Delivered { id: ids[0], leaf_index: Some(9), receipt: Some(Bytes::from_static(b"other")) };
+    store.delivered(&[other.clone(), other]).await.unwrap();
+    store.delivered(&[bare]).await.unwrap();
+    let receipt = Some(Bytes::from_static(b"receipt"));
+    let standing = store.record(&ids[0]).await.unwrap().unwrap().standing;
+    assert_eq!(standing, Standing::Delivered { leaf_index: Some(7), receipt });
+    assert_eq!(store.backlog().await.unwrap().records, 1);
+}
+
+/// As after a pruning.
+pub async fn delivering_the_unknown_changes_nothing(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 1).await;
+    store.delivered(&[]).await.unwrap();
+    store.delivered(&[delivered(record("other", 0).id)]).await.unwrap();
+    store.stuck(&record("other", 0).id, "why").await.unwrap();
+    assert_eq!(waiting(&*store, 10).await, ids);
+}
+
+/// One that the log refuses is in nobody's way.
+pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 3).await;
+    store.stuck(&ids[0], "the log's policy refuses it").await.unwrap();
+    store.stuck(&ids[0], "again").await.unwrap();
+    assert_eq!(waiting(&*store, 10).await, ids[1..]);
+    let backlog = store.backlog().await.unwrap();
+    assert_eq!((backlog.records, backlog.stuck, backlog.oldest_at), (3, 1, Some(at(1))));
+    let stuck = store.stuck_records(10).await.unwrap();
+    assert_eq!((stuck.len(), stuck[0].id, stuck[0].seq, stuck[0].stream.as_str()), (1, ids[0], 0, "s"));
+    let stored = store.record(&ids[0]).await.unwrap().unwrap();
+    assert_eq!(stored.standing, Standing::Stuck(stuck[0].why.clone()));
+    assert_eq!(store.stuck_records(0).await.unwrap(), []);
+}
+
+/// Once its cause is gone.
+pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 3).await;
+    for id in &ids[..2] {
+        store.stuck(id, "why").await.unwrap();
+    }
+    store.delivered(&[delivered(ids[1])]).await.unwrap();
+    store.stuck(&ids[1], "too late").await.unwrap();
+    assert_eq!(store.unstick().await.unwrap(), 1);
+    assert_eq!(store.unstick().await.unwrap(), 0);
+    assert_eq!(waiting(&*store, 10).await, [ids[0], ids[2]]);
+    let backlog = store.backlog().await.unwrap();
+    assert_eq!((backlog.records, backlog.stuck), (2, 0));
+}
+
+/// A log may say much.
+pub async fn a_long_reason_is_cut(database: &impl Database) {
+    let store = database.handle("one").await;
+    let ids = Stream::new("s").grow(&*store, 1).await;
+    store.stuck(&ids[0], &"é".repeat(2_000)).await.unwrap();
+    let why = store.stuck_records(1).await.unwrap().remove(0).why;
+    assert!(why.len() <= limits::STUCK_REASON && why.starts_with("éé"));
+}
+
+/// For the alarm and the refusal of more.
+pub async fn the_backlog_counts_what_waits(database: &impl Database) {
+    let store = database.handle("one").await;
+    assert_eq!(store.backlog().await.unwrap(), Backlog::default());
+    let mut stream = Stream::new("s");
+    let mut ids = stream.grow(&*store, 2).await;
+    ids.extend(stream.grow(&*store, 3).await);
+    let length = record("s", 0).statement.len() as u64;
+    let full = Backlog { records: 5, bytes: 5 * length, stuck: 0, oldest_at: Some(at(0)) };
+    assert_eq!(store.backlog().await.unwrap(), full);
+    store.delivered(&[delivered(ids[0]), delivered(ids[0]), delivered(ids[3])]).await.unwrap();
+    let less = Backlog { records: 3, bytes: 3 * length, stuck: 0, oldest_at: Some(at(1)) };
+    assert_eq!(store.backlog().await.unwrap(), less);
+    let rest: Vec<Delivered> = ids.into_iter().map(delivered).collect();
+    store.delivered(&rest).await.unwrap();
+    assert_eq!(store.backlog().await.unwrap(), Backlog::default());
+}
+
+/// Whoever made, delivered or asks.
+pub async fn the_backlog_is_the_same_for_every_instance(database: &impl Database) {
+    let (one, other) = (database.handle("one").await, database.handle("other").await);
+    let ids = Stream::new("a").grow(&*one, 3).await;
+    Stream::new("b").grow(&*other, 1).await;
+    other.delivered(&ids.iter().copied().map(delivered).collect::<Vec<_>>()).await.unwrap();
+    for store in [one, other, database.handle("third").await] {
+        let backlog = store.backlog().await.unwrap();
+        assert_eq!((backlog.records, backlog.bytes), (1, record("b", 0).statement.len() as u64));
+    }
+}
