@@ -1,1 +1,257 @@
-//! The evidence promise kept by SQLite.
+//! The [`EvidenceStore`] promise kept by SQLite: one file, one writing process.
+//!
+//! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. What was delivered
+//!   is written without one, for to deliver it again is harmless.
+//! * One connection writes, under `BEGIN IMMEDIATE`; others read. Every statement is prepared once for each power of two
+//!   of rows, so a commit of 200 changes is a few dozen statements.
+//! * The write-ahead log is copied into the file by a connection of its own, beside the commits.
+//! * A lock file beside the database says who may write ([`durable::Place`]), and the database is its owner's alone to
+//!   read: it holds plaintext (V-40).
+//! * After an I/O error in a commit or checkpoint, or when the file was moved or replaced, nothing is written any more
+//!   until the process starts again: what the page cache holds then is not what the disk holds.
+//!
+//! What waits is counted in memory, once when the database is opened and then with each commit. Leases are in memory, too:
+//! whoever has the lock file is the only process, and all that came before it are over.
+//!
+//! Not here: what PostgreSQL does differently (`evidence-postgres`).
+
+mod checkpoint;
+mod connect;
+mod counts;
+mod leases;
+pub mod limits;
+mod outbox;
+mod prune;
+mod reader;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use durable::{Access, Place};
+use evidence::{
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
+    Pending, Pruned, StoreError, Stored, Stuck,
+};
+use merkle::EntryDigest;
+use sqlx::sqlite::SqlitePool;
+use tokio::sync::Mutex;
+
+use crate::checkpoint::Checkpointer;
+use crate::counts::Counts;
+use crate::leases::Leases;
+use crate::writer::Writer;
+
+/// Where the database is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The database file; made if it is not there, but its folder is not.
+    pub path: PathBuf,
+    /// The instance: a name that no earlier run has had.
+    pub instance: String,
+    /// Connections that read.
+    pub readers: u32,
+}
+
+impl Settings {
+    /// The usual settings for a file.
+    pub fn new(path: impl Into<PathBuf>, instance: impl Into<String>) -> Self {
+        Self { path: path.into(), instance: instance.into(), readers: limits::READERS }
+    }
+}
+
+/// A gateway's evidence in a SQLite file. Clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Sqlite {
+    instance: Arc<str>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    place: Arc<Place>,
+    writer: Mutex<Writer>,
+    read: SqlitePool,
+    checkpointer: Checkpointer,
+    counts: Counts,
+    leases: Leases,
+    health: Arc<Health>,
+}
+
+/// Whether this process may still write.
+#[derive(Debug, Default)]
+struct Health {
+    poisoned: AtomicBool,
+}
+
+impl Health {
+    fn poison_if_in_doubt(&self, error: &sqlx::Error) {
+        if sql::leaves_doubt(error) {
+            self.poison();
+        }
+    }
+
+    fn poison(&self) {
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(StoreError::Refused("the database failed in use: start the process again".into()));
+        }
+        Ok(())
+    }
+}
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/evidence-sqlite");
+
+impl Sqlite {
+    /// Opens a database, makes it if there is none, and brings its tables up to date.
+    ///
+    /// Blocks the thread for a moment, as files are opened.
+    ///
+    /// # Errors
+    /// When another process has it, when the file system cannot be trusted with it, when a newer version of this program
+    /// has changed its tables, and when the instance's name was used before.
+    pub async fn open(settings: Settings) -> Result<Self, StoreError> {
+        let Settings { path, instance, readers } = settings;
+        leases::check_name(&instance)?;
+        let place = Arc::new(Place::take(&path, false, Access::Secret).map_err(sql::place)?);
+        connect::make_file(&path)?;
+        let mut connection = connect::writer(&path).await?;
+        MIGRATIONS.run(&mut connection).await.map_err(sql::migration)?;
+        leases::refuse_used_name(&mut connection, &instance).await?;
+        // Only now: a reader of an empty file could not find out that it is in WAL mode.
+        let read = connect::readers(&path, readers).await?;
+        let counts = Counts::default();
+        let health = Arc::new(Health::default());
+        let writer = Writer::new(connection, &counts).await?;
+        let checkpointer =
+            Checkpointer::new(connect::checkpointer(&path).await?, Arc::clone(&place), Arc::clone(&health));
+        place.remember(true).map_err(sql::place)?;
+        let writer = Mutex::new(writer);
+        let leases = Leases::default();
+        leases.renew(&instance, evidence::limits::LEASE);
+        let shared = Shared { place, writer, read, checkpointer, counts, leases, health };
+        Ok(Self { instance: instance.into(), shared: Arc::new(shared) })
+    }
+
+    /// Another instance in this process, over the same connections.
+    pub fn another(&self, instance: &str) -> Self {
+        self.shared.leases.renew(instance, evidence::limits::LEASE);
+        Self { instance: instance.into(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Waits for what is running and closes the files. Dropping does the same without waiting.
+    pub async fn close(&self) {
+        self.shared.read.close().await;
+        self.shared.health.poison();
+        self.shared.checkpointer.close().await;
+        self.shared.writer.lock().await.close().await;
+    }
+}
+
+impl Shared {
+    /// Refuses to write what may go nowhere.
+    fn check(&self) -> Result<(), StoreError> {
+        self.health.check()?;
+        self.place.check().map_err(sql::place).inspect_err(|_| self.health.poison())
+    }
+}
+
+#[async_trait]
+impl EvidenceStore for Sqlite {
+    fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        reader::streams(&self.shared.read, names).await
+    }
+
+    async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        reader::claimed(&self.shared.read, claims).await
+    }
+
+    async fn commit(&self, changes: &[Change]) -> Result<(), CommitError> {
+        let group = Group::of(changes)?;
+        if !group.moves.is_empty() {
+            writer::commit(&self.shared, &self.instance, &group).await?;
+        }
+        Ok(())
+    }
+
+    async fn happened(&self, changes: &[Change]) -> Result<bool, StoreError> {
+        let group = Group::of(changes)?;
+        writer::happened(&self.shared, &group).await
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+        outbox::pending(&self.shared, &self.instance, limit).await
+    }
+
+    async fn delivered(&self, deliveries: &[Delivered]) -> Result<(), StoreError> {
+        outbox::delivered(&self.shared, deliveries).await
+    }
+
+    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+        outbox::stick(&self.shared, id, evidence::stuck_reason(why)).await
+    }
+
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+        outbox::stuck_records(&self.shared.read, limit).await
+    }
+
+    async fn unstick(&self) -> Result<u64, StoreError> {
+        outbox::unstick(&self.shared).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        outbox::backlog(&self.shared).await
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+        reader::orphans(&self.shared, limit).await
+    }
+
+    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
+        reader::record(&self.shared.read, id).await
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        reader::records(&self.shared.read, stream, from, limit).await
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        reader::due(&self.shared.read, at, limit).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        reader::list(&self.shared.read, after, limit).await
+    }
+
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        prune::prune(&self.shared, horizon, limit).await
+    }
+
+    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
+        self.shared.leases.renew(&self.instance, lasts);
+        Ok(())
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.shared.leases.end(&self.instance);
+        Ok(())
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.shared.check()?;
+        writer::check_durability(&self.shared).await
+    }
+}

@@ -1,0 +1,76 @@
+//! Connections, and the file that they lead to.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use evidence::StoreError;
+use sqlx::ConnectOptions;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+
+use crate::{limits, sql};
+
+/// Makes the file before SQLite does: for its owner only, as then are the files beside it. One that is there is not
+/// opened, for closing any descriptor of it would drop SQLite's locks.
+pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::Refused(format!("cannot make {}: {error}", path.display()))),
+    }
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(limits::BUSY_TIMEOUT)
+        .foreign_keys(true)
+        .statement_cache_capacity(limits::STATEMENTS)
+        .pragma("trusted_schema", "OFF")
+        .pragma("cell_size_check", "ON")
+        .disable_statement_logging()
+}
+
+fn writing(path: &Path) -> SqliteConnectOptions {
+    options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("recursive_triggers", "ON")
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("journal_size_limit", limits::WAL_BYTES.to_string())
+}
+
+/// The one that commits.
+pub(crate) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> {
+    let options = writing(path).pragma("secure_delete", "ON").pragma("cache_size", "-16384");
+    options.connect().await.map_err(sql::store_error)
+}
+
+/// The one that copies the write-ahead log into the file.
+pub(crate) async fn checkpointer(path: &Path) -> Result<SqliteConnection, StoreError> {
+    writing(path).connect().await.map_err(sql::store_error)
+}
+
+/// Those that read, all of them opened now: the names could lead elsewhere later.
+pub(crate) async fn readers(path: &Path, count: u32) -> Result<SqlitePool, StoreError> {
+    let count = count.max(1);
+    let pool = SqlitePoolOptions::new()
+        .min_connections(count)
+        .max_connections(count)
+        .acquire_timeout(limits::BUSY_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false);
+    let pool = pool.connect_with(options(path).read_only(true)).await.map_err(sql::store_error)?;
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let mut connection = pool.acquire().await.map_err(sql::store_error)?;
+        let read = sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut *connection).await;
+        read.map_err(sql::store_error)?;
+        connections.push(connection);
+    }
+    Ok(pool)
+}

@@ -1,0 +1,60 @@
+//! Which instances live: in memory, for the lock file says that there is one process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use evidence::{StoreError, limits};
+use sqlx::SqliteConnection;
+
+use crate::sql;
+
+#[derive(Debug, Default)]
+pub(crate) struct Leases(Mutex<HashMap<String, Instant>>);
+
+impl Leases {
+    pub(crate) fn renew(&self, instance: &str, lasts: Duration) {
+        let now = Instant::now();
+        let until = now.checked_add(lasts).unwrap_or(now);
+        self.all().insert(instance.to_owned(), until);
+    }
+
+    pub(crate) fn end(&self, instance: &str) {
+        self.all().remove(instance);
+    }
+
+    /// The instances whose lease is not over, but for one.
+    pub(crate) fn living(&self, but: Option<&str>) -> Vec<String> {
+        let now = Instant::now();
+        let mut all = self.all();
+        all.retain(|_, until| *until > now);
+        all.keys().filter(|name| but != Some(name.as_str())).cloned().collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn check_name(instance: &str) -> Result<(), StoreError> {
+    if instance.is_empty() || instance.len() > limits::INSTANCE_NAME {
+        let most = limits::INSTANCE_NAME;
+        return Err(StoreError::Refused(format!("an instance's name has 1 to {most} bytes")));
+    }
+    Ok(())
+}
+
+/// A run that took the name of one before it would take that one's open decisions for its own.
+pub(crate) async fn refuse_used_name(
+    connection: &mut SqliteConnection,
+    instance: &str,
+) -> Result<(), StoreError> {
+    let open =
+        "SELECT EXISTS (SELECT 1 FROM open_decision o JOIN record r ON r.no = o.record WHERE r.instance = ?)";
+    let used: bool =
+        sqlx::query_scalar(open).bind(instance).fetch_one(connection).await.map_err(sql::store_error)?;
+    if used {
+        return Err(StoreError::Refused(format!("an earlier run was called {instance}: take another name")));
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! What waits for the log, and what has reached it.
+
+use evidence::{Backlog, CommitError, Delivered, Pending, RecordKind, StoreError, Stuck};
+use merkle::EntryDigest;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{AssertSqlSafe, Row};
+
+use crate::reader::kind;
+use crate::sql::{self, signed, store_error};
+use crate::writer::Writing;
+use crate::{Shared, reader};
+
+pub(crate) async fn pending(
+    shared: &Shared,
+    instance: &str,
+    limit: usize,
+) -> Result<Vec<Pending>, StoreError> {
+    let others = shared.leases.living(Some(instance));
+    let not_theirs = reader::not_in("r.instance", others.len());
+    let select = format!(
+        "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
+           FROM outbox o CROSS JOIN record r ON r.no = o.record CROSS JOIN stream s ON s.no = r.stream
+          WHERE {not_theirs} ORDER BY o.record LIMIT ?"
+    );
+    let query = others.iter().fold(sqlx::query(AssertSqlSafe(select)), |query, other| query.bind(other));
+    let rows = query.bind(sql::rows(limit)).fetch_all(&shared.read).await.map_err(store_error)?;
+    rows.iter().map(waiting).collect()
+}
+
+fn waiting(row: &SqliteRow) -> Result<Pending, StoreError> {
+    let kind: RecordKind = kind(row, 3)?;
+    Ok(Pending {
+        id: sql::digest(row, 0)?,
+        stream: sql::text(row, 1)?,
+        seq: sql::number(row, 2)?,
+        kind,
+        at: sql::number(row, 4)?,
+        statement: reader::bytes(row, 5)?,
+    })
+}
+
+/// Without an fsync: if it is forgotten, the same statements are sent once more, and are the same leaves.
+pub(crate) async fn delivered(shared: &Shared, deliveries: &[Delivered]) -> Result<(), StoreError> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    shared.check()?;
+    let mut writer = shared.writer.lock().await;
+    let mut writing = writer.begin_lightly().await?;
+    let done = deliver(&mut writing, deliveries).await;
+    end(shared, writing, done).await?;
+    drop(writer);
+    shared.checkpointer.start_if_due();
+    Ok(())
+}
+
+async fn deliver(writing: &mut Writing<'_>, deliveries: &[Delivered]) -> Result<(), StoreError> {
+    let kept = sql::with_rows(
+        &mut writing.transaction,
+        "WITH done (id, leaf_index, receipt) AS (VALUES ",
+        3,
+        ") INSERT INTO delivery (record, leaf_index, receipt)
+             SELECT r.no, done.leaf_index, done.receipt FROM done CROSS JOIN record r ON r.id = done.id WHERE true
+         ON CONFLICT (record) DO UPDATE
+            SET leaf_index = coalesce(delivery.leaf_index, excluded.leaf_index),
+                receipt = coalesce(delivery.receipt, excluded.receipt)",
+        deliveries,
+        |query, delivery| {
+            let query = query.bind(&delivery.id.as_bytes()[..]).bind(delivery.leaf_index.map(signed));
+            query.bind(delivery.receipt.as_deref())
+        },
+    );
+    kept.await.map_err(store_error)?;
+    let (gone, bytes) = take_out(writing, "outbox", deliveries).await?;
+    let (freed, more) = match writing.count.stuck {
+        0 => (0, 0),
+        _ => take_out(writing, "stuck", deliveries).await?,
+    };
+    writing.count.records -= gone + freed;
+    writing.count.bytes -= bytes + more;
+    writing.count.stuck -= freed;
+    Ok(())
+}
+
+/// How many were in that table, and with how many bytes.
+async fn take_out(
+    writing: &mut Writing<'_>,
+    table: &str,
+    deliveries: &[Delivered],
+) -> Result<(u64, u64), StoreError> {
+    let delete = format!("DELETE FROM {table} WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ");
+    let deleted = sql::with_rows(
+        &mut writing.transaction,
+        &delete,
+        1,
+        ")) RETURNING bytes",
+        deliveries,
+        |query, delivery| query.bind(&delivery.id.as_bytes()[..]),
+    );
+    let deleted = deleted.await.map_err(store_error)?;
+    let bytes = deleted.iter().map(|row| sql::number(row, 0)).sum::<Result<u64, _>>()?;
+    Ok((deleted.len() as u64, bytes))
+}
+
+pub(crate) async fn stick(shared: &Shared, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+    shared.check()?;
+    let mut writer = shared.writer.lock().await;
+    let mut writing = writer.begin().await?;
+    let done = set_aside(&mut writing, id, why).await;
+    end(shared, writing, done).await
+}
+
+async fn set_aside(writing: &mut Writing<'_>, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+    let insert = sqlx::query(
+        "INSERT INTO stuck (record, bytes, at, why)
+         SELECT o.record, o.bytes, o.at, ? FROM record r CROSS JOIN outbox o ON o.record = r.no WHERE r.id = ?",
+    );
+    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *writing.transaction);
+    let stuck = insert.await.map_err(store_error)?.rows_affected();
+    if stuck == 1 {
+        let delete = sqlx::query("DELETE FROM outbox WHERE record = (SELECT no FROM record WHERE id = ?)");
+        delete.bind(&id.as_bytes()[..]).execute(&mut *writing.transaction).await.map_err(store_error)?;
+    }
+    writing.count.stuck += stuck;
+    Ok(())
+}
+
+pub(crate) async fn unstick(shared: &Shared) -> Result<u64, StoreError> {
+    shared.check()?;
+    let mut writer = shared.writer.lock().await;
+    let mut writing = writer.begin().await?;
+    let freed = writing.count.stuck;
+    let done = put_back(&mut writing).await;
+    end(shared, writing, done).await?;
+    Ok(freed)
+}
+
+async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
+    for statement in
+        ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, at FROM stuck", "DELETE FROM stuck"]
+    {
+        sqlx::query(statement).execute(&mut *writing.transaction).await.map_err(store_error)?;
+    }
+    writing.count.stuck = 0;
+    Ok(())
+}
+
+pub(crate) async fn stuck_records(pool: &SqlitePool, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+    let select = "SELECT r.id, s.name, r.seq, k.why
+                    FROM stuck k CROSS JOIN record r ON r.no = k.record CROSS JOIN stream s ON s.no = r.stream
+                   ORDER BY k.record LIMIT ?";
+    let rows = sqlx::query(select).bind(sql::rows(limit)).fetch_all(pool).await.map_err(store_error)?;
+    let stuck = |row: &SqliteRow| {
+        let (id, stream) = (sql::digest(row, 0)?, sql::text(row, 1)?);
+        Ok(Stuck { id, stream, seq: sql::number(row, 2)?, why: sql::text(row, 3)? })
+    };
+    rows.iter().map(stuck).collect()
+}
+
+pub(crate) async fn backlog(shared: &Shared) -> Result<Backlog, StoreError> {
+    let count = shared.counts.now();
+    let mut backlog =
+        Backlog { records: count.records, bytes: count.bytes, stuck: count.stuck, oldest_at: None };
+    if count.records > count.stuck {
+        let oldest = sqlx::query("SELECT at FROM outbox ORDER BY record LIMIT 1");
+        let row = oldest.fetch_optional(&shared.read).await.map_err(store_error)?;
+        let at = row.map(|row| row.try_get::<i64, _>(0).map_err(store_error));
+        backlog.oldest_at = at.transpose()?.map(sql::unsigned).transpose()?;
+    }
+    Ok(backlog)
+}
+
+/// Commits what was done, or undoes it. What may have happened may be repeated.
+pub(crate) async fn end(
+    shared: &Shared,
+    writing: Writing<'_>,
+    done: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if let Err(error) = done {
+        writing.roll_back().await;
+        return Err(error);
+    }
+    writing.commit(shared).await.map_err(|error| match error {
+        CommitError::Failed(error) => error,
+        CommitError::Full(why) => StoreError::Full(why),
+        other => StoreError::Unavailable(other.to_string()),
+    })
+}

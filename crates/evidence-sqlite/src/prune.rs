@@ -1,0 +1,49 @@
+//! What may be forgotten.
+
+use evidence::{Horizon, Pruned, StoreError};
+
+use crate::Shared;
+use crate::outbox::end;
+use crate::sql::{self, signed, store_error};
+use crate::writer::Writing;
+
+pub(crate) async fn prune(shared: &Shared, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+    shared.check()?;
+    let mut writer = shared.writer.lock().await;
+    let mut writing = writer.begin().await?;
+    let (mut pruned, done) = match forget(&mut writing, horizon, limit).await {
+        Ok(pruned) => (pruned, Ok(())),
+        Err(error) => (Pruned::default(), Err(error)),
+    };
+    if pruned == Pruned::default() && done.is_ok() {
+        writing.roll_back().await;
+        return Ok(pruned);
+    }
+    end(shared, writing, done).await.inspect_err(|_| pruned = Pruned::default())?;
+    drop(writer);
+    shared.checkpointer.start_if_due();
+    Ok(pruned)
+}
+
+/// Records first: a stream goes once it has none.
+async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+    let records = sqlx::query(
+        "DELETE FROM record WHERE no IN (
+           SELECT r.no FROM record r
+            WHERE r.at < ? AND EXISTS (SELECT 1 FROM delivery d WHERE d.record = r.no)
+              AND NOT EXISTS (SELECT 1 FROM open_decision o WHERE o.record = r.no)
+            ORDER BY r.at LIMIT ?)",
+    );
+    let records = records.bind(signed(horizon.records)).bind(sql::rows(limit));
+    let records = records.execute(&mut *writing.transaction).await.map_err(store_error)?.rows_affected();
+    let streams = sqlx::query(
+        "DELETE FROM stream WHERE no IN (
+           SELECT s.no FROM stream s
+            WHERE s.closed = 1 AND s.keep_until < ?
+              AND NOT EXISTS (SELECT 1 FROM record r WHERE r.stream = s.no)
+            ORDER BY s.keep_until LIMIT ?)",
+    );
+    let streams = streams.bind(signed(horizon.streams)).bind(sql::rows(limit));
+    let streams = streams.execute(&mut *writing.transaction).await.map_err(store_error)?.rows_affected();
+    Ok(Pruned { streams, records })
+}

@@ -1,0 +1,183 @@
+//! What the tables and the model say differently: numbers, errors, many rows at once.
+
+use durable::PlaceError;
+use evidence::{CommitError, StoreError};
+use merkle::EntryDigest;
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection, SqliteExecutor};
+
+use crate::limits;
+
+/// A query with some of its values bound.
+pub(crate) type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+/// SQLite's primary result codes that mean something to us.
+mod code {
+    pub(super) const IO_ERROR: i32 = 10;
+    pub(super) const CORRUPT: i32 = 11;
+    pub(super) const FULL: i32 = 13;
+    pub(super) const CONSTRAINT: i32 = 19;
+    pub(super) const NOT_A_DATABASE: i32 = 26;
+}
+
+/// A number as SQLite has it. A larger one matches no row, and is as far off as any time.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A row limit.
+pub(crate) fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// A number that we stored.
+pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
+    u64::try_from(number)
+        .map_err(|_| StoreError::Damaged(format!("{number} is stored where no number is negative")))
+}
+
+pub(crate) fn number(row: &SqliteRow, column: usize) -> Result<u64, StoreError> {
+    unsigned(row.try_get(column).map_err(store_error)?)
+}
+
+pub(crate) fn text(row: &SqliteRow, column: usize) -> Result<String, StoreError> {
+    row.try_get(column).map_err(store_error)
+}
+
+pub(crate) fn blob(row: &SqliteRow, column: usize) -> Result<&[u8], StoreError> {
+    row.try_get(column).map_err(store_error)
+}
+
+pub(crate) fn digest(row: &SqliteRow, column: usize) -> Result<EntryDigest, StoreError> {
+    let bytes = blob(row, column)?;
+    let hash = bytes.try_into();
+    let hash =
+        hash.map_err(|_| StoreError::Damaged(format!("{} bytes are stored as a hash", bytes.len())))?;
+    Ok(EntryDigest::from_bytes(hash))
+}
+
+pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
+    let text = error.to_string();
+    match primary_code(&error) {
+        Some(code::FULL) => StoreError::Full(text),
+        Some(code::CORRUPT | code::NOT_A_DATABASE) => StoreError::Damaged(text),
+        Some(code::CONSTRAINT) => StoreError::Refused(text),
+        None if matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
+            StoreError::Damaged(text)
+        }
+        _ => StoreError::Unavailable(text),
+    }
+}
+
+/// For whatever comes before COMMIT: nothing has happened.
+pub(crate) fn not_committed(error: sqlx::Error) -> CommitError {
+    store_error(error).into()
+}
+
+pub(crate) fn migration(error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::VersionMissing(version) => StoreError::Refused(format!(
+            "the database has tables of version {version}, which this version of the program does not know"
+        )),
+        MigrateError::VersionMismatch(version) => StoreError::Refused(format!(
+            "version {version} of the tables is not the one this program would make"
+        )),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(error),
+        other => StoreError::Refused(other.to_string()),
+    }
+}
+
+pub(crate) fn place(error: PlaceError) -> StoreError {
+    match error {
+        PlaceError::InUse(text) => StoreError::InUse(text),
+        other => StoreError::Refused(other.to_string()),
+    }
+}
+
+/// Whether the rows break a constraint or a trigger.
+pub(crate) fn is_constraint(error: &sqlx::Error) -> bool {
+    primary_code(error) == Some(code::CONSTRAINT)
+}
+
+/// Whether what the connection believes may no longer be what the disk holds.
+pub(crate) fn leaves_doubt(error: &sqlx::Error) -> bool {
+    matches!(primary_code(error), Some(code::IO_ERROR | code::CORRUPT | code::NOT_A_DATABASE))
+}
+
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(extended & 0xff)
+}
+
+/// Cuts rows into as few statements as there are powers of two in their number, so that all of them are soon prepared.
+pub(crate) fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let size = rest.len().min(limits::ROWS).checked_ilog2().map(|power| 1 << power)?;
+        let (portion, left) = rest.split_at(size);
+        rest = left;
+        Some(portion)
+    })
+}
+
+/// A list of `rows` rows of `columns` places each.
+pub(crate) fn values(rows: usize, columns: usize) -> String {
+    let row = format!("({})", vec!["?"; columns].join(","));
+    vec![row; rows].join(",")
+}
+
+/// Runs `before VALUES rows after` over as many rows as there are; answers what is returned.
+pub(crate) async fn with_rows<'q, T>(
+    connection: &mut SqliteConnection,
+    before: &str,
+    columns: usize,
+    after: &str,
+    rows: &'q [T],
+    bind: impl Fn(Query<'q>, &'q T) -> Query<'q>,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let mut returned = Vec::new();
+    for portion in portions(rows) {
+        let text = format!("{before}{}{after}", values(portion.len(), columns));
+        let query = portion.iter().fold(sqlx::query(AssertSqlSafe(text)), &bind);
+        returned.extend(query.fetch_all(&mut *connection).await?);
+    }
+    Ok(returned)
+}
+
+/// Runs `before`, which ends with `IN`, over as many keys as there are.
+pub(crate) async fn with_keys<'q, K>(
+    executor: impl SqliteExecutor<'q> + Copy,
+    before: &str,
+    keys: &[K],
+) -> Result<Vec<SqliteRow>, StoreError>
+where
+    K: for<'k> sqlx::Encode<'k, Sqlite> + sqlx::Type<Sqlite> + Copy + Send,
+{
+    let mut found = Vec::new();
+    for chunk in keys.chunks(limits::KEYS) {
+        // Few statements are remembered: what is left of the places asks for the last key again.
+        let places = chunk.len().next_power_of_two();
+        let text = format!("{before} ({})", vec!["?"; places].join(","));
+        let query = (0..places).fold(sqlx::query(AssertSqlSafe(text)), |query, place| {
+            query.bind(chunk[place.min(chunk.len() - 1)])
+        });
+        found.extend(query.fetch_all(executor).await.map_err(store_error)?);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_into_powers_of_two() {
+        let sizes = |rows: usize| portions(&vec![0; rows]).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(0), Vec::<usize>::new());
+        assert_eq!(sizes(1), [1]);
+        assert_eq!(sizes(50), [32, 16, 2]);
+        assert_eq!(sizes(200), [64, 64, 64, 8]);
+        assert_eq!(values(2, 3), "(?,?,?),(?,?,?)");
+    }
+}
