@@ -4,13 +4,16 @@
 
 use merkle::LeafIndex;
 use registration::policy::statement::{self, PolicyConflict, Step};
+use registration::policy::{Identity, Trusted, for_dev};
 use registration::{
     Answers, Beside, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record,
     TimeWindow, Violation,
 };
 use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
-use testkit::{ISSUER, KID, NOW, ORIGIN, es256, operator, policy, policy_statement, policy_toml, verifier};
+use testkit::{
+    GATEWAY, ISSUER, KID, NOW, ORIGIN, es256, operator, policy, policy_statement, policy_toml, verifier,
+};
 
 fn decide(statement: &SignedStatement, policy: &Policy) -> Result<Permit, Violation> {
     decide_with(statement, None, policy)
@@ -436,4 +439,28 @@ fn a_configured_policy_is_kept_published_or_refused_naming_both() {
     );
     let moved = policy_with(ORIGIN, "log.example/other");
     assert!(matches!(statement::step(&policy(), &moved), Err(PolicyConflict::AnotherLog { .. })));
+}
+
+#[test]
+fn a_development_log_takes_what_its_gateway_says_and_nothing_else_from_it() {
+    let (gateway, issuer) = (testkit::gateway(), es256());
+    let operator = operator();
+    let log = Identity { iss: "https://log.example", origin: ORIGIN, operator: operator.public_key() };
+    let text = for_dev(
+        log,
+        Trusted { iss: ISSUER, key: issuer.public_key() },
+        Trusted { iss: GATEWAY, key: gateway.public_key() },
+    );
+    let policy = Policy::from_toml(&text).unwrap();
+    let by = |content_type: &'static str, payload: &Value, iss: &str| {
+        let kid = gateway.public_key().thumbprint();
+        let builder =
+            StatementBuilder::new(jose::jcs::canonical(payload)).content_type(content_type).kid(kid);
+        builder.iss(iss).sub("session-1").sign(&gateway).unwrap()
+    };
+    let closed = testkit::audit_json("closed", "session-1", 0);
+    decide(&by("application/vap-audit+json", &closed, GATEWAY), &policy).unwrap();
+    decide(&by("application/jwk-set+json", &testkit::jwk_set_json(), GATEWAY), &policy).unwrap();
+    assert!(decide(&by("application/json", &json!({}), GATEWAY), &policy).is_err());
+    assert!(decide(&by("application/vap-audit+json", &closed, ISSUER), &policy).is_err());
 }

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use registration::policy::{Identity, for_dev, for_init};
+use registration::policy::{Identity, Trusted, for_dev, for_init};
 use registration::{Policy, PolicyDigest};
 use scitt::Signer;
 use serde_json::{Value, json};
@@ -50,7 +50,11 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
         (
             "dev",
             "what `serve --dev` starts with",
-            for_dev(identity(operator.public_key()), ISSUER, issuer.public_key()),
+            for_dev(
+                identity(operator.public_key()),
+                Trusted { iss: ISSUER, key: issuer.public_key() },
+                Trusted { iss: GATEWAY, key: gateway().public_key() },
+            ),
         ),
         ("tests", "the policy most tests use: bound issuers, open DIDs, four content types", policy_toml()),
         ("pem-key", "a key in PEM; its kid is its thumbprint", pem),

@@ -29,7 +29,7 @@ pub use condition::{Condition, Outcome};
 pub use model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 pub use profile::Profile;
 pub use section::{Mistake, Mistakes};
-pub use template::{Identity, for_dev, for_init};
+pub use template::{Identity, Trusted, for_dev, for_init};
 
 use crate::conversation;
 use crate::limits::{JSON_DEPTH, MAX_POLICY};

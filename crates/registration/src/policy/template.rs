@@ -19,16 +19,27 @@ pub fn for_init(log: Identity<'_>) -> String {
     format!("{}{}{}{}", head(log), INIT_ISSUERS, types("[]"), gateway_types("[]", "[]", true))
 }
 
-/// The policy of a development log: it trusts the issuer made with it, and any did:key for VRF receipts.
-pub fn for_dev(log: Identity<'_>, issuer: &str, key: &PublicKey) -> String {
-    let issuers = format!(
-        "[[issuer]]\niss = {}\nkeys = [{}]\n\n[did]\nkey = \"open\"\njwk = []\n\n",
-        quoted(issuer),
-        quoted(&key.did_key())
-    );
-    let listed = format!("[{}]", quoted(issuer));
-    let verifiers = format!("[{{ id = {}, keys = [{}] }}]", quoted(issuer), quoted(&key.did_key()));
-    format!("{}{issuers}{}{}", head(log), types(&listed), gateway_types(&listed, &verifiers, false))
+/// An issuer that a development log trusts, with its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Trusted<'a> {
+    /// Its name.
+    pub iss: &'a str,
+    /// Its public key.
+    pub key: &'a PublicKey,
+}
+
+/// The policy of a development log: it trusts the issuer made with it, the gateway that is tried out with it, and any
+/// did:key for VRF receipts.
+pub fn for_dev(log: Identity<'_>, issuer: Trusted<'_>, gateway: Trusted<'_>) -> String {
+    let entry = |trusted: Trusted<'_>| {
+        format!("[[issuer]]\niss = {}\nkeys = [{}]\n\n", quoted(trusted.iss), quoted(&trusted.key.did_key()))
+    };
+    let issuers = format!("{}{}[did]\nkey = \"open\"\njwk = []\n\n", entry(issuer), entry(gateway));
+    let listed = format!("[{}]", quoted(issuer.iss));
+    let gateways = format!("[{}, {}]", quoted(issuer.iss), quoted(gateway.iss));
+    let verifiers =
+        format!("[{{ id = {}, keys = [{}] }}]", quoted(issuer.iss), quoted(&issuer.key.did_key()));
+    format!("{}{issuers}{}{}", head(log), types(&listed), gateway_types(&gateways, &verifiers, false))
 }
 
 fn head(log: Identity<'_>) -> String {

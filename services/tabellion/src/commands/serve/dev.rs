@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use client::{Client, Options};
 use registration::aer::AerStatement;
 use registration::conversation::AGENT_CONVERSATION;
-use registration::policy::{self, Identity};
+use registration::policy::{self, Identity, Trusted};
 use registration::vrf::VrfStatement;
 use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, transparent};
 use serde::Serialize;
@@ -35,6 +35,10 @@ use crate::trust_file;
 const FOLDER: &str = "tabellion-dev";
 /// The log's name. Every dev log has it: only their keys tell them apart.
 const ORIGIN: &str = "dev.tabellion.example";
+/// The issuer that `gateway run --dev` signs as.
+pub const DEV_GATEWAY: &str = "https://gateway.dev.tabellion.example";
+/// Its key, made here.
+pub const DEV_GATEWAY_KEY: &str = "tabellion-dev/gateway.key";
 /// Whose work the VRF sample speaks of.
 const SAMPLE_AGENT: &str = "did:web:agent.dev.tabellion.example";
 
@@ -59,7 +63,8 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     let iss = format!("https://{ORIGIN}");
     let log = Identity { iss: &iss, origin: ORIGIN, operator: operator.public_key() };
     if !at("policy.toml").exists() {
-        let text = policy::for_dev(log, DEV_ISSUER, issuer.public_key());
+        let trusted = Trusted { iss: DEV_ISSUER, key: issuer.public_key() };
+        let text = policy::for_dev(log, trusted, Trusted { iss: DEV_GATEWAY, key: gateway.public_key() });
         files::write(&at("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)?;
     }
     // A container's own layers: good enough for a toy.
@@ -123,6 +128,7 @@ impl Dev {
         log.checkpoint_keys = vec![checkpoint_key()?];
         trust.put_log(log);
         trust.add_issuer_key(DEV_ISSUER, bare(self.issuer.public_key()));
+        trust.add_issuer_key(DEV_GATEWAY, bare(self.gateway.public_key()));
         Ok(trust)
     }
 

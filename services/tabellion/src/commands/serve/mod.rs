@@ -2,7 +2,7 @@
 
 pub mod check;
 pub mod config;
-mod dev;
+pub mod dev;
 pub mod failures;
 pub mod logging;
 
