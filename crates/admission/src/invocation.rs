@@ -124,3 +124,64 @@ fn withhold(known: &mut Map<String, Value>) {
         intent.insert("withheld".to_owned(), true.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assertion(value: &Value) -> Value {
+        AiInvocation::read(&value.to_string()).assertion().clone()
+    }
+
+    #[test]
+    fn s_4_it_is_kept_as_asserted_by_the_client() {
+        let said = json!({
+            "invocationReason": { "kind": "user", "text": "the user asked" },
+            "model": { "name": "m", "version": "1" },
+            "userIntent": { "text": "secret wish", "hash": "sha256:00", "redacted": false },
+            "turnId": "turn-7",
+        });
+        let mut with_more = said.clone();
+        with_more["unheard_of"] = json!({ "kept": false });
+        assert_eq!(assertion(&with_more), json!({ "asserted_by_client": said }));
+    }
+
+    #[test]
+    fn s_4_what_is_redacted_is_kept_as_withheld() {
+        let redacted = json!({ "userIntent": { "redacted": true, "hash": "sha256:00" } });
+        let kept = json!({ "userIntent": { "redacted": true, "hash": "sha256:00", "withheld": true } });
+        assert_eq!(assertion(&redacted), json!({ "asserted_by_client": kept }));
+        let has_text = json!({ "userIntent": { "redacted": true, "text": "w" } });
+        assert_eq!(assertion(&has_text), json!({ "asserted_by_client": has_text }));
+    }
+
+    #[test]
+    fn s_1_what_is_malformed_is_kept_as_malformed() {
+        for text in [
+            "",
+            "[]",
+            r#"{"model":[]}"#,
+            r#"{"model":{"name":1}}"#,
+            r#"{"userIntent":{"redacted":"yes"}}"#,
+            r#"{"turnId":7}"#,
+            r#"{"model":{},"model":{}}"#,
+            &format!(r#"{{"more":"{}"}}"#, "x".repeat(MAX_INVOCATION)),
+        ] {
+            let kept = json!({ "malformed": true, "digest": Digest::of(text.as_bytes()).as_str() });
+            assert_eq!(*AiInvocation::read(text).assertion(), kept, "{text:.40}");
+        }
+    }
+
+    #[test]
+    fn s_1_a_long_text_is_kept_as_its_beginning_and_its_digest() {
+        let long = "é".repeat(MAX_INVOCATION_TEXT / 2) + "x";
+        let cut = "é".repeat(MAX_INVOCATION_TEXT / 2);
+        let kept = json!({ "beginning": cut, "digest": Digest::of(long.as_bytes()).as_str() });
+        let said = json!({ "invocationReason": { "text": long } });
+        assert_eq!(assertion(&said)["asserted_by_client"]["invocationReason"]["text"], kept);
+        let across = format!("x{}", "é".repeat(MAX_INVOCATION_TEXT / 2));
+        let said = json!({ "invocationReason": { "text": across } });
+        let kept = assertion(&said)["asserted_by_client"]["invocationReason"]["text"]["beginning"].clone();
+        assert_eq!(kept.as_str().unwrap().len(), MAX_INVOCATION_TEXT - 1, "never through a character");
+    }
+}

@@ -36,8 +36,10 @@ pub enum VerdictKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    vap: Version,
-    r#type: Type,
+    /// Which VAP.
+    pub vap: Version,
+    /// What it is.
+    pub r#type: Type,
     /// The session, or `none`.
     pub session_id: String,
     /// What it answers.
@@ -177,14 +179,18 @@ pub struct Binding {
     pub req: Option<Digest>,
 }
 
+/// The version of VAP that a Verdict is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Version {
+pub enum Version {
+    /// 0.1.
     #[serde(rename = "0.1")]
     V01,
 }
 
+/// The one value of `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Type {
+pub enum Type {
+    /// A verdict.
     #[serde(rename = "verdict")]
     Verdict,
 }

@@ -45,11 +45,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Whether the object has this member.
-    pub fn has(&self, name: &str) -> bool {
-        self.members.contains_key(name)
-    }
-
     fn take(&mut self, name: &str) -> Option<(Raw<'a>, String)> {
         Some((self.members.remove(name)?, self.pointer(name)))
     }
@@ -148,16 +143,20 @@ impl<'a> Members<'a> {
         texts.iter().map(pattern).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Amounts of named meters, each more than zero, if they are there.
-    pub fn optional_meters(&mut self, name: &str) -> Result<Option<BTreeMap<String, Decimal>>, Flaw> {
+    /// Amounts of named meters, each more than zero, if they are there. An empty object is refused for the `empty` reason.
+    pub fn optional_meters(
+        &mut self,
+        name: &str,
+        empty: Reason,
+    ) -> Result<Option<BTreeMap<String, Decimal>>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let object = Members::open(raw.get(), at)?;
-        if object.members.len() > MAX_METERS {
-            return Err(flaw(
-                &object.at,
-                Reason::OutOfRange,
-                format!("at most {MAX_METERS} meters are kept"),
-            ));
+        match object.members.len() {
+            0 => return Err(object.flaw(empty, "at least one meter is needed here")),
+            1..=MAX_METERS => {}
+            _ => {
+                return Err(object.flaw(Reason::OutOfRange, &format!("at most {MAX_METERS} meters are kept")));
+            }
         }
         let meter = |(name, raw): (&String, &Raw<'_>)| {
             let at = object.pointer(name);

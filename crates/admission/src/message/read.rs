@@ -70,14 +70,12 @@ fn scope(mut members: Members<'_>) -> Result<Scope, Flaw> {
 
 /// Reading V-10: a budget that bounds nothing is none.
 fn budget(mut members: Members<'_>) -> Result<Budget, Flaw> {
-    let empty_limits = members.has("limits");
     let budget = Budget {
         max_calls: members.optional_integer("max_calls", 1)?,
         deadline: members.optional_deadline("deadline")?,
-        limits: members.optional_meters("limits")?.unwrap_or_default(),
+        limits: members.optional_meters("limits", Reason::NoBudget)?.unwrap_or_default(),
     };
-    let empty_limits = empty_limits && budget.limits.is_empty();
-    if budget.is_empty() || empty_limits {
+    if budget.is_empty() {
         return Err(members.flaw(Reason::NoBudget, "a budget bounds at least one of calls, time and meters"));
     }
     members.close()?;
@@ -152,13 +150,12 @@ fn add_scope(mut members: Members<'_>) -> Result<AddScope, Flaw> {
 }
 
 fn increase_budget(mut members: Members<'_>) -> Result<IncreaseBudget, Flaw> {
-    let limits = members.has("add_limits");
     let added = IncreaseBudget {
         add_calls: members.optional_integer("add_calls", 1)?,
         extend_deadline: members.optional_deadline("extend_deadline")?,
-        add_limits: members.optional_meters("add_limits")?.unwrap_or_default(),
+        add_limits: members.optional_meters("add_limits", Reason::Malformed)?.unwrap_or_default(),
     };
-    if added == IncreaseBudget::default() || (limits && added.add_limits.is_empty()) {
+    if added == IncreaseBudget::default() {
         return Err(members.flaw(Reason::Malformed, "at least one member is needed here"));
     }
     members.close()?;
