@@ -1,1 +1,87 @@
-//! Reasons in words for a human. To come.
+//! The reasons in words: what a code says, and what its reader can do about it.
+//!
+//! Fixed texts: nothing of what was said, of the rules or of the judge's answer is in them (reading V-27).
+
+use crate::reason::Reason;
+
+/// A reason for a human.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What happened.
+    pub what: &'static str,
+    /// What can be done about it.
+    pub remedy: &'static str,
+}
+
+/// Explains a reason.
+#[must_use]
+#[rustfmt::skip]
+pub const fn explain(reason: &Reason) -> Explanation {
+    let (what, remedy) = match reason {
+        Reason::Malformed => ("The VAP message does not follow its schema, or is no strict JSON.", "Send the members of the schema and no others; no object has a member twice."),
+        Reason::UnsupportedVersion => ("The message says another version of VAP.", "Send \"vap\": \"0.1\"."),
+        Reason::WrongCarrier => ("A message of this type does not ride on this request.", "Commitments go on initialize, server/discover or tools/list; amendments on tools/list, ping or vap/amend; envelopes on tools/call."),
+        Reason::TwoMessages => ("One request carries more than one message.", "Send one message, in one shape; under both keys only if both are equal."),
+        Reason::ReservedSessionId => ("The session id is one that means something else here.", "Choose a session id other than \"none\" that does not begin with \"unbound:\"."),
+        Reason::OutOfRange => ("There are more patterns, meters or digits than are kept, or a meter is named like one of the gateway's own.", "Declare fewer, and no meter that begins with \"vap.\"."),
+        Reason::NoBudget => ("The budget bounds nothing.", "Give max_calls, a deadline, or a limit of at least one meter."),
+        Reason::MalformedDeadline => ("The deadline is no time of RFC 3339 with an offset.", "Write it as 2026-01-31T23:59:59Z."),
+        Reason::NoEnvelope => ("The tool call carries no Intent Envelope, and this route demands one, or a session of the same principal is live.", "Commit to a scope, and send an envelope with each call."),
+        Reason::NoCommitment => ("No accepted commitment has this session id on this route.", "Send a Scope Commitment first, and see that its verdict is served or downgraded."),
+        Reason::NoPrincipal => ("Nothing says whose session this would be.", "Present an access token, a certificate or a signature."),
+        Reason::WrongPrincipal => ("The session belongs to somebody else, or to another MCP session.", "Commit to a session of your own."),
+        Reason::SessionInUse => ("The session id is in use: the first commitment wins.", "Choose a new session id, or widen the session with an amendment."),
+        Reason::SessionClosed => ("The session has ended, and its id is not used again.", "Commit to a new session id."),
+        Reason::PrincipalCeiling => ("All sessions of this principal have together used up what the operator gives it.", "Wait for the next period, or ask the operator."),
+        Reason::CallMismatch => ("The call that was declared is not the call that would run.", "Declare exactly the tool and the arguments that are called."),
+        Reason::ScopeEscape => ("The tool is outside the committed scope.", "Widen the scope with an amendment; what is denied stays denied."),
+        Reason::BudgetExceeded => ("The call would exceed the number of calls or a meter's ceiling.", "Raise the budget with an amendment."),
+        Reason::MeterOverrun => ("A meter is over its ceiling: a call cost more than was left.", "Raise the meter with an amendment."),
+        Reason::CostUnknown => ("Nobody knows what the tool costs, and the session has limits.", "The operator can configure the tool's cost."),
+        Reason::DeadlinePassed => ("The deadline has passed.", "Commit to a new session; a deadline is extended before it passes."),
+        Reason::ChainBroken => ("The amendment does not follow the commitment in force.", "Name the digest of the newest commitment, as its verdict gave it."),
+        Reason::NothingToAdd => ("The amendment adds nothing.", "Add patterns or budget."),
+        Reason::NoSuchLimit => ("The amendment raises something that has no ceiling.", "A new ceiling needs a new commitment."),
+        Reason::DeadlineNotLater => ("The new deadline is not later than the old one.", "Name a later time."),
+        Reason::NotCanonical => ("The message is signed, and holds a number that no double holds.", "Send such numbers as text, or unsigned."),
+        Reason::SignatureRequired => ("A signature is required here.", "Sign the message; the route's posture says what must be signed."),
+        Reason::InvalidSignature => ("The signature does not verify, or its header says what the profile does not allow.", "Sign the canonical message without its signature, with alg and kid in the protected header."),
+        Reason::UnknownKey => ("Nobody here knows the key of the signature.", "The operator lists agents' keys in the configuration."),
+        Reason::KeyNotAuthorised => ("The key belongs to another agent.", "Sign with a key of the agent that the commitment names."),
+        Reason::KeyNotValidNow => ("The key is not valid at this time.", "Sign with a current key."),
+        Reason::FreshnessRequired => ("The route demands iat, jti and aud in the signature's header.", "Add all three."),
+        Reason::WrongAudience => ("The message was signed for somebody else.", "Sign with this gateway's issuer in aud."),
+        Reason::Stale => ("The message was signed too long ago, or in the future.", "Sign when sending, with a clock that is right within a minute."),
+        Reason::Replayed => ("A message with this jti was seen before in the session.", "Use each jti once."),
+        Reason::Ceiling => ("The operator's ceiling reduced what was asked for, or added to it.", "See downgrade.applied_scope for what is in force."),
+        Reason::Restricted => ("Calls without VAP are restricted to some tools on this route.", "Commit to a scope to call others."),
+        Reason::RateLimited => ("Too many calls were denied within a minute.", "Wait a minute, and mend what is denied."),
+        Reason::EvidenceBackpressure => ("The gateway cannot keep more evidence until the log has taken what waits.", "Try again later; the operator sees an alarm."),
+        Reason::EvidenceUnavailable => ("The decision could not be made durable.", "Try again later; the operator sees an alarm."),
+        Reason::ReceiptUnavailable => ("The route demands a receipt of the log before a call goes on, and there was none in time.", "Try again later; the operator sees an alarm."),
+        Reason::PolicyFailed => ("A rule of the operator could not be evaluated for this call.", "The operator mends the rule; gateway explain shows which."),
+        Reason::Inconsistent => ("The judge finds the message inconsistent with the session's goal.", "Say why the call serves the goal, or commit to another goal."),
+        Reason::JudgeUnavailable => ("The judge did not answer, or made no sense.", "Try again later."),
+        Reason::JudgeBudget => ("The judge's own meter is spent for this session.", "Commit to a new session, or ask the operator."),
+        Reason::ConfirmationRequired => ("A human has to confirm this, and cannot be asked here.", "Use a client that can ask its user (elicitation)."),
+        Reason::Declined => ("The human declined.", "Do not ask again for the same call."),
+        Reason::Unanswered => ("The question was not answered in time.", "Call again, to be asked again."),
+        Reason::InvalidState => ("The answer came with a state that is not ours, not for this call, expired or used.", "Call again without it, to be asked again."),
+        Reason::CarrierFailed => ("The request that carried the message failed, so the message is void.", "Send the message again with a request that succeeds."),
+        Reason::Policy(_) => ("A rule of the operator denied the call, or wants it confirmed.", "The rule's name is in the reason; ask the operator."),
+    };
+    Explanation { what, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_says_something_of_its_own() {
+        let said: BTreeSet<_> = Reason::ALL.iter().map(|reason| explain(reason).what).collect();
+        assert_eq!(said.len(), Reason::ALL.len());
+    }
+}

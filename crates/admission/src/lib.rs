@@ -11,6 +11,7 @@
 //! human is asked.
 
 pub mod cache;
+pub mod clarify;
 pub mod decide;
 pub mod decimal;
 pub mod digest;

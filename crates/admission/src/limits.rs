@@ -30,3 +30,34 @@ pub const MAX_INVOCATION_TEXT: usize = 4 << 10;
 pub const MAX_TURN_ID: usize = 256;
 /// Bytes of an `aiInvocation` that is looked at.
 pub const MAX_INVOCATION: usize = 64 << 10;
+
+// --- the state of a session --------------------------------------------------------------------------------------
+
+/// Calls of one session that are under way, or asked about, at a time; more wait.
+pub const MAX_IN_FLIGHT: usize = 256;
+/// Calls that are remembered, for the sake of the risk score.
+pub const RECENT_CALLS: usize = 32;
+/// Tools of a session that are remembered as called before.
+pub const REMEMBERED_TOOLS: usize = 128;
+/// Tools of a session whose cost is told apart.
+pub const PRICED_TOOLS: usize = 64;
+/// Verdicts of the judge that are kept for a session.
+pub const CACHED_VERDICTS: usize = 32;
+/// Live sessions of a principal that are known by name; more are counted.
+pub const REMEMBERED_SESSIONS: usize = 32;
+/// Meters that a commitment may limit: a record holds 64, the calls and the judge's among them.
+pub const MAX_LIMITS: usize = MAX_METERS - 2;
+/// What begins the names of our own meters.
+pub const METER_PREFIX: &str = "vap.";
+/// Calls of unknown cost in a session that may end without anybody learning what they cost (V-12).
+pub const BLIND_CALLS: u32 = 3;
+/// Denials of one principal within a minute, after which it is denied everything until the minute is over (V-11).
+pub const DENIALS_PER_MINUTE: u32 = 100;
+/// Bytes of a session id below which it is flagged in the audit (V-2).
+pub const SHORT_SESSION_ID: usize = 16;
+/// Seconds that a question to a human stays open (V-26).
+pub const QUESTION_SECONDS: i64 = 300;
+/// Characters of a tool's name that a question shows.
+pub const QUESTION_TOOL_CHARACTERS: usize = 256;
+/// Characters of the arguments that a question shows.
+pub const QUESTION_ARGUMENT_CHARACTERS: usize = 2_000;

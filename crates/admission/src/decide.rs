@@ -1,1 +1,0 @@
-//! One message against one session. To come.

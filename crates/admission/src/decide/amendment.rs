@@ -1,0 +1,120 @@
+//! A scope amendment: E(n+1) is computed beside E(n), judged, and takes its place only when it is accepted (reading V-18).
+
+use crate::decimal::Decimal;
+use crate::effective::Capped;
+use crate::message::slot::Received;
+use crate::message::{Message, ScopeAmendment};
+use crate::reason::Reason;
+use crate::session::{Account, Agreed, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use crate::verdict::{Trigger, VerdictKind};
+
+use super::bind::{bind, check_open, count_denied};
+use super::commitment::{Stop, accept, check_effective, denied_unreadable, found};
+use super::draft::Draft;
+use super::ruling::{MessageRuling, Ruling};
+use super::semantic::{Gate, Question, pay};
+use super::settle::give_back;
+use super::{Books, Declared, Scene};
+
+/// Decides about an amendment whose carrier succeeded.
+pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
+    let Books { session, account } = books;
+    let received = match declared.message {
+        Ok(received) => received,
+        Err(unreadable) => return denied_unreadable(scene, account, unreadable),
+    };
+    let mut draft = Draft::of(received);
+    let session = match bind(scene, received, &mut draft, session.as_mut()) {
+        Ok(session) => session,
+        Err(reason) => {
+            count_denied(scene, None, account, &reason);
+            return ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)));
+        }
+    };
+    resume(session, account, declared);
+    match amend(scene, session, account, declared, received, &mut draft) {
+        Ok((agreed, changed)) => {
+            session.agreed = agreed;
+            session.running.verdicts.clear();
+            ruled(accept(scene, draft, session, changed))
+        }
+        Err(Stop::Judge(question)) => {
+            let held = hold(scene, session);
+            MessageRuling::Judge { question, held: Some(held) }
+        }
+        Err(Stop::Denied(reason)) => {
+            draft.standing(scene.rules, session);
+            count_denied(scene, Some(session), account, &reason);
+            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)))
+        }
+    }
+}
+
+fn ruled(ruling: Ruling) -> MessageRuling {
+    MessageRuling::Ruled(Box::new(ruling))
+}
+
+/// Gives back what was held for the judge, and bills it for its answer.
+fn resume(session: &mut Session, account: &mut Account, declared: &Declared<'_>) {
+    if let Some(held) = declared.before.held {
+        give_back(session, account, held);
+    }
+    if let Some(judged) = &declared.before.judged {
+        session.running.bill_judge(judged.cost);
+    }
+}
+
+/// What would be in force, and whether the operator's ceiling had a say in it. The session stays as it is.
+fn amend(
+    scene: &Scene<'_>,
+    session: &Session,
+    account: &Account,
+    declared: &Declared<'_>,
+    received: &Received,
+    draft: &mut Draft,
+) -> Result<(Agreed, bool), Stop> {
+    let Message::ScopeAmendment(amendment) = &received.message else {
+        return Err(Reason::WrongCarrier.into());
+    };
+    check_open(scene, session, account, declared.replayed)?;
+    check_effective(scene, session.agreed.effective())?;
+    let ceiling = scene.rules.ceiling.since(session.agreed.committed());
+    let Capped { effective, changed } = session.agreed.effective().amended(amendment, &ceiling)?;
+    check_effective(scene, &effective)?;
+    draft.passed("chain_ok");
+    draft.passed("budget_ok");
+    judge(scene, draft, declared, session, amendment)?;
+    Ok((session.agreed.amended(effective), changed))
+}
+
+/// S2 again, of what is added.
+fn judge(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    declared: &Declared<'_>,
+    session: &Session,
+    amendment: &ScopeAmendment,
+) -> Result<(), Stop> {
+    let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
+    match declared.before.judged {
+        Some(judged) => found(scene, draft, judged),
+        None => match pay(rules, session.running.judge_used(), Trigger::Amendment) {
+            Gate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+            _ => Err(Stop::Judge(Box::new(Question::about_amendment(session, amendment)))),
+        },
+    }
+}
+
+/// Holds what the judge's answer may cost.
+fn hold(scene: &Scene<'_>, session: &mut Session) -> ReservationId {
+    session.running.reserve(Reservation {
+        id: ReservationId(0),
+        stage: Stage::Asking,
+        tool: Mark::of(&[]),
+        amounts: Meters::default(),
+        counted: false,
+        blind: false,
+        judge: scene.rules.judge.as_ref().map_or(Decimal::ZERO, |judge| judge.reserve),
+        by_principal: false,
+    })
+}

@@ -1,0 +1,84 @@
+//! C1: whose message it is, and whose session (readings V-2, V-20).
+
+use crate::message::slot::Received;
+use crate::reason::Reason;
+use crate::session::{Account, Session};
+use crate::signature;
+
+use super::Scene;
+use super::draft::Draft;
+use super::ruling::ClaimKind;
+
+/// Binds a message to its session: accepted, of this route, and the caller's. Until then nothing about the session is told, and
+/// nothing is written into its stream: whoever only knows its name learns as much as about a session that never was.
+pub(super) fn bind<'s>(
+    scene: &Scene<'_>,
+    received: &Received,
+    draft: &mut Draft,
+    session: Option<&'s mut Session>,
+) -> Result<&'s mut Session, Reason> {
+    let rules = scene.rules;
+    let session = session.filter(|session| session.agreed.route() == rules.route);
+    let session = session.ok_or(Reason::NoCommitment)?;
+    let agent_id = session.agreed.agent_id();
+    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, scene.now)?;
+    let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
+    if !session.agreed.principal().is_shown_by(scene.caller, signed_by) {
+        return Err(Reason::WrongPrincipal);
+    }
+    if signed.is_some() {
+        draft.passed("signature_ok");
+    }
+    if let Some(jti) = signed.as_ref().and_then(|signed| signed.jti.as_deref()) {
+        draft.claim(ClaimKind::Jti, jti);
+    }
+    draft.bind(session);
+    draft.passed("bind_ok");
+    Ok(session)
+}
+
+/// Whether a session takes messages at all, and this one from its principal now.
+pub(super) fn check_open(
+    scene: &Scene<'_>,
+    session: &Session,
+    account: &Account,
+    replayed: bool,
+) -> Result<(), Reason> {
+    if session.running.is_closed() {
+        return Err(Reason::SessionClosed);
+    }
+    if replayed {
+        return Err(Reason::Replayed);
+    }
+    match account.is_rate_limited(scene.now) {
+        true => Err(Reason::RateLimited),
+        false => Ok(()),
+    }
+}
+
+/// Counts a denial with the principal, so that it can be limited (reading V-11); only with one that was shown, or else a
+/// stranger could have somebody denied. Denials for the sake of the limit do not prolong it.
+pub(super) fn count_denied(
+    scene: &Scene<'_>,
+    session: Option<&mut Session>,
+    account: &mut Account,
+    reason: &Reason,
+) {
+    let shown = session.is_some() || super::account_key(scene.caller, None).is_some();
+    if *reason == Reason::RateLimited || !shown {
+        return;
+    }
+    account.count_denied(scene.now);
+    if let Some(session) = session {
+        session.running.count_denied();
+    }
+}
+
+/// The `jti` that a message claims in its signature's header, unchecked: what to look up before the message is decided.
+#[must_use]
+pub fn claimed_jti(received: &Received) -> Option<String> {
+    let header = received.message.signature()?.split('.').next()?;
+    let header = data_encoding::BASE64URL_NOPAD.decode(header.as_bytes()).ok()?;
+    let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
+    header["jti"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,215 @@
+//! A scope commitment: S1 and S2, and what is in force from then on.
+//!
+//! The first commitment wins: a second one for an id that is known, live or retired, is denied whatever it says (reading V-3).
+//! What the operator grants less than was asked for is in E0, and the verdict says so (reading V-23).
+
+use serde_json::json;
+
+use crate::effective::{Capped, Effective};
+use crate::limits::{MAX_LIMITS, METER_PREFIX};
+use crate::message::slot::{Received, Unreadable};
+use crate::message::{Message, ScopeCommitment};
+use crate::principal::Principal;
+use crate::reason::Reason;
+use crate::record::StreamKey;
+use crate::session::{Account, Agreed, Owner, Session};
+use crate::signature;
+use crate::verdict::{Downgrade, Trigger, VerdictKind};
+
+use super::bind::count_denied;
+use super::draft::{Draft, principal_bytes};
+use super::ruling::{ClaimKind, MessageRuling, Ruling};
+use super::semantic::{Gate, Meaning, Question, meaning, pay};
+use super::{Books, Declared, Scene};
+
+/// Decides about a commitment whose carrier succeeded.
+pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
+    let Books { session, account } = books;
+    let received = match declared.message {
+        Ok(received) => received,
+        Err(unreadable) => return denied_unreadable(scene, account, unreadable),
+    };
+    let mut draft = Draft::of(received);
+    match open(scene, session, account, declared, received, &mut draft) {
+        Ok(Opened { fresh, changed }) => {
+            let ruling = accept(scene, draft, &fresh, changed);
+            account.opened(fresh.agreed.session_id());
+            *session = Some(fresh);
+            MessageRuling::Ruled(Box::new(ruling))
+        }
+        Err(Stop::Judge(question)) => MessageRuling::Judge { question, held: None },
+        Err(Stop::Denied(reason)) => {
+            count_denied(scene, None, account, &reason);
+            MessageRuling::Ruled(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
+        }
+    }
+}
+
+/// A message that could not be read is denied on its carrier (reading X-2).
+pub(super) fn denied_unreadable(
+    scene: &Scene<'_>,
+    account: &mut Account,
+    unreadable: &Unreadable,
+) -> MessageRuling {
+    let draft = Draft::of_unreadable(unreadable, account.only_session());
+    count_denied(scene, None, account, &unreadable.reason);
+    let ruling = draft.rule(scene.rules, VerdictKind::Denied, Some(unreadable.reason.clone()));
+    MessageRuling::Ruled(Box::new(ruling))
+}
+
+/// Why a message is not accepted, or not yet.
+pub(super) enum Stop {
+    Denied(Reason),
+    Judge(Box<Question>),
+}
+
+impl From<Reason> for Stop {
+    fn from(reason: Reason) -> Self {
+        Stop::Denied(reason)
+    }
+}
+
+/// A session that is about to be.
+struct Opened {
+    fresh: Session,
+    changed: bool,
+}
+
+fn open(
+    scene: &Scene<'_>,
+    known: &Option<Session>,
+    account: &Account,
+    declared: &Declared<'_>,
+    received: &Received,
+    draft: &mut Draft,
+) -> Result<Opened, Stop> {
+    let Message::ScopeCommitment(commitment) = &received.message else {
+        return Err(Reason::WrongCarrier.into());
+    };
+    if account.is_rate_limited(scene.now) {
+        return Err(Reason::RateLimited.into());
+    }
+    match known {
+        Some(session) if session.running.is_closed() => return Err(Reason::SessionClosed.into()),
+        Some(_) => return Err(Reason::SessionInUse.into()),
+        None => {}
+    }
+    let principal = identify(scene, declared, received, commitment, draft)?;
+    let capped = Effective::of(commitment, &scene.rules.ceiling.since(scene.now))?;
+    check_effective(scene, &capped.effective)?;
+    draft.passed("budget_ok");
+    let Capped { effective, changed } = capped;
+    let owner = Owner {
+        principal,
+        route: scene.rules.route.clone(),
+        committed: scene.now,
+        key: StreamKey::new(scene.dice.secret),
+    };
+    let mut fresh = Session::new(Agreed::new(effective, owner));
+    draft.agreed(&fresh);
+    judge(scene, draft, declared, &mut fresh)?;
+    Ok(Opened { fresh, changed })
+}
+
+/// S1, as far as it is ours: whose commitment it is (readings V-2, V-20).
+fn identify(
+    scene: &Scene<'_>,
+    declared: &Declared<'_>,
+    received: &Received,
+    commitment: &ScopeCommitment,
+    draft: &mut Draft,
+) -> Result<Principal, Reason> {
+    let rules = scene.rules;
+    let agent_id = &commitment.principal.agent_id;
+    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, scene.now)?;
+    if let Some(signed) = &signed {
+        draft.passed("signature_ok");
+        if let Some(jti) = &signed.jti {
+            draft.claim(ClaimKind::Jti, jti);
+        }
+    }
+    if declared.replayed {
+        return Err(Reason::Replayed);
+    }
+    let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
+    let principal = Principal::of(scene.caller, signed_by).ok_or(Reason::NoPrincipal)?;
+    draft.said.principal = Some(principal_bytes(&principal));
+    draft.passed("principal_ok");
+    Ok(principal)
+}
+
+/// What can be in force: a time that has not passed, meters that are not ours, and no more than a record holds.
+pub(super) fn check_effective(scene: &Scene<'_>, effective: &Effective) -> Result<(), Reason> {
+    let budget = &effective.budget;
+    if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(scene.now)) {
+        return Err(Reason::DeadlinePassed);
+    }
+    let ours = budget.limits.keys().any(|meter| meter.starts_with(METER_PREFIX));
+    match ours || budget.limits.len() > MAX_LIMITS {
+        true => Err(Reason::OutOfRange),
+        false => Ok(()),
+    }
+}
+
+/// S2, where the operator wants it.
+fn judge(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    declared: &Declared<'_>,
+    fresh: &mut Session,
+) -> Result<(), Stop> {
+    let Some(rules) = scene.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
+    match declared.before.judged {
+        Some(judged) => {
+            fresh.running.bill_judge(judged.cost);
+            found(scene, draft, judged)
+        }
+        None => match pay(rules, fresh.running.judge_used(), Trigger::SessionStart) {
+            Gate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+            _ => Err(Stop::Judge(Box::new(Question::about_session(Trigger::SessionStart, fresh)))),
+        },
+    }
+}
+
+/// What the judge's answer means for a commitment or an amendment: nobody can be asked about one.
+pub(super) fn found(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    judged: super::semantic::Semantic,
+) -> Result<(), Stop> {
+    draft.judged = Some(judged);
+    match meaning(scene.rules.judge.as_ref(), &judged) {
+        Meaning::Consistent => {
+            draft.passed("goal_consistent");
+            Ok(())
+        }
+        Meaning::Unsure => Err(Reason::ConfirmationRequired.into()),
+        Meaning::Denied(reason) => Err(reason.into()),
+    }
+}
+
+/// What is answered when a commitment or an amendment is in force.
+pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, changed: bool) -> Ruling {
+    draft.bind(session);
+    draft.standing(scene.rules, session);
+    let (kind, reason) = match changed {
+        true => (VerdictKind::Downgraded, Some(Reason::Ceiling)),
+        false => (VerdictKind::Served, None),
+    };
+    let mut ruling = draft.rule(scene.rules, kind, reason);
+    ruling.verdict.accepted_commitment_digest = Some(session.agreed.digest().clone());
+    if changed {
+        let effective = session.agreed.effective();
+        let applied = json!({ "scope": effective.scope, "budget": budget(session) });
+        let note = Some("the operator's ceiling applies".to_owned());
+        ruling.verdict.downgrade = Some(Downgrade { applied_scope: Some(applied), note });
+    }
+    ruling.effective = Some(session.agreed.text().to_owned());
+    ruling
+}
+
+/// The budget in force, as the canonical text has it.
+fn budget(session: &Session) -> serde_json::Value {
+    let text: Option<serde_json::Value> = serde_json::from_str(session.agreed.text()).ok();
+    text.map_or(serde_json::Value::Null, |text| text["budget"].clone())
+}

@@ -1,0 +1,239 @@
+//! A ruling in the making: what was checked, what was said, and what is known by the time it ends.
+
+use jose::json::{self, Limits};
+use serde_json::json;
+
+use crate::digest::{Canon, Digest};
+use crate::limits::SHORT_SESSION_ID;
+use crate::message::slot::{Key, Received, Shape, Unreadable};
+use crate::message::{Message, MessageType, NO_SESSION};
+use crate::principal::Principal;
+use crate::reason::Reason;
+use crate::risk::Degree;
+use crate::rules::Rules;
+use crate::session::{Meters, Session};
+use crate::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
+
+use super::ruling::{About, Claim, ClaimKind, Flag, Ruling, Said, Stream, Telling};
+use super::semantic::Semantic;
+
+/// What is known so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub about: About,
+    pub session_id: String,
+    pub stream: Stream,
+    pub telling: Telling,
+    pub checks: Vec<String>,
+    pub policed: bool,
+    pub risk: Option<Degree>,
+    pub judged: Option<Semantic>,
+    pub remembered: bool,
+    pub trigger: Option<Trigger>,
+    pub meters: Meters,
+    pub agent_id: Option<String>,
+    pub tool: Option<String>,
+    pub flags: Vec<Flag>,
+    pub said: Said,
+    pub req: Option<Digest>,
+    pub canon_raw: bool,
+    pub claims: Vec<Claim>,
+}
+
+impl Draft {
+    fn new(about: About, session_id: &str, telling: Telling) -> Self {
+        Draft {
+            about,
+            session_id: session_id.to_owned(),
+            stream: Stream::Unbound,
+            telling,
+            checks: Vec::new(),
+            policed: false,
+            risk: None,
+            judged: None,
+            remembered: false,
+            trigger: None,
+            meters: Meters::default(),
+            agent_id: None,
+            tool: None,
+            flags: Vec::new(),
+            said: Said::default(),
+            req: None,
+            canon_raw: false,
+            claims: Vec::new(),
+        }
+    }
+
+    /// About a message that was read.
+    pub fn of(received: &Received) -> Self {
+        let message = &received.message;
+        let telling = Telling::Told(received.shape, received.key);
+        let mut draft = Draft::new(About::of(message.kind()), message.session_id(), telling);
+        draft.passed("schema_ok");
+        draft.req = Some(received.digest.clone());
+        draft.canon_raw = received.canon_raw;
+        draft.hear(message);
+        if message.session_id().len() < SHORT_SESSION_ID {
+            draft.flags.push(Flag::ShortSessionId);
+        }
+        draft
+    }
+
+    /// About a message that could not be read. Without a usable id it is about the principal's one session (reading X-2).
+    pub fn of_unreadable(unreadable: &Unreadable, only_session: Option<&str>) -> Self {
+        let session_id = unreadable.session_id.as_deref().or(only_session).unwrap_or(NO_SESSION);
+        let telling = Telling::Told(unreadable.shape, unreadable.key);
+        let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, telling);
+        draft.req = Some(unreadable.digest.clone());
+        draft.canon_raw = true;
+        draft.checks.push("schema_failed".to_owned());
+        draft
+    }
+
+    /// About a call without VAP.
+    pub fn of_unaware(only_session: Option<&str>) -> Self {
+        let telling = Telling::Told(Shape::default(), Key::default());
+        Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), telling)
+    }
+
+    /// What the message says, for the record to commit to.
+    fn hear(&mut self, message: &Message) {
+        match message {
+            Message::ScopeCommitment(commitment) => {
+                self.said.goal = Some(commitment.goal.clone());
+                self.agent_id = Some(commitment.principal.agent_id.clone());
+            }
+            Message::IntentEnvelope(envelope) => {
+                self.said.rationale = Some(envelope.intent.rationale.clone());
+                self.said.expected_effect = Some(envelope.intent.expected_effect.clone());
+            }
+            Message::ScopeAmendment(amendment) => self.said.rationale = Some(amendment.reason.clone()),
+        }
+    }
+
+    /// The call that would be forwarded.
+    pub fn calls(&mut self, tool: &str, arguments: &Canon) {
+        match crate::record::is_name(tool) {
+            true => self.tool = Some(tool.to_owned()),
+            false => self.flags.push(Flag::ToolUnnamed),
+        }
+        self.said.arguments = Some(arguments.bytes.clone());
+        self.canon_raw |= arguments.raw;
+    }
+
+    /// The caller is bound to this session: the record is the session's.
+    pub fn bind(&mut self, session: &Session) {
+        self.stream = Stream::Session(session.agreed.session_id().to_owned());
+        self.agreed(session);
+    }
+
+    /// What is in force.
+    pub fn agreed(&mut self, session: &Session) {
+        self.session_id = session.agreed.session_id().to_owned();
+        self.agent_id = Some(session.agreed.agent_id().to_owned());
+        self.said.goal = Some(session.agreed.goal().to_owned());
+        self.said.effective_commitment = Some(session.agreed.text().as_bytes().to_vec());
+        self.canon_raw |= session.agreed.is_raw();
+        self.said.principal = Some(principal_bytes(session.agreed.principal()));
+    }
+
+    pub fn passed(&mut self, check: &str) {
+        self.checks.push(check.to_owned());
+    }
+
+    /// A `jti` that is used up by being looked at.
+    pub fn claim(&mut self, kind: ClaimKind, key: &str) {
+        self.claims.push(Claim { kind, key: key.to_owned() });
+    }
+
+    /// What the meters stand at.
+    pub fn standing(&mut self, rules: &Rules, session: &Session) {
+        self.meters = standing(rules, session);
+    }
+
+    /// The ruling.
+    pub fn rule(self, rules: &Rules, kind: VerdictKind, reason: Option<Reason>) -> Ruling {
+        let method = Method::of(self.policed, self.judged.is_some() || self.remembered);
+        let verification = Verification {
+            checks: self.checks,
+            method,
+            risk_score: self.risk.map(Degree::score),
+            semantic_invoked: rules.judge.is_some().then_some(self.judged.is_some()),
+            semantic_trigger: self.judged.map(|judged| judged.trigger).or(self.trigger),
+            confidence: self.judged.map(|judged| judged.confidence.score()),
+            reason: reason.clone(),
+        };
+        let answers = Some(self.about.message_type());
+        Ruling {
+            about: self.about,
+            stream: self.stream,
+            verdict: Verdict::new(self.session_id, answers, kind, verification),
+            telling: self.telling,
+            reason,
+            forward: false,
+            reservation: None,
+            meters: self.meters,
+            agent_id: self.agent_id,
+            tool: self.tool,
+            flags: self.flags,
+            said: self.said,
+            req: self.req,
+            canon_raw: self.canon_raw,
+            claims: self.claims,
+            pending: None,
+            ticket: None,
+            effective: None,
+            policy_digest: rules.policy_digest.clone(),
+        }
+    }
+}
+
+impl About {
+    const fn of(kind: MessageType) -> About {
+        match kind {
+            MessageType::ScopeCommitment => About::Commitment,
+            MessageType::ScopeAmendment => About::Amendment,
+            MessageType::IntentCall => About::Call,
+        }
+    }
+
+    /// The message that is answered.
+    #[must_use]
+    pub const fn message_type(self) -> MessageType {
+        match self {
+            About::Commitment => MessageType::ScopeCommitment,
+            About::Amendment => MessageType::ScopeAmendment,
+            About::Call => MessageType::IntentCall,
+        }
+    }
+}
+
+/// What the meters of a session stand at: what the commitment limits, the calls, and the judge.
+pub(super) fn standing(rules: &Rules, session: &Session) -> Meters {
+    let limits = session.agreed.budget().limits.keys();
+    let mut meters: Meters = limits.map(|meter| (meter.clone(), session.running.used(meter))).collect();
+    meters.set(CALLS_METER, session.running.calls().into());
+    if rules.judge.is_some() {
+        meters.set(JUDGE_METER, session.running.judge_used());
+    }
+    meters
+}
+
+/// The meter of calls, in records.
+pub const CALLS_METER: &str = "vap.calls";
+/// The meter of the judge (reading V-31).
+pub const JUDGE_METER: &str = "vap.judge";
+
+/// The principal, as the record commits to it.
+pub(super) fn principal_bytes(principal: &Principal) -> Vec<u8> {
+    jose::jcs::canonical(&json!(principal))
+}
+
+/// The bytes that stand for arguments. What is no JSON stands for itself; it is not forwarded either.
+pub(super) fn canon(text: &str) -> Canon {
+    let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
+    match json::check(text.as_bytes(), limits) {
+        Ok(checked) => Canon::of(checked),
+        Err(_) => Canon { bytes: text.as_bytes().to_vec(), raw: true },
+    }
+}

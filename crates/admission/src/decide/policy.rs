@@ -1,0 +1,69 @@
+//! C4: the operator's rules, in order; the first that holds speaks.
+//!
+//! A rule sees the call as the upstream will: `input.tool`, `input.arguments`, `input.principal`, and `input.session` with its
+//! meters and calls. It never sees what the agent says about the call. A rule that cannot be evaluated denies.
+
+use serde_json::{Value, json};
+
+use crate::reason::{Reason, RuleName};
+use crate::rules::{Rules, Then};
+
+/// What C4 says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Policed {
+    /// No rule, or one that allows. Its name, if there is one.
+    Allowed(Option<RuleName>),
+    /// A person is asked first.
+    Confirm(RuleName),
+    /// Denied.
+    Denied(Reason),
+}
+
+/// What rules are asked about.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub tool: &'a str,
+    /// The text of the arguments.
+    pub arguments: &'a str,
+    pub principal: Value,
+    pub session: Value,
+}
+
+/// Asks the rules about a call.
+pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
+    let about: Vec<_> = rules.policy.iter().filter(|rule| rule.is_about(facts.tool)).collect();
+    if about.is_empty() {
+        return Policed::Allowed(None);
+    }
+    let Ok(input) = facts.document().and_then(|document| expression::Input::new(&document).map_err(drop))
+    else {
+        return Policed::Denied(Reason::PolicyFailed);
+    };
+    for rule in about {
+        match rule.when().map_or(Ok(true), |when| when.holds(&input)) {
+            Ok(false) => {}
+            Err(_) => return Policed::Denied(Reason::PolicyFailed),
+            Ok(true) => {
+                let name = rule.name().clone();
+                return match rule.then() {
+                    Then::Allow => Policed::Allowed(Some(name)),
+                    Then::Confirm => Policed::Confirm(name),
+                    Then::Deny => Policed::Denied(Reason::Policy(name)),
+                };
+            }
+        }
+    }
+    Policed::Allowed(None)
+}
+
+impl Facts<'_> {
+    fn document(self) -> Result<Value, ()> {
+        let arguments: Value = serde_json::from_str(self.arguments).map_err(drop)?;
+        Ok(json!({
+            "tool": self.tool,
+            "arguments": arguments,
+            "principal": self.principal,
+            "session": self.session,
+        }))
+    }
+}

@@ -1,0 +1,144 @@
+//! What is known about a call besides its name: the signals of its risk (section 10).
+
+use serde_json::Value;
+
+use crate::decimal::Decimal;
+use crate::message::Sensitivity;
+use crate::risk::{self, Degree, Signals};
+use crate::session::{Reservation, Session};
+
+use super::Scene;
+
+/// How a call looks beside those of late.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub repeats: usize,
+    pub known_tool: bool,
+    pub known_shape: bool,
+}
+
+/// The signals of a call.
+pub(super) fn signals(
+    scene: &Scene<'_>,
+    session: &Session,
+    sensitivity: Option<Sensitivity>,
+    seen: Seen,
+    reservation: &Reservation,
+) -> Signals {
+    let used = used(session, reservation);
+    Signals {
+        sensitivity: risk::sensitivity(sensitivity),
+        burn_rate: elapsed(scene, session).map_or(Degree::ZERO, |elapsed| risk::burn_rate(used, elapsed)),
+        looping: risk::looping(seen.repeats, session.running.denied_in_a_row()),
+        novelty: risk::novelty(seen.known_tool, seen.known_shape),
+        proximity: risk::proximity(used),
+    }
+}
+
+/// The part of the budget that is used once the call is: of the meter, or the calls, of which the most is.
+fn used(session: &Session, reservation: &Reservation) -> Degree {
+    let budget = session.agreed.budget();
+    let calls = budget.max_calls.map(|most| {
+        let calls = session.running.calls() + u64::from(reservation.counted);
+        part(calls.into(), most.into())
+    });
+    let meters = budget.limits.iter().map(|(meter, ceiling)| {
+        part(session.running.used(meter).saturating_add(reservation.amounts.of(meter)), *ceiling)
+    });
+    meters.chain(calls).max().unwrap_or(Degree::ZERO)
+}
+
+/// The part of the session's time that is over, if it ends.
+fn elapsed(scene: &Scene<'_>, session: &Session) -> Option<Degree> {
+    let (begin, end) = (session.agreed.committed().as_second(), session.agreed.ends()?.as_second());
+    let seconds = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+    Some(part(seconds(begin, scene.now.as_second()).into(), seconds(begin, end).max(1).into()))
+}
+
+/// How many thousandths of the whole a part is: found by halving, for decimals do not divide.
+fn part(part: Decimal, whole: Decimal) -> Degree {
+    let (mut low, mut high) = (0u64, 1000u64);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        match times(whole, middle) <= times(part, 1000) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    Degree::thousandths(low)
+}
+
+/// A decimal so many times, by doubling.
+fn times(decimal: Decimal, mut times: u64) -> Decimal {
+    let (mut sum, mut double) = (Decimal::ZERO, decimal);
+    while times > 0 {
+        if times % 2 == 1 {
+            sum = sum.saturating_add(double);
+        }
+        double = double.saturating_add(double);
+        times /= 2;
+    }
+    sum
+}
+
+/// The shape of some arguments: their members' names and types, without their values.
+pub(super) fn shape(arguments: &str) -> String {
+    let mut shape = String::new();
+    if let Ok(value) = serde_json::from_str(arguments) {
+        draw(&value, &mut shape);
+    }
+    shape
+}
+
+fn draw(value: &Value, shape: &mut String) {
+    match value {
+        Value::Null => shape.push('n'),
+        Value::Bool(_) => shape.push('b'),
+        Value::Number(_) => shape.push('0'),
+        Value::String(_) => shape.push('s'),
+        Value::Array(items) => {
+            shape.push('[');
+            items.iter().take(1).for_each(|item| draw(item, shape));
+            shape.push(']');
+        }
+        Value::Object(members) => {
+            shape.push('{');
+            for (name, member) in members {
+                shape.push_str(&Value::from(name.as_str()).to_string());
+                draw(member, shape);
+            }
+            shape.push('}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::read(text).unwrap()
+    }
+
+    #[test]
+    fn a_part_is_cut_to_thousandths() {
+        for (some, whole, thousandths) in
+            [("0", "1", 0), ("1", "3", 333), ("0.3", "0.3", 1000), ("9", "1", 1000), ("0.0001", "1", 0)]
+        {
+            assert_eq!(
+                part(decimal(some), decimal(whole)),
+                Degree::thousandths(thousandths),
+                "{some}/{whole}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_shape_has_names_and_types_and_no_values() {
+        assert_eq!(
+            shape(r#"{"b":1,"a":["x","y"],"c":{"d":null}}"#),
+            shape(r#"{"a":["z"],"b":22,"c":{"d":null}}"#)
+        );
+        assert_ne!(shape(r#"{"a":1}"#), shape(r#"{"a":"1"}"#));
+    }
+}

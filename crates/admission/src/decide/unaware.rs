@@ -1,0 +1,118 @@
+//! A call without VAP: what the operator's posture says (reading V-33).
+//!
+//! Leaving the envelope out must not be the cheapest way around it: once a commitment of the principal is live, a call without
+//! one is denied, whatever the posture.
+
+use serde_json::{Value, json};
+
+use crate::clarify::{self, Asked, Purpose};
+use crate::digest::Canon;
+use crate::message::NO_SESSION;
+use crate::principal::{Era, Principal};
+use crate::reason::Reason;
+use crate::rules::Posture;
+use crate::session::Account;
+use crate::verdict::{Downgrade, VerdictKind};
+
+use super::bind::count_denied;
+use super::call::{pending, ruled, said_yes, ticket};
+use super::draft::{Draft, canon, principal_bytes};
+use super::policy::{Facts, Policed, police};
+use super::ruling::{CallRuling, ClaimKind, Flag, Telling};
+use super::{Call, Scene, account_key};
+
+/// Decides about a call of which its agent says nothing.
+pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>) -> CallRuling {
+    let arguments = canon(call.arguments);
+    let mut draft = Draft::of_unaware(account.only_session());
+    draft.calls(call.tool, &arguments);
+    draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
+    let stop = match (account.is_rate_limited(scene.now), account.is_committed(), scene.rules.posture) {
+        (true, _, _) => Reason::RateLimited,
+        (false, true, _) | (false, false, Posture::Deny) => Reason::NoEnvelope,
+        (false, false, Posture::Advisory) => return advisory(scene, draft, call),
+        (false, false, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
+            Ok(None) => return served(scene, draft),
+            Ok(Some(ruling)) => return ruling,
+            Err(reason) => reason,
+        },
+    };
+    count_denied(scene, None, account, &stop);
+    ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(stop)))
+}
+
+/// Forwarded and recorded; the answer stays as it is. What the operator's rules would have said is noted.
+fn advisory(scene: &Scene<'_>, mut draft: Draft, call: &Call<'_>) -> CallRuling {
+    draft.policed = !scene.rules.policy.is_empty();
+    if police(scene.rules, facts(scene, call)) != Policed::Allowed(None) {
+        draft.flags.push(Flag::WouldDeny);
+    }
+    draft.telling = Telling::Silent;
+    let mut ruling = draft.rule(scene.rules, VerdictKind::Served, None);
+    ruling.forward = true;
+    ruled(ruling)
+}
+
+/// What the operator listed, and its rules let through.
+fn restricted(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    call: &Call<'_>,
+    arguments: &Canon,
+) -> Result<Option<CallRuling>, Reason> {
+    if !scene.rules.is_restricted_tool(call.tool) {
+        return Err(Reason::Restricted);
+    }
+    draft.passed("restricted_ok");
+    draft.policed = !scene.rules.policy.is_empty();
+    match police(scene.rules, facts(scene, call)) {
+        Policed::Denied(reason) => Err(reason),
+        Policed::Allowed(_) => Ok(None),
+        Policed::Confirm(name) => confirm(scene, draft, call, arguments, Reason::Policy(name)),
+    }
+}
+
+/// Asks a person about a call that belongs to no session. Nothing is reserved.
+fn confirm(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    call: &Call<'_>,
+    arguments: &Canon,
+    reason: Reason,
+) -> Result<Option<CallRuling>, Reason> {
+    let holder = account_key(scene.caller, None).unwrap_or_default();
+    let ticket = ticket(scene, call.tool, arguments, Purpose::Question, NO_SESSION, &holder);
+    if let Some(shown) = &call.before.shown {
+        let good = |shown: &&clarify::Ticket| ticket.is_met_by(shown, scene.now);
+        let shown_ticket = shown.ticket.filter(good).filter(|_| !shown.spent).ok_or(Reason::InvalidState)?;
+        draft.claim(ClaimKind::State, &shown_ticket.nonce);
+        return said_yes(shown.answer).map(|()| None);
+    }
+    if call.before.answer.is_some() {
+        return said_yes(call.before.answer).map(|()| None);
+    }
+    let asked = Asked { question: clarify::question(call.tool, call.arguments), ticket };
+    if call.can_ask && scene.caller.era == Era::Legacy {
+        return Ok(Some(CallRuling::Ask { asked: Box::new(asked), held: None }));
+    }
+    let draft = std::mem::replace(draft, Draft::of_unaware(None));
+    Ok(Some(ruled(pending(scene, draft, asked, call.can_ask, reason, None))))
+}
+
+fn served(scene: &Scene<'_>, draft: Draft) -> CallRuling {
+    let mut ruling = draft.rule(scene.rules, VerdictKind::Downgraded, Some(Reason::Restricted));
+    let note = Some("served in restricted mode: the call carried no VAP".to_owned());
+    ruling.verdict.downgrade = Some(Downgrade { applied_scope: None, note });
+    ruling.forward = true;
+    ruled(ruling)
+}
+
+fn facts<'a>(scene: &Scene<'_>, call: &Call<'a>) -> Facts<'a> {
+    let identity = Principal::of(scene.caller, None).map_or(Value::Null, |who| json!(who.identity()));
+    Facts {
+        tool: call.tool,
+        arguments: call.arguments,
+        principal: json!({ "identity": identity }),
+        session: json!({ "calls": 0, "meters": {}, "limits": {} }),
+    }
+}

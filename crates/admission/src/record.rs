@@ -1,1 +1,0 @@
-//! What was decided, as the bytes that go to the log. To come.

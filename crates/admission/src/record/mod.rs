@@ -1,0 +1,181 @@
+//! What was decided and what came of it, as the bytes that go to the log (section 14): JCS of a closed object,
+//! `application/vap-audit+json`.
+//!
+//! In clear are names, verdicts, codes, meters and times. What a caller said is committed to, and opened only by whoever is
+//! given the key of that one record (reading V-40): a [`RecordKey`] is the HMAC of the stream's secret over the record's number.
+//!
+//! Not here: the signed statement around the bytes, and where they are kept (the gateway's desk).
+
+mod commitments;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+pub use commitments::{RecordKey, StreamKey};
+
+use crate::decide::{About, Ruling, Status};
+use crate::digest::Canon;
+use crate::limits::MAX_NAME;
+use crate::session::Meters;
+use crate::verdict::Binding;
+
+/// The content type of a record.
+pub const CONTENT_TYPE: &str = "application/vap-audit+json";
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Whose record it is: `iss` of its statement.
+    pub gateway: &'a str,
+    /// Its stream: `sub` of its statement.
+    pub stream: &'a str,
+    /// Its number in the stream.
+    pub seq: u64,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The secret of the stream.
+    pub key: &'a StreamKey,
+}
+
+/// What came of a decision, for its record.
+#[derive(Clone, Copy, Debug)]
+pub struct Came<'a> {
+    /// The entry id of the decision: 64 lower-case hexadecimal digits.
+    pub decision: &'a str,
+    /// How the call ended.
+    pub status: Status,
+    /// What it cost.
+    pub settled: &'a Meters,
+    /// The result without `_meta` (reading V-39), if there is one.
+    pub result: Option<&'a Canon>,
+}
+
+/// The record of a decision about a commitment, an amendment or a call. `binding` is what the Verdict's signature says.
+#[must_use]
+pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) -> Vec<u8> {
+    let key = place.record_key();
+    let mut record = place.common(match ruling.about {
+        About::Commitment => "commitment",
+        About::Amendment => "amendment",
+        About::Call => "decision",
+    });
+    record.insert("verdict".into(), ruling.verdict.verdict.as_str().into());
+    record.insert("verification".into(), json!(ruling.verdict.verification));
+    record.insert("policy_digest".into(), ruling.policy_digest.as_str().into());
+    record.insert("meters".into(), meters(&ruling.meters));
+    record.insert("committed".into(), committed(&key, ruling));
+    for (name, text) in [("agent_id", &ruling.agent_id), ("tool", &ruling.tool)] {
+        if let Some(text) = text.as_deref().filter(|text| is_name(text)) {
+            record.insert(name.into(), text.into());
+        }
+    }
+    if let Some(Binding { iat, jti, req }) = binding {
+        let mut bound = json!({ "iat": iat, "jti": jti });
+        if let Some(req) = req {
+            bound["req"] = key.commit("req", &text(req.as_str())).into();
+        }
+        record.insert("binding".into(), bound);
+    }
+    finish(record, ruling.canon_raw)
+}
+
+/// The record of what came of a decision.
+#[must_use]
+pub fn outcome(place: &Place<'_>, came: &Came<'_>) -> Vec<u8> {
+    let key = place.record_key();
+    let mut record = place.common("outcome");
+    record.insert("backLink".into(), came.decision.into());
+    record.insert("status".into(), came.status.as_str().into());
+    record.insert("settled".into(), meters(came.settled));
+    if let Some(result) = came.result {
+        record.insert("committed".into(), json!({ "result": key.commit("result", &result.bytes) }));
+    }
+    finish(record, came.result.is_some_and(|result| result.raw))
+}
+
+/// The record that ends a stream.
+#[must_use]
+pub fn closed(place: &Place<'_>) -> Vec<u8> {
+    finish(place.common("closed"), false)
+}
+
+/// What the local store keeps in clear beside a decision: what was said, and what is odd about it.
+#[must_use]
+pub fn annex(ruling: &Ruling) -> Value {
+    let said = &ruling.said;
+    let bytes =
+        |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    json!({
+        "session_id": ruling.verdict.session_id,
+        "goal": said.goal,
+        "rationale": said.rationale,
+        "expected_effect": said.expected_effect,
+        "arguments": bytes(&said.arguments),
+        "effective_commitment": bytes(&said.effective_commitment),
+        "principal": bytes(&said.principal),
+        "req": ruling.req,
+        "reason": ruling.reason,
+        "flags": ruling.flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+impl Place<'_> {
+    /// The key that opens this record and no other: its caller is given it.
+    #[must_use]
+    pub fn record_key(&self) -> RecordKey {
+        self.key.record(self.seq)
+    }
+
+    fn common(&self, kind: &str) -> Map<String, Value> {
+        let at = self.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let members = [
+            ("version", Value::from("1")),
+            ("kind", kind.into()),
+            ("gateway", self.gateway.into()),
+            ("stream", self.stream.into()),
+            ("seq", self.seq.into()),
+            ("at", at.into()),
+        ];
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+fn committed(key: &RecordKey, ruling: &Ruling) -> Value {
+    let said = &ruling.said;
+    let words = |words: &Option<String>| words.as_deref().map(text);
+    let members = [
+        ("goal", words(&said.goal)),
+        ("rationale", words(&said.rationale)),
+        ("expected_effect", words(&said.expected_effect)),
+        ("arguments", said.arguments.clone()),
+        ("effective_commitment", said.effective_commitment.clone()),
+        ("principal", said.principal.clone()),
+        ("verdict", Some(ruling.verdict.to_record())),
+    ];
+    let commit = |(name, bytes): (&str, Option<Vec<u8>>)| {
+        Some((name.to_owned(), Value::from(key.commit(name, &bytes?))))
+    };
+    members.into_iter().filter_map(commit).collect::<Map<_, _>>().into()
+}
+
+fn text(text: &str) -> Vec<u8> {
+    jose::jcs::canonical(&text.into())
+}
+
+fn meters(meters: &Meters) -> Value {
+    let named = meters.iter().filter(|(meter, _)| is_name(meter));
+    named.map(|(meter, amount)| (meter.to_owned(), amount.to_string().into())).collect::<Map<_, _>>().into()
+}
+
+fn finish(mut record: Map<String, Value>, raw: bool) -> Vec<u8> {
+    if raw {
+        record.insert("canon".into(), "raw".into());
+    }
+    jose::jcs::canonical(&record.into())
+}
+
+/// Whether a text can be a name in a record.
+#[must_use]
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().nth(MAX_NAME).is_none() && !text.chars().any(char::is_control)
+}

@@ -1,1 +1,0 @@
-//! What the operator of a route has set. To come.

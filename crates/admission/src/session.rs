@@ -1,1 +1,0 @@
-//! What a session agreed to, and what it has spent. To come.

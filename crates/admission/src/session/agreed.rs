@@ -1,0 +1,161 @@
+//! What a session agreed to: the commitment in force, and whose it is.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::effective::Effective;
+use crate::message::{Budget, Scope};
+use crate::principal::Principal;
+use crate::record::StreamKey;
+
+/// What was agreed. It changes only with an accepted amendment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    effective: Effective,
+    /// Its canonical text, and whether a number in it is beyond JCS.
+    text: String,
+    raw: bool,
+    digest: Digest,
+    principal: Principal,
+    account: String,
+    route: String,
+    committed: Timestamp,
+    key: StreamKey,
+}
+
+/// Whose a session is, and since when.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// The principal.
+    pub principal: Principal,
+    /// The route on which it was committed.
+    pub route: String,
+    /// When it was committed.
+    pub committed: Timestamp,
+    /// The secret behind the commitments in its records.
+    pub key: StreamKey,
+}
+
+impl Agreed {
+    /// A commitment that is accepted.
+    #[must_use]
+    pub fn new(effective: Effective, owner: Owner) -> Self {
+        let canon = effective.canon();
+        let Owner { principal, route, committed, key } = owner;
+        Agreed {
+            digest: canon.digest(),
+            text: String::from_utf8_lossy(&canon.bytes).into_owned(),
+            raw: canon.raw,
+            effective,
+            account: crate::decide::principal_key(&principal),
+            principal,
+            route,
+            committed,
+            key,
+        }
+    }
+
+    /// The same session under an amended commitment.
+    #[must_use]
+    pub(crate) fn amended(&self, effective: Effective) -> Self {
+        let canon = effective.canon();
+        Agreed {
+            digest: canon.digest(),
+            text: String::from_utf8_lossy(&canon.bytes).into_owned(),
+            raw: canon.raw,
+            effective,
+            ..self.clone()
+        }
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.effective.session_id
+    }
+
+    /// E(n), the commitment in force.
+    #[must_use]
+    pub fn effective(&self) -> &Effective {
+        &self.effective
+    }
+
+    /// Its canonical text: what the agent is given, and what its digest is over.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a number in that text is beyond JCS (reading V-22).
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// The digest that an amendment has to name.
+    #[must_use]
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// What the session is for.
+    #[must_use]
+    pub fn goal(&self) -> &str {
+        &self.effective.goal
+    }
+
+    /// Which tools may be called.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.effective.scope
+    }
+
+    /// How much may be spent.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.effective.budget
+    }
+
+    /// The agent, as it calls itself.
+    #[must_use]
+    pub fn agent_id(&self) -> &str {
+        &self.effective.principal.agent_id
+    }
+
+    /// Whose session it is.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The key of its principal's [`Account`](super::Account).
+    #[must_use]
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The route it was committed on, and is good for.
+    #[must_use]
+    pub fn route(&self) -> &str {
+        &self.route
+    }
+
+    /// When it was committed.
+    #[must_use]
+    pub fn committed(&self) -> Timestamp {
+        self.committed
+    }
+
+    /// The secret behind the commitments in its records.
+    #[must_use]
+    pub fn key(&self) -> &StreamKey {
+        &self.key
+    }
+
+    /// When it ends by itself.
+    #[must_use]
+    pub fn ends(&self) -> Option<Timestamp> {
+        self.budget().deadline.as_ref().map(crate::message::Deadline::at)
+    }
+}
