@@ -40,7 +40,7 @@ pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amo
 /// The grammar of a JSON number without its sign.
 fn is_amount(text: &str) -> bool {
     text.len() <= MAX_AMOUNT_BYTES
-        && !text.starts_with('-')
+        && !text.contains(char::is_whitespace)
         && text.starts_with(|first: char| first.is_ascii_digit())
         && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }

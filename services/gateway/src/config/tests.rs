@@ -83,7 +83,7 @@ fn everything_else_can_be_said_too() {
     let more = r#"
 without_vap = "restricted"
 "#;
-    assert_eq!(mistakes(&text(more)), [(18, "config".to_owned())], "one key, twice");
+    assert_eq!(mistakes(&text(more)), [(17, "config".to_owned())], "one key, twice");
 
     let whole = r#"
 issuer = "did:web:gw.example"
@@ -194,13 +194,13 @@ upstream = "ftp://x"
     let told = mistakes(&text(more).replace("\"127.0.0.1:7400\"", "\"7400\""));
     let expected = [
         (2, "listen"),
-        (15, "freshness"),
-        (16, "gated"),
-        (18, "oauth.mode"),
-        (23, "rule.when"),
-        (25, "route"),
-        (26, "route.path"),
-        (28, "route.path"),
+        (16, "freshness"),
+        (17, "gated"),
+        (19, "oauth.mode"),
+        (24, "rule.when"),
+        (26, "route"),
+        (27, "route.path"),
+        (29, "route.path"),
     ];
     assert_eq!(told, expected.map(|(line, key)| (line, key.to_owned())));
 }
@@ -208,7 +208,7 @@ upstream = "ftp://x"
 #[test]
 fn a_key_that_is_not_known_is_an_error_with_its_line() {
     let told = read(&text("withou_vap = \"advisory\"\n")).unwrap_err();
-    assert_eq!(told.0[0].line, Some(15));
+    assert_eq!(told.0[0].line, Some(16));
     assert!(told.to_string().contains("withou_vap"), "{told}");
 }
 
@@ -223,7 +223,7 @@ fn a_mistake_quotes_no_secret() {
 #[test]
 fn v_28_a_judge_that_samples_nothing_is_refused() {
     let more = "[judge]\nurl = \"http://127.0.0.1:9000/v1\"\nmodel = \"m\"\nsample_rate = 0.0\n";
-    assert_eq!(mistakes(&text(more)), [(18, "judge.sample_rate".to_owned())]);
+    assert_eq!(mistakes(&text(more)), [(19, "judge.sample_rate".to_owned())]);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn r_27_a_route_has_one_mode_and_mode_b_names_its_server() {
 fn a_prefix_cannot_hold_the_separator() {
     let whole = text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "")
         + "[[route.server]]\nprefix = \"a.b\"\ncommand = [\"x\"]\n";
-    assert_eq!(mistakes(&whole), [(16, "route.server.prefix".to_owned())]);
+    assert_eq!(mistakes(&whole), [(17, "route.server.prefix".to_owned())]);
 }
 
 #[test]
