@@ -16,8 +16,6 @@ mod routing;
 mod session;
 mod shared;
 mod streams;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,0 +1,359 @@
+//! An MCP server that does what its callers ask for: this test program once more, started as a child.
+//!
+//! A test named `scripted_server` in each program of tests calls [`serve_if_asked`]; [`program`] starts that test alone,
+//! and what the test harness prints around it is no message.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::io::{BufRead, Write};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use gateway::upstream::stdio::Program;
+use gateway::upstream::{Answer, AnswerBody, Exchange, Upstream, UpstreamError};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use serde_json::{Value, json};
+
+const ROLE: &str = "SCRIPTED_SERVER";
+
+/// A scripted server: `modern`, `legacy` (which knows no `server/discover`), `both`, or `dies` (if it is discovered).
+pub fn program(role: &str) -> Program {
+    let this = std::env::current_exe().unwrap();
+    let mut program = Program::new([
+        this.to_str().unwrap(),
+        "scripted_server",
+        "--exact",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    program.env.insert(ROLE.into(), role.into());
+    program.env.insert("SCRIPTED_NAME".into(), role.into());
+    program
+}
+
+/// Is the server, if this process was started as one.
+pub fn serve_if_asked() {
+    if let Ok(role) = std::env::var(ROLE) {
+        raw(""); // The test harness may have begun a line.
+        let mut server = Server { role, held: Vec::new(), listens: Vec::new(), asked: None, got: Vec::new() };
+        for line in std::io::stdin().lock().lines() {
+            server.hear(&line.unwrap());
+        }
+        std::process::exit(0);
+    }
+}
+
+struct Server {
+    role: String,
+    /// Requests that are answered when somebody asks for it.
+    held: Vec<String>,
+    listens: Vec<Value>,
+    /// The call that waits for an answer to a question.
+    asked: Option<Value>,
+    /// Every line that came.
+    got: Vec<String>,
+}
+
+impl Server {
+    fn hear(&mut self, line: &str) {
+        self.got.push(line.to_owned());
+        let message: Value = serde_json::from_str(line).unwrap();
+        let id = message["id"].clone();
+        match message["method"].as_str() {
+            Some("server/discover") => self.discover(id),
+            Some("initialize") if self.role == "modern" => {
+                say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32022, "message": "Unsupported",
+                    "data": {"supported": ["2026-07-28"]}}}));
+            }
+            Some("initialize") => answer(
+                &id,
+                json!({
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {"listChanged": true}, "prompts": {}, "resources": {"subscribe": true}},
+                    "serverInfo": {"name": self.role, "version": "1"},
+                    "instructions": format!("I am {}.", self.role),
+                }),
+            ),
+            Some("subscriptions/listen") => {
+                say(json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": {"notifications": {}, "_meta": {"io.modelcontextprotocol/subscriptionId": id}}}));
+                self.listens.push(id);
+            }
+            Some("tools/call") => self.call(&message),
+            Some("tools/list") => self.list(&message),
+            Some("ping") => answer(&id, json!({})),
+            Some("resources/list") => answer(
+                &id,
+                json!({"resources": [{"uri": "test://a", "name": "a"}], "ttlMs": 1000, "cacheScope": "public"}),
+            ),
+            Some("resources/read") => {
+                answer(&id, json!({"contents": [{"uri": message["params"]["uri"], "text": "read"}]}))
+            }
+            Some("prompts/list") => answer(&id, json!({"prompts": [{"name": "greet"}]})),
+            Some("prompts/get") => {
+                answer(&id, json!({"description": message["params"]["name"], "messages": []}))
+            }
+            Some("notifications/cancelled") => {
+                let request = message["params"]["requestId"].to_string();
+                self.held
+                    .retain(|held| serde_json::from_str::<Value>(held).unwrap()["id"].to_string() != request);
+            }
+            Some(other) if !id.is_null() => {
+                say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": other}}));
+            }
+            Some(_) => {}
+            None => {
+                if let Some(call) = self.asked.take() {
+                    answer(&call, json!({"answer": line}));
+                }
+            }
+        }
+    }
+
+    fn discover(&self, id: Value) {
+        match &*self.role {
+            "modern" | "both" => answer(
+                &id,
+                json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
+                    "ttlMs": 0, "cacheScope": "private", "instructions": format!("I am {}.", self.role)}),
+            ),
+            "dies" => std::process::exit(3),
+            _ => say(
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
+            ),
+        }
+    }
+
+    fn list(&self, message: &Value) {
+        let cursor = message["params"]["cursor"].as_str();
+        let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+        answer(
+            &message["id"],
+            match cursor {
+                None => json!({"tools": [tool("echo"), tool("ask")], "nextCursor": "more"}),
+                Some("more") => json!({"tools": [tool("last")]}),
+                Some(_) => json!({"tools": []}),
+            },
+        );
+    }
+
+    fn call(&mut self, message: &Value) {
+        let id = &message["id"];
+        let arguments = &message["params"]["arguments"];
+        match message["params"]["name"].as_str().unwrap() {
+            "echo" => answer(id, json!({"content": [], "line": self.got.last()})),
+            "got" => answer(id, json!({"got": self.got})),
+            "pid" => answer(id, json!({"pid": std::process::id()})),
+            "env" => answer(id, json!({"env": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>()})),
+            "hold" => self.held.push(self.got.last().unwrap().clone()),
+            "held" => answer(id, json!({"held": self.held.len()})),
+            "release" => {
+                for held in std::mem::take(&mut self.held).iter().rev() {
+                    answer(&serde_json::from_str::<Value>(held).unwrap()["id"], json!({"line": held}));
+                }
+                answer(id, json!({}));
+            }
+            "progress" => {
+                let token = &message["params"]["_meta"]["progressToken"];
+                for step in 0..arguments["steps"].as_u64().unwrap_or(2) {
+                    let params =
+                        json!({"progressToken": token, "progress": step, "message": arguments["message"]});
+                    say(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+                }
+                answer(id, json!({"done": true}));
+            }
+            "ask" => {
+                self.asked = Some(id.clone());
+                say(
+                    json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {"message": "?"}}),
+                );
+            }
+            "change" => {
+                for listen in &self.listens {
+                    say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+                        "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": listen}}}));
+                }
+                if self.listens.is_empty() {
+                    say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                }
+                answer(id, json!({}));
+            }
+            "log" => {
+                say(
+                    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "secret"}}),
+                );
+                answer(id, json!({}));
+            }
+            "request" => {
+                say(json!({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}));
+                self.asked = Some(id.clone());
+            }
+            "odd" => raw(&format!(
+                "{{ \"result\":{{\"n\":1e2,\"u\":\"\\u0041\"}} , \"jsonrpc\":\"2.0\",\"id\":{id} }}"
+            )),
+            "task" => answer(id, json!({"task": {"taskId": "t", "status": "working"}})),
+            "link" => {
+                answer(id, json!({"content": [{"type": "resource_link", "uri": "test://a", "name": "a"}]}))
+            }
+            "big" => answer(
+                id,
+                json!({"big": "x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap()).unwrap())}),
+            ),
+            "endless" => loop {
+                std::io::stdout().write_all(&[b'x'; 1 << 16]).unwrap();
+            },
+            "die" => std::process::exit(1),
+            other => say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": other}})),
+        }
+    }
+}
+
+fn answer(id: &Value, result: Value) {
+    say(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn say(message: Value) {
+    raw(&message.to_string());
+}
+
+fn raw(line: &str) {
+    // Not `println!`: the test harness may keep that to itself.
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_bytes()).unwrap();
+    out.write_all(b"\n").unwrap();
+    out.flush().unwrap();
+}
+
+/// What a client says, over what looks like HTTP.
+pub struct Client<'a> {
+    pub upstream: &'a dyn Upstream,
+    pub headers: HeaderMap,
+}
+
+impl<'a> Client<'a> {
+    /// One without a session.
+    pub fn of(upstream: &'a dyn Upstream) -> Self {
+        Self { upstream, headers: HeaderMap::new() }
+    }
+
+    /// One with a session in this revision.
+    pub async fn with_session(upstream: &'a dyn Upstream, version: &str) -> Self {
+        let mut client = Self::of(upstream);
+        let answer = client.post(initialize(version)).await.unwrap();
+        assert_eq!(answer.status, StatusCode::OK);
+        client.header("mcp-session-id", answer.headers["mcp-session-id"].to_str().unwrap());
+        client
+    }
+
+    pub fn header(&mut self, name: &'static str, value: &str) {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+    }
+
+    pub async fn post(&self, body: impl ToString) -> Result<Answer, UpstreamError> {
+        self.send(Method::POST, &[], body.to_string().into()).await
+    }
+
+    pub async fn get(&self, last_event: Option<&str>) -> Answer {
+        let headers: Vec<_> = last_event.map(|id| ("last-event-id", id)).into_iter().collect();
+        self.send(Method::GET, &headers, Bytes::new()).await.unwrap()
+    }
+
+    pub async fn delete(&self) -> Answer {
+        self.send(Method::DELETE, &[], Bytes::new()).await.unwrap()
+    }
+
+    /// A tool's answer, as JSON or the last of the events.
+    pub async fn call(&self, name: &str, arguments: Value) -> Value {
+        let params = json!({"name": name, "arguments": arguments});
+        self.ask(json!({"jsonrpc": "2.0", "id": format!("call of {name}"), "method": "tools/call", "params": params})).await
+    }
+
+    /// The answer of any request.
+    pub async fn ask(&self, message: Value) -> Value {
+        messages(self.post(message).await.unwrap()).await.pop().unwrap()
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        more: &[(&'static str, &str)],
+        body: Bytes,
+    ) -> Result<Answer, UpstreamError> {
+        let mut headers = self.headers.clone();
+        for (name, value) in more {
+            headers.insert(*name, HeaderValue::from_str(value).unwrap());
+        }
+        self.upstream.exchange(Exchange { method, headers, body }).await
+    }
+}
+
+/// `initialize`.
+pub fn initialize(version: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": version,
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "test", "version": "1"}}})
+}
+
+/// A modern request; `meta` goes to its `_meta`.
+pub fn modern(id: Value, method: &str, mut params: Value, meta: Value) -> Value {
+    let mut all = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    all.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+    params["_meta"] = all;
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// The whole body.
+pub async fn text(answer: Answer) -> String {
+    let parts: Vec<_> = answer.body.map(|part| part.unwrap()).collect().await;
+    String::from_utf8(parts.concat()).unwrap()
+}
+
+/// All messages of an answer.
+pub async fn messages(answer: Answer) -> Vec<Value> {
+    let is_json = answer.headers["content-type"] == "application/json";
+    let text = text(answer).await;
+    match is_json {
+        true => vec![serde_json::from_str(&text).unwrap()],
+        false => {
+            text.split("\n\n").filter_map(|event| read_event(event)).map(|(_, message)| message).collect()
+        }
+    }
+}
+
+/// Id and message of an event, if it has a message.
+pub fn read_event(event: &str) -> Option<(Option<String>, Value)> {
+    let id = event.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned);
+    let data = event.lines().find_map(|line| line.strip_prefix("data: "))?;
+    Some((id, serde_json::from_str(data).ok()?))
+}
+
+/// Events as they come.
+pub struct Events(pub AnswerBody, pub String);
+
+impl Events {
+    pub fn of(answer: Answer) -> Self {
+        assert_eq!(answer.status, StatusCode::OK);
+        assert_eq!(answer.headers["content-type"], "text/event-stream");
+        Self(answer.body, String::new())
+    }
+
+    /// The next event with a message; none when they are over.
+    pub async fn next(&mut self) -> Option<(Option<String>, Value)> {
+        loop {
+            while let Some((event, rest)) = self.1.split_once("\n\n") {
+                let (event, rest) = (read_event(event), rest.to_owned());
+                self.1 = rest;
+                if event.is_some() {
+                    return event;
+                }
+            }
+            let part = self.0.next().await?.unwrap();
+            self.1.push_str(std::str::from_utf8(&part).unwrap());
+        }
+    }
+
+    /// The next message.
+    pub async fn message(&mut self) -> Value {
+        self.next().await.unwrap().1
+    }
+}

@@ -1,0 +1,496 @@
+//! Child processes as Streamable HTTP servers: sessions, streams, resumption and the shared child of the modern era.
+
+#![allow(clippy::unwrap_used)]
+
+mod scripted;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use gateway::limits;
+use gateway::upstream::stdio::Stdio;
+use gateway::upstream::{Upstream, UpstreamError};
+use http::StatusCode;
+use scripted::{Client, Events, initialize, messages, modern, program, text};
+use serde_json::{Value, json};
+
+#[test]
+fn scripted_server() {
+    scripted::serve_if_asked();
+}
+
+fn server(role: &str) -> Stdio {
+    Stdio::new(program(role), role)
+}
+
+const OLD: &str = "2025-06-18";
+const LATER: &str = "2025-11-25";
+
+fn listing(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})
+}
+
+fn call(id: Value, tool: &str, token: &str) -> Value {
+    let params = json!({"name": tool, "arguments": {}, "_meta": {"progressToken": token}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// Asks until it is so.
+async fn until<F: Future<Output = bool>>(mut it_is_so: impl FnMut() -> F) {
+    for _ in 0..600 {
+        if it_is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never became so");
+}
+
+// --- sessions -------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn each_session_has_a_child_of_its_own() {
+    let server = server("legacy");
+    let (a, b) = (Client::with_session(&server, OLD).await, Client::with_session(&server, OLD).await);
+    assert_ne!(a.headers["mcp-session-id"], b.headers["mcp-session-id"]);
+    let (a, b) = (a.call("pid", json!({})).await, b.call("pid", json!({})).await);
+    assert_ne!(a["result"]["pid"], b["result"]["pid"]);
+    server.stop().await;
+    assert_eq!(server.sessions(), 0);
+}
+
+#[tokio::test]
+async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() {
+    let server = server("legacy");
+    let mut client = Client::of(&server);
+    assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.get(None).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.delete().await.status, StatusCode::BAD_REQUEST);
+    client.header("mcp-session-id", "guessed");
+    assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    assert_eq!(client.get(None).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(client.delete().await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_session_id_cannot_be_guessed_and_is_visible_ascii() {
+    let server = server("legacy");
+    let answer = Client::of(&server).post(initialize(OLD)).await.unwrap();
+    let id = answer.headers["mcp-session-id"].to_str().unwrap();
+    assert!(id.len() >= 32 && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{id}");
+}
+
+#[tokio::test]
+async fn delete_ends_the_child_and_the_session() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let pid = client.call("pid", json!({})).await["result"]["pid"].as_u64().unwrap();
+    assert_eq!(client.delete().await.status, StatusCode::OK);
+    assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    until(|| async { !std::path::Path::new(&format!("/proc/{pid}")).exists() }).await;
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_child_that_died_are_unknown_and_its_call_is_lost() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let lost = client.post(call(json!(1), "die", "t")).await;
+    assert!(matches!(lost, Err(UpstreamError::Lost(_))));
+    assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    assert_eq!(client.get(None).await.status, StatusCode::NOT_FOUND);
+    until(|| async { server.sessions() == 0 }).await;
+}
+
+#[tokio::test]
+async fn a_second_initialize_in_a_session_does_not_reset_it() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    assert_eq!(client.post(initialize(OLD)).await.unwrap().status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.call("echo", json!({})).await["id"], "call of echo");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_initialize_has_no_session() {
+    let server = server("modern");
+    let answer = Client::of(&server).post(initialize(LATER)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert!(!answer.headers.contains_key("mcp-session-id"));
+    assert_eq!(messages(answer).await[0]["error"]["code"], -32022);
+    assert_eq!(server.sessions(), 0);
+}
+
+#[tokio::test]
+async fn no_more_children_start_than_there_may_be() {
+    let mut program = program("legacy");
+    program.children = 1;
+    let server = Stdio::new(program, "small");
+    let first = Client::with_session(&server, OLD).await;
+    let busy = Client::of(&server).post(initialize(OLD)).await.unwrap();
+    assert_eq!(busy.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(busy.headers.contains_key("retry-after"));
+    first.delete().await;
+    Client::with_session(&server, OLD).await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_start_was_never_sent_anything() {
+    let server = Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "missing");
+    let legacy = Client::of(&server).post(initialize(OLD)).await;
+    assert!(matches!(legacy, Err(UpstreamError::NeverSent(_))));
+    let discover = modern(json!(1), "server/discover", json!({}), json!({}));
+    assert!(matches!(Client::of(&server).post(discover).await, Err(UpstreamError::NeverSent(_))));
+}
+
+#[tokio::test]
+async fn a_child_knows_only_the_environment_that_it_was_given() {
+    let mut program = program("legacy");
+    program.env.insert("GIVEN".into(), "1".into());
+    let server = Stdio::new(program, "legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let answer = client.call("env", json!({})).await;
+    let names: Vec<&str> =
+        answer["result"]["env"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(names.contains(&"GIVEN") && names.contains(&"PATH"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+}
+
+// --- messages -------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_message_reaches_the_child_byte_for_byte_on_one_line() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let odd = "{ \"jsonrpc\":\"2.0\",\n\t\"id\" : \"\\u0041\",\r\n\"params\":{\"name\":\"echo\", \"x\":1e2, \"y\":\"\u{2028}\"}, \"method\":\"tools/call\"}";
+    let answer = text(client.post(odd).await.unwrap()).await;
+    let line: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(line["result"]["line"], odd.replace(['\n', '\r'], " "));
+    assert!(answer.contains(r#""id":"\u0041""#), "the id is written as the client wrote it: {answer}");
+}
+
+#[tokio::test]
+async fn an_answer_reaches_the_client_byte_for_byte() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let answer = text(client.post(call(json!(7), "odd", "t")).await.unwrap()).await;
+    assert_eq!(answer, r#"{ "result":{"n":1e2,"u":"\u0041"} , "jsonrpc":"2.0","id":7 }"#);
+}
+
+#[tokio::test]
+async fn ids_keep_value_and_type_and_answers_out_of_order_find_their_requests() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let ids = [json!(1), json!("1"), json!(0), json!(9_007_199_254_740_991_u64)];
+    let calls = ids.iter().map(|id| client.ask(call(id.clone(), "hold", "t")));
+    let calls = futures::future::join_all(calls);
+    let release = async {
+        until(|| async { client.call("held", json!({})).await["result"]["held"] == 4 }).await;
+        client.call("release", json!({})).await
+    };
+    let (answers, _) = tokio::join!(calls, release);
+    for (id, answer) in ids.iter().zip(answers) {
+        assert_eq!(answer["id"], *id);
+        let line: Value = serde_json::from_str(answer["result"]["line"].as_str().unwrap()).unwrap();
+        assert_eq!(line["id"], *id);
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_the_id_of_an_open_one_is_refused() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let first = client.post(call(json!(1), "hold", "t"));
+    let second = async {
+        until(|| async { client.call("held", json!({})).await["result"]["held"] == 1 }).await;
+        let second = client.post(call(json!(1), "echo", "t")).await.unwrap();
+        client.call("release", json!({})).await;
+        second
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(second.status, StatusCode::BAD_REQUEST);
+    assert_eq!(messages(first.unwrap()).await.pop().unwrap()["id"], 1);
+}
+
+#[tokio::test]
+async fn progress_comes_on_the_stream_of_its_call_before_the_answer() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let got = messages(client.post(call(json!(1), "progress", "t")).await.unwrap()).await;
+    let told: Vec<_> = got.iter().map(|message| message["params"]["progress"].clone()).collect();
+    assert_eq!(told, [json!(0), json!(1), Value::Null]);
+    assert_eq!(got[2]["result"]["done"], true);
+}
+
+#[tokio::test]
+async fn a_question_comes_on_the_stream_of_the_call_and_its_answer_gets_through() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let mut events = Events::of(client.post(call(json!(1), "ask", "t")).await.unwrap());
+    let question = events.message().await;
+    assert_eq!((&question["method"], &question["id"]), (&json!("elicitation/create"), &json!(0)));
+    let reply = r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept","n":1.0}}"#;
+    assert_eq!(client.post(reply).await.unwrap().status, StatusCode::ACCEPTED);
+    assert_eq!(events.message().await["result"]["answer"], reply);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_call_comes_on_the_stream_of_get_even_if_it_is_opened_later() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    client.call("change", json!({})).await;
+    let mut events = Events::of(client.get(None).await);
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    assert_eq!(client.get(None).await.status, StatusCode::CONFLICT);
+    drop(events);
+    assert_eq!(client.get(None).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_cancellation_reaches_the_child_but_a_disconnection_is_none() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let held =
+        tokio::time::timeout(Duration::from_millis(300), client.post(call(json!(5), "hold", "t"))).await;
+    assert!(held.is_err(), "the client went away");
+    assert_eq!(client.call("held", json!({})).await["result"]["held"], 1);
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
+    client.post(cancelled).await.unwrap();
+    assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
+}
+
+#[tokio::test]
+async fn a_server_that_writes_without_end_is_ended() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let lost = client.post(call(json!(1), "endless", "t")).await;
+    let lost = match lost {
+        Ok(answer) => answer.body.collect::<Vec<_>>().await.into_iter().find_map(Result::err),
+        Err(error) => Some(error),
+    };
+    assert!(matches!(lost, Some(UpstreamError::Lost(_))));
+}
+
+#[tokio::test]
+async fn an_answer_of_megabytes_gets_through() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    let bytes = limits::UNREAD_BYTES + 1;
+    let answer = client.call("big", json!({"bytes": bytes})).await;
+    assert_eq!(answer["result"]["big"].as_str().unwrap().len(), bytes);
+}
+
+// --- resumption -----------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_stream_is_resumed_where_the_client_was() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, LATER).await;
+    let mut events = Events::of(client.post(call(json!(1), "progress", "t")).await.unwrap());
+    let (id, first) = events.next().await.unwrap();
+    assert_eq!(first["params"]["progress"], 0);
+    drop(events);
+    let mut events = Events::of(client.get(id.as_deref()).await);
+    assert_eq!(events.message().await["params"]["progress"], 1);
+    assert_eq!(events.message().await["result"]["done"], true);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn the_first_event_of_a_stream_says_where_to_resume_since_2025_11_25() {
+    for (version, primed) in [(OLD, false), (LATER, true)] {
+        let server = server("legacy");
+        let client = Client::with_session(&server, version).await;
+        let body = text(client.post(call(json!(1), "progress", "t")).await.unwrap()).await;
+        let (first, _) = body.split_once("\n\n").unwrap();
+        assert_eq!(first.ends_with("\ndata: "), primed, "{first}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_never_was_is_not_resumed() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, LATER).await;
+    for place in ["7-1", "nonsense", "0-99", "1-1"] {
+        assert_eq!(client.get(Some(place)).await.status, StatusCode::BAD_REQUEST, "{place}");
+    }
+}
+
+// --- the modern era -------------------------------------------------------------------------------
+
+fn modern_call(id: Value, tool: &str, meta: Value) -> Value {
+    modern(id, "tools/call", json!({"name": tool, "arguments": {}}), meta)
+}
+
+#[tokio::test]
+async fn clients_of_the_modern_era_share_a_child_and_their_ids_do_not_collide() {
+    let server = server("modern");
+    let (a, b) = (Client::of(&server), Client::of(&server));
+    let meta = json!({"progressToken": "same"});
+    let held = futures::future::join(
+        a.ask(modern_call(json!(1), "hold", meta.clone())),
+        b.ask(modern_call(json!(1), "hold", meta)),
+    );
+    let release = async {
+        let held = || async { a.ask(modern_call(json!(1), "held", json!({}))).await["result"]["held"] == 2 };
+        until(held).await;
+        a.ask(modern_call(json!("r"), "release", json!({}))).await
+    };
+    let ((first, second), _) = tokio::join!(held, release);
+    assert_eq!((&first["id"], &second["id"]), (&json!(1), &json!(1)));
+    assert_ne!(first["result"]["line"], second["result"]["line"]);
+}
+
+#[tokio::test]
+async fn progress_has_the_token_of_its_client() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    for token in [json!("t"), json!(7), json!("7")] {
+        let call = modern_call(json!("x"), "progress", json!({"progressToken": token}));
+        let got = messages(client.post(call).await.unwrap()).await;
+        assert_eq!(got[0]["params"]["progressToken"], token);
+        assert_eq!(got[2]["id"], "x");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_the_protocol_have_their_status_and_others_200() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    let status = async |message: Value| client.post(message).await.unwrap().status;
+    assert_eq!(status(modern(json!(1), "no/such", json!({}), json!({}))).await, StatusCode::NOT_FOUND);
+    assert_eq!(status(modern_call(json!(1), "unknown", json!({}))).await, StatusCode::BAD_REQUEST);
+    assert_eq!(status(modern_call(json!(1), "echo", json!({}))).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_modern_era_has_neither_get_nor_delete_nor_responses_of_clients() {
+    let server = server("modern");
+    let mut client = Client::of(&server);
+    client.header("mcp-protocol-version", "2026-07-28");
+    assert_eq!(client.get(None).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(client.delete().await.status, StatusCode::METHOD_NOT_ALLOWED);
+    let response = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    assert_eq!(client.post(response).await.unwrap().status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_its_request_and_no_other() {
+    let server = server("modern");
+    let (stays, goes) = (Client::of(&server), Client::of(&server));
+    let staying = stays.ask(modern_call(json!(1), "hold", json!({})));
+    let rest = async {
+        let held = async |n: u64| {
+            let held = stays.ask(modern_call(json!(2), "held", json!({}))).await;
+            held["result"]["held"] == n
+        };
+        let going = goes.post(modern_call(json!(1), "hold", json!({})));
+        let both = async { until(|| held(2)).await };
+        tokio::select! { _ = going => panic!("nobody answers"), () = both => {} }
+        until(|| held(1)).await;
+        stays.ask(modern_call(json!(3), "release", json!({}))).await;
+    };
+    let (answer, ()) = tokio::join!(staying, rest);
+    assert_eq!(answer["id"], 1);
+}
+
+#[tokio::test]
+async fn subscriptions_are_told_with_the_ids_of_their_clients() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    let listen = |id: Value| modern(id, "subscriptions/listen", json!({"notifications": {}}), json!({}));
+    let mut streams = Vec::new();
+    for id in [json!(1), json!("1")] {
+        let mut events = Events::of(client.post(listen(id.clone())).await.unwrap());
+        let first = events.message().await;
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        streams.push((id, events));
+    }
+    client.ask(modern_call(json!(5), "change", json!({}))).await;
+    for (id, events) in &mut streams {
+        let changed = events.message().await;
+        assert_eq!(changed["method"], "notifications/tools/list_changed");
+        assert_eq!(changed["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], *id);
+    }
+}
+
+#[tokio::test]
+async fn a_log_message_that_may_be_of_another_client_is_told_to_nobody() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    let wants_log = json!({"io.modelcontextprotocol/logLevel": "debug"});
+    let alone = messages(client.post(modern_call(json!(1), "log", wants_log.clone())).await.unwrap()).await;
+    assert_eq!(alone[0]["params"]["data"], "secret");
+    let other = client.ask(modern_call(json!(1), "hold", wants_log.clone()));
+    let rest = async {
+        until(|| async { client.ask(modern_call(json!(2), "held", json!({}))).await["result"]["held"] == 1 })
+            .await;
+        let two = messages(client.post(modern_call(json!(3), "log", wants_log)).await.unwrap()).await;
+        client.ask(modern_call(json!(4), "release", json!({}))).await;
+        two
+    };
+    let (_, two) = tokio::join!(other, rest);
+    assert_eq!(two.len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_of_a_modern_server_is_refused_so_that_it_does_not_wait() {
+    let server = server("modern");
+    let answer = Client::of(&server).ask(modern_call(json!(1), "request", json!({}))).await;
+    assert!(answer["result"]["answer"].as_str().unwrap().contains("-32601"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_shared_child_that_died_loses_its_calls_and_the_next_request_starts_another() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    let pid = async || client.ask(modern_call(json!(1), "pid", json!({}))).await["result"]["pid"].clone();
+    let first = pid().await;
+    let lost = client.post(modern_call(json!(1), "die", json!({}))).await;
+    assert!(matches!(lost, Err(UpstreamError::Lost(_))));
+    assert_ne!(pid().await, first);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_again_and_again_is_left_alone() {
+    let server = server("modern");
+    let client = Client::of(&server);
+    let mut last = None;
+    for _ in 0..=limits::RESTARTS {
+        last = client.post(modern_call(json!(1), "die", json!({}))).await.err();
+    }
+    assert!(matches!(last, Some(UpstreamError::NeverSent(_))), "{last:?}");
+}
+
+#[tokio::test]
+async fn a_legacy_server_tells_a_modern_client_so_in_its_own_words() {
+    let server = server("legacy");
+    let client = Client::of(&server);
+    let discover = modern(json!("d"), "server/discover", json!({}), json!({}));
+    let answer = client.post(discover).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let expected =
+        json!({"jsonrpc": "2.0", "id": "d", "error": {"code": -32601, "message": "Method not found"}});
+    assert_eq!(messages(answer).await, [expected]);
+    let call = client.post(modern_call(json!(1), "echo", json!({}))).await.unwrap();
+    assert_eq!(call.status, StatusCode::BAD_REQUEST);
+    Client::with_session(&server, OLD).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_survive_the_question_of_its_era_is_a_legacy_one() {
+    let server = server("dies");
+    let discover = modern(json!("d"), "server/discover", json!({}), json!({}));
+    assert_eq!(Client::of(&server).post(discover).await.unwrap().status, StatusCode::BAD_REQUEST);
+    Client::with_session(&server, OLD).await;
+}
+
+#[tokio::test]
+async fn a_server_of_both_eras_serves_both_at_once() {
+    let server = server("both");
+    assert!(server.is_modern().await.unwrap());
+    let legacy = Client::with_session(&server, LATER).await;
+    let modern = Client::of(&server).ask(modern_call(json!(1), "pid", json!({}))).await;
+    assert_ne!(legacy.call("pid", json!({})).await["result"]["pid"], modern["result"]["pid"]);
+    let _: &dyn Upstream = &server;
+}
