@@ -181,8 +181,7 @@ struct Slot<'a> {
 impl<'a> Slot<'a> {
     fn open(text: &'a str, key: Key, carrier: Carrier) -> Result<Slot<'a>, Box<Unreadable>> {
         let flat = Slot { text, key, carrier, shape: Shape::Flat, message: text, named: None };
-        let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
-        if let Err(error) = json::check(text.as_bytes(), limits) {
+        if let Err(error) = json::check(text.as_bytes(), whole(text)) {
             return Err(flat.unreadable(Reason::Malformed, &error.to_string()));
         }
         let Ok(members) = serde_json::from_str::<Members<'a>>(text) else {
@@ -217,8 +216,7 @@ impl<'a> Slot<'a> {
             let what = "a message of this type does not ride on this request";
             return Err(self.unreadable(Reason::WrongCarrier, what));
         }
-        let limits = Limits { bytes: self.message.len(), depth: json::MAX_DEPTH };
-        let canon = match json::check(self.message.as_bytes(), limits) {
+        let canon = match json::check(self.message.as_bytes(), whole(self.message)) {
             Ok(text) => Canon::of(text),
             Err(error) => return Err(self.unreadable(Reason::Malformed, &error.to_string())),
         };
@@ -233,7 +231,9 @@ impl<'a> Slot<'a> {
     }
 
     fn unreadable(&self, reason: Reason, what: &str) -> Box<Unreadable> {
-        let peeked: Peeked = serde_json::from_str::<Value>(self.message).map(Peeked::at).unwrap_or_default();
+        // What two readers may read differently names no session.
+        let peeked = json::parse_strict(self.message.as_bytes(), whole(self.message));
+        let peeked = peeked.map(Peeked::at).unwrap_or_default();
         let implied = self.carrier.carries();
         let kind = self.named.or(peeked.kind).filter(|kind| implied.contains(kind)).unwrap_or(implied[0]);
         Box::new(Unreadable {
@@ -246,6 +246,11 @@ impl<'a> Slot<'a> {
             what: what.to_owned(),
         })
     }
+}
+
+/// A message is as long as the request that carries it may be.
+fn whole(text: &str) -> Limits {
+    Limits { bytes: text.len(), depth: json::MAX_DEPTH }
 }
 
 type Members<'a> = BTreeMap<String, &'a RawValue>;

@@ -1,0 +1,164 @@
+//! What this implementation makes of a vector: the result, or the reason.
+
+use admission::decimal::Decimal;
+use admission::effective::{Capped, Ceiling, Effective};
+use admission::exact;
+use admission::glob::{Pattern, allows};
+use admission::message::slot::{self, Carrier, Key, Received, Shape};
+use admission::message::{Message, MessageType};
+use admission::reason::Reason;
+use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, check};
+use admission::verdict::{Binding, Verdict};
+use data_encoding::HEXLOWER;
+use jose::jwk::PublicJwk;
+use scitt::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+pub fn of(folder: &str, vector: &Value) -> Result<Value, String> {
+    match folder {
+        "message" => message(vector),
+        "arguments" => arguments(vector),
+        "pattern" => pattern(vector),
+        "chain" => chain(vector).map_err(|reason| reason.to_string()),
+        "signature" => signature(vector).map_err(|reason| reason.to_string()),
+        "verdict" => Ok(verdict(vector)),
+        other => panic!("{other}"),
+    }
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value[member].as_str().unwrap_or_else(|| panic!("{member} in {value}"))
+}
+
+fn message(vector: &Value) -> Result<Value, String> {
+    let carrier = Carrier::of_method(text(vector, "method")).unwrap();
+    match slot::read(Some(text(vector, "text")), vector["own"].as_str(), carrier) {
+        Ok(received) => Ok(told(&received.unwrap())),
+        Err(unreadable) => Err(format!(
+            "{} (session {}, {}, {})",
+            unreadable.reason,
+            unreadable.session_id.as_deref().unwrap_or("none"),
+            unreadable.in_response_to.as_str(),
+            shape(unreadable.shape),
+        )),
+    }
+}
+
+fn told(received: &Received) -> Value {
+    let mut told = json!({
+        "type": received.message.kind().as_str(),
+        "session_id": received.message.session_id(),
+        "shape": shape(received.shape),
+        "key": match received.key { Key::Vap => "vap", Key::Own => "dev.tabellion/vap", Key::Both => "both" },
+        "digest": received.digest.as_str(),
+    });
+    if received.canon_raw {
+        told["canon"] = "raw".into();
+    }
+    told
+}
+
+fn shape(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Flat => "flat",
+        Shape::Nested => "nested",
+    }
+}
+
+fn arguments(vector: &Value) -> Result<Value, String> {
+    match exact::equal(text(vector, "declared"), text(vector, "called")) {
+        true => Ok(json!("equal")),
+        false => Err(Reason::CallMismatch.to_string()),
+    }
+}
+
+fn pattern(vector: &Value) -> Result<Value, String> {
+    let patterns = |member: &str| -> Vec<Pattern> {
+        let list = vector[member].as_array().into_iter().flatten();
+        list.map(|pattern| Pattern::new(pattern.as_str().unwrap()).unwrap()).collect()
+    };
+    match allows(&patterns("allow"), &patterns("deny"), text(vector, "tool")) {
+        true => Ok(json!("allowed")),
+        false => Err(Reason::ScopeEscape.to_string()),
+    }
+}
+
+/// Each amendment names `@` for the digest of what is in force when it comes.
+fn chain(vector: &Value) -> Result<Value, Reason> {
+    let ceiling = ceiling(&vector["ceiling"]);
+    let Ok(Message::ScopeCommitment(commitment)) = Message::read(text(vector, "commitment")) else {
+        panic!()
+    };
+    let mut links = vec![Effective::of(&commitment, &ceiling)?];
+    for amendment in vector["amendments"].as_array().into_iter().flatten() {
+        let now = &links.last().unwrap().effective;
+        let amendment = amendment.as_str().unwrap().replace("\"@\"", &format!("\"{}\"", now.digest()));
+        let amendment = match Message::read(&amendment) {
+            Ok(Message::ScopeAmendment(amendment)) => amendment,
+            Ok(other) => panic!("{other:?}"),
+            Err(flaw) => return Err(flaw.reason),
+        };
+        links.push(now.amended(&amendment, &ceiling)?);
+    }
+    Ok(links.iter().map(link).collect())
+}
+
+fn link(capped: &Capped) -> Value {
+    json!({
+        "effective": capped.effective.text(),
+        "digest": capped.effective.digest().as_str(),
+        "verdict": if capped.changed { "downgraded" } else { "served" },
+    })
+}
+
+fn ceiling(ceiling: &Value) -> Ceiling {
+    let limits = ceiling["limits"].as_object().into_iter().flatten();
+    Ceiling {
+        max_calls: ceiling["max_calls"].as_u64(),
+        deadline: ceiling["deadline"].as_str().map(|text| text.parse().unwrap()),
+        limits: limits
+            .map(|(meter, most)| (meter.clone(), Decimal::read(&most.to_string()).unwrap()))
+            .collect(),
+    }
+}
+
+fn signature(vector: &Value) -> Result<Value, Reason> {
+    let message = text(vector, "text");
+    let kind: Value = serde_json::from_str(message).unwrap();
+    let carrier = match MessageType::from_word(text(&kind, "type")).unwrap() {
+        MessageType::ScopeCommitment => Carrier::Initialize,
+        MessageType::IntentCall => Carrier::ToolsCall,
+        MessageType::ScopeAmendment => Carrier::Amend,
+    };
+    let received = slot::read(Some(message), None, carrier).map_err(|unreadable| unreadable.reason)?.unwrap();
+    let keys = vector["keys"].as_array().unwrap().iter().map(key).collect();
+    let demand = |name: &str| vector["demands"][name].as_bool().unwrap();
+    let demands = Demands {
+        signed: demand("signed"),
+        amendments_signed: demand("amendments_signed"),
+        freshness: if demand("freshness") { Freshness::Required } else { Freshness::Optional },
+        audience: text(&vector["demands"], "audience").to_owned(),
+    };
+    let keyring = Keyring::new(keys).unwrap();
+    let held =
+        check(&received, text(vector, "agent_id"), &keyring, &demands, text(vector, "now").parse().unwrap())?;
+    Ok(held.map_or_else(|| json!("unsigned"), |signed| json!({ "signed_by": signed.thumbprint })))
+}
+
+fn key(key: &Value) -> AgentKey {
+    let holder = key["agent_id"].as_str().map_or(Holder::Approver, |id| Holder::Agent(id.to_owned()));
+    let time = |member: &str| key[member].as_str().map(|text| text.parse().unwrap());
+    let jwk = PublicJwk::from_value(&key["jwk"]).unwrap();
+    AgentKey::new(holder, &jwk, time("not_before"), time("not_after")).unwrap()
+}
+
+fn verdict(vector: &Value) -> Value {
+    let verdict: Verdict = serde_json::from_value(vector["verdict"].clone()).unwrap();
+    let binding: Binding = serde_json::from_value(vector["binding"].clone()).unwrap();
+    let seed: [u8; 32] = HEXLOWER.decode(text(vector, "seed").as_bytes()).unwrap().try_into().unwrap();
+    let signer = SigningKey::from_ed25519_seed(&seed).unwrap();
+    json!({
+        "jwk": signer.public_key().to_jwk().to_value(),
+        "signed": verdict.sign(&signer, &binding).unwrap(),
+    })
+}
