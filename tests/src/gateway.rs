@@ -8,13 +8,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::http::{Connection, free_address};
-use crate::log::{Log, Ran, command};
+use crate::log::{Log, Ran, command, command_through};
 use crate::mcp::McpClient;
 use crate::service::Service;
 use crate::upstream::Upstream;
@@ -168,15 +168,27 @@ impl Gateway {
 
     /// Starts it with variables in its surroundings; `Err` if it ends before it serves.
     pub fn try_start(&self, variables: &[(&str, &str)]) -> Result<GatewayProcess, Ran> {
+        let mut command = command(self.folder.path());
+        command.envs(variables.iter().copied());
+        self.started(command)
+    }
+
+    /// Starts it so that a file that may grow no more is an error to it, and not its end.
+    #[track_caller]
+    pub fn start_for_a_full_disk(&self) -> GatewayProcess {
+        let command = command_through(self.folder.path(), "env", &["--ignore-signal=XFSZ"]);
+        self.started(command).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
+    }
+
+    fn started(&self, mut command: Command) -> Result<GatewayProcess, Ran> {
         self.configure();
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
         let stderr = self.path(&format!("gateway.{number}.log"));
-        let mut command = self.command(&["gateway", "run", "--config", "gateway.toml", "--json"]);
+        command.args(["gateway", "run", "--config", "gateway.toml", "--json"]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&stderr).expect("our own folder"));
-        command.envs(variables.iter().copied());
         let mut child = command.spawn().expect("the program starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it was asked for");
@@ -260,6 +272,12 @@ impl GatewayProcess {
         self.child.id()
     }
 
+    /// Lets its files grow up to so many bytes, or as they want again.
+    pub fn limit_files_to(&self, bytes: Option<u64>) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).expect("our own child");
+    }
+
     /// What it has written to its log so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap_or_default()
@@ -294,6 +312,12 @@ impl Drop for GatewayProcess {
             eprintln!("--- {} ends with:\n{}", self.stderr.display(), &said[from..]);
         }
     }
+}
+
+/// The public key of the gateway's statements.
+pub fn evidence_key() -> String {
+    let key = ed25519_dalek::SigningKey::from_bytes(&EVIDENCE);
+    data_encoding::HEXLOWER.encode(key.verifying_key().as_bytes())
 }
 
 /// A log that admits the gateway's statements.

@@ -14,6 +14,7 @@ mod database;
 mod events;
 mod findings;
 pub mod gateway;
+mod guarded;
 pub mod http;
 mod load;
 mod log;
@@ -38,6 +39,7 @@ pub use binary::path as program;
 pub use database::Database;
 pub use events::{Coming, Event};
 pub use gateway::{Gateway, GatewayProcess, Scene};
+pub use guarded::Guarded;
 pub use http::{Answer, Connection, free_address};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
@@ -47,7 +49,7 @@ pub use others::{
     Other, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server, run_node,
 };
 pub use postgres::{Cluster, sql};
-pub use python::{python, run_python};
+pub use python::{python, run_python, run_python_on};
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;
 pub use soak::{Soak, Soaked};

@@ -120,9 +120,7 @@ impl Log {
 
     /// The same, started by another program that ends in starting it.
     pub fn command_through(&self, starter: &str, arguments: &[&str]) -> Command {
-        let mut command = dressed(Command::new(starter), self.folder.path());
-        command.args(arguments).arg(binary::path());
-        command
+        command_through(self.folder.path(), starter, arguments)
     }
 
     /// Runs the program in the log's folder, with the log's configuration at hand.
@@ -150,6 +148,13 @@ fn key(line: &str) -> Option<&str> {
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = dressed(Command::new(binary::path()), folder);
     command.arg0("tabellion");
+    command
+}
+
+/// The same, started by another program that ends in starting it.
+pub(crate) fn command_through(folder: &Path, starter: &str, arguments: &[&str]) -> Command {
+    let mut command = dressed(Command::new(starter), folder);
+    command.args(arguments).arg(binary::path());
     command
 }
 

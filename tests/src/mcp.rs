@@ -142,6 +142,11 @@ impl McpClient {
         self.request("tools/call", params)
     }
 
+    /// Sends a message of VAP on the way of a `tools/list`.
+    pub fn carry(&mut self, message: Value) -> Told {
+        self.request("tools/list", json!({ "_meta": { "vap": message } }))
+    }
+
     /// Says something that has no answer.
     pub fn notify(&mut self, method: &str, params: &Value) -> Answer {
         let body = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();

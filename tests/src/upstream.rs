@@ -3,6 +3,7 @@
 //! It speaks both eras well enough for any client. A test hands in what is to happen otherwise: a closure that sees each
 //! request first, and answers it or leaves it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 /// How long something that must arrive may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// An object, with its values as they were written.
+type Members = BTreeMap<String, Box<RawValue>>;
 /// What a script does with a request: `true` when it has answered.
 type Script = dyn Fn(&Seen, &mut Wire) -> bool + Send + Sync;
 
@@ -296,7 +299,8 @@ impl Seen {
 
     /// The JSON-RPC method; empty for what has none.
     pub fn rpc(&self) -> String {
-        self.json()["method"].as_str().unwrap_or_default().to_owned()
+        // Read as text: a number that no double holds is none of our business.
+        self.member("method", &self.body).and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or_default()
     }
 
     /// The id, as it was written.
@@ -312,8 +316,9 @@ impl Seen {
 
     /// The keys of its `_meta`, in alphabetical order.
     pub fn meta_keys(&self) -> Vec<String> {
-        let meta = self.json()["params"]["_meta"].clone();
-        meta.as_object().map(|meta| meta.keys().cloned().collect()).unwrap_or_default()
+        let members = |raw: String| serde_json::from_str::<Members>(&raw).ok();
+        let meta = self.param("_meta").and_then(members);
+        meta.map(|meta| meta.into_keys().collect()).unwrap_or_default()
     }
 
     /// Whether it is of the era without sessions.
@@ -322,7 +327,7 @@ impl Seen {
     }
 
     fn member(&self, name: &str, text: &[u8]) -> Option<String> {
-        let members: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_slice(text).ok()?;
+        let members: Members = serde_json::from_slice(text).ok()?;
         members.get(name).map(|raw| raw.get().to_owned())
     }
 }

@@ -5,6 +5,8 @@ use ed25519_dalek::{Signer, SigningKey};
 use merkle::EntryDigest;
 use serde_json::{Value, json};
 
+use crate::mcp::{McpClient, Told};
+
 /// Who commits here.
 pub const AGENT: &str = "did:example:a";
 
@@ -27,6 +29,11 @@ impl Agent {
     /// Another one, with a key of its own.
     pub fn named(id: &str, session: &str, seed: u8) -> Self {
         Self { id: id.to_owned(), session: session.to_owned(), key: SigningKey::from_bytes(&[seed; 32]) }
+    }
+
+    /// The same agent in another session.
+    pub fn also_in(&self, session: &str) -> Self {
+        Self { session: session.to_owned(), ..self.clone() }
     }
 
     /// Its public key, as it is configured.
@@ -79,6 +86,33 @@ impl Agent {
             "reason": "the plan has changed",
         });
         with(amendment, changes)
+    }
+
+    /// Commits, on the way of a `tools/list`.
+    pub fn commit(&self, client: &mut McpClient) -> Told {
+        self.commit_to(client, json!({}))
+    }
+
+    /// The same, with members of the commitment replaced.
+    pub fn commit_to(&self, client: &mut McpClient, changes: Value) -> Told {
+        let commitment = self.dressed(client, self.commitment_with(changes));
+        client.carry(commitment)
+    }
+
+    /// Calls a tool, and says what for.
+    pub fn call(&self, client: &mut McpClient, tool: &str, arguments: Value) -> Told {
+        let intent = self.dressed(client, self.intent(tool, &arguments));
+        client.call(tool, arguments, json!({ "vap": intent }))
+    }
+
+    /// Asks for more, under a signature.
+    pub fn amend(&self, client: &mut McpClient, previous: &str, changes: Value) -> Told {
+        client.carry(self.signed(self.amendment(previous, changes)))
+    }
+
+    /// Signed where nothing else says whose session this is: V-2.
+    pub fn dressed(&self, client: &McpClient, message: Value) -> Value {
+        if client.session().is_some() { message } else { self.signed(message) }
     }
 
     /// A message with the agent's detached signature in it.
