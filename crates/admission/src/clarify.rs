@@ -63,6 +63,8 @@ pub struct Ticket {
     pub arguments: String,
     /// The digest of the rules.
     pub policy: String,
+    /// When it was made, in Unix seconds.
+    pub issued: i64,
     /// Until when it is good, in Unix seconds.
     pub expires: i64,
     /// What makes it single-use.
@@ -84,8 +86,7 @@ impl Ticket {
     /// Whether a state that came back is this very one, but for its number and its expiry, and still good.
     #[must_use]
     pub fn is_met_by(&self, shown: &Ticket, now: Timestamp) -> bool {
-        let Ticket { purpose, route, session_id, account, tool, arguments, policy, expires: _, nonce: _ } =
-            self;
+        let Ticket { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
         now.as_second() < shown.expires
             && *purpose == shown.purpose
             && *route == shown.route

@@ -24,7 +24,7 @@ pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -
         Err(unreadable) => return denied_unreadable(scene, account, unreadable),
     };
     let mut draft = Draft::of(received);
-    let session = match bind(scene, received, &mut draft, session.as_mut()) {
+    let session = match bind(scene, received, &declared.before, &mut draft, session.as_mut()) {
         Ok(session) => session,
         Err(reason) => {
             count_denied(scene, None, account, &reason);
@@ -37,6 +37,10 @@ pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -
             session.agreed = agreed;
             session.running.verdicts.clear();
             ruled(accept(scene, draft, session, changed))
+        }
+        Err(Stop::Judge(_)) if !session.running.has_room() => {
+            draft.standing(scene.rules, session);
+            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::RateLimited)))
         }
         Err(Stop::Judge(question)) => {
             let held = hold(scene, session);

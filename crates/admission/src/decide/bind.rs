@@ -1,27 +1,29 @@
 //! C1: whose message it is, and whose session (readings V-2, V-20).
 
+use jiff::Timestamp;
+use serde_json::Value;
+
 use crate::message::slot::Received;
 use crate::reason::Reason;
 use crate::session::{Account, Session};
-use crate::signature;
+use crate::signature::{self, Signed};
 
-use super::Scene;
 use super::draft::Draft;
 use super::ruling::ClaimKind;
+use super::{Before, Scene};
 
 /// Binds a message to its session: accepted, of this route, and the caller's. Until then nothing about the session is told, and
 /// nothing is written into its stream: whoever only knows its name learns as much as about a session that never was.
 pub(super) fn bind<'s>(
     scene: &Scene<'_>,
     received: &Received,
+    before: &Before<'_>,
     draft: &mut Draft,
     session: Option<&'s mut Session>,
 ) -> Result<&'s mut Session, Reason> {
-    let rules = scene.rules;
-    let session = session.filter(|session| session.agreed.route() == rules.route);
+    let session = session.filter(|session| session.agreed.route() == scene.rules.route);
     let session = session.ok_or(Reason::NoCommitment)?;
-    let agent_id = session.agreed.agent_id();
-    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, scene.now)?;
+    let signed = check_signature(scene, received, session.agreed.agent_id(), before)?;
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
     if !session.agreed.principal().is_shown_by(scene.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
@@ -35,6 +37,37 @@ pub(super) fn bind<'s>(
     draft.bind(session);
     draft.passed("bind_ok");
     Ok(session)
+}
+
+/// Checks a message's signature. One that was fresh when its question was asked does not grow stale over the answer: then it
+/// is the time of the asking that counts.
+pub(super) fn check_signature(
+    scene: &Scene<'_>,
+    received: &Received,
+    agent_id: &str,
+    before: &Before<'_>,
+) -> Result<Option<Signed>, Reason> {
+    let check = |at| signature::check(received, agent_id, &scene.rules.keyring, &scene.rules.demands, at);
+    match (check(scene.now), asked_at(scene, received, before)) {
+        (Err(Reason::Stale), Some(asked)) => check(asked),
+        (checked, _) => checked,
+    }
+}
+
+/// When the message was looked at first, if it was: its own time, where the gateway still holds the request, or that of the
+/// state that came back.
+fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Option<Timestamp> {
+    let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
+        Some(ticket) if scene.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
+        Some(_) => return None,
+        None if before.judged.is_some() || before.answer.is_some() => header(received)?["iat"].as_i64()?,
+        None => return None,
+    };
+    Timestamp::from_second(second).ok()
+}
+
+fn is_spent(before: &Before<'_>) -> bool {
+    before.shown.as_ref().is_some_and(|shown| shown.spent)
 }
 
 /// Whether a session takes messages at all, and this one from its principal now.
@@ -77,8 +110,12 @@ pub(super) fn count_denied(
 /// The `jti` that a message claims in its signature's header, unchecked: what to look up before the message is decided.
 #[must_use]
 pub fn claimed_jti(received: &Received) -> Option<String> {
+    header(received)?["jti"].as_str().map(str::to_owned)
+}
+
+/// The header of a message's signature, unchecked.
+fn header(received: &Received) -> Option<Value> {
     let header = received.message.signature()?.split('.').next()?;
     let header = data_encoding::BASE64URL_NOPAD.decode(header.as_bytes()).ok()?;
-    let header: serde_json::Value = serde_json::from_slice(&header).ok()?;
-    header["jti"].as_str().map(str::to_owned)
+    serde_json::from_slice(&header).ok()
 }

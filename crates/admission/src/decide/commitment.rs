@@ -13,10 +13,9 @@ use crate::principal::Principal;
 use crate::reason::Reason;
 use crate::record::StreamKey;
 use crate::session::{Account, Agreed, Owner, Session};
-use crate::signature;
 use crate::verdict::{Downgrade, Trigger, VerdictKind};
 
-use super::bind::count_denied;
+use super::bind::{check_signature, count_denied};
 use super::draft::{Draft, principal_bytes};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
 use super::semantic::{Gate, Meaning, Question, meaning, pay};
@@ -119,9 +118,8 @@ fn identify(
     commitment: &ScopeCommitment,
     draft: &mut Draft,
 ) -> Result<Principal, Reason> {
-    let rules = scene.rules;
     let agent_id = &commitment.principal.agent_id;
-    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, scene.now)?;
+    let signed = check_signature(scene, received, agent_id, &declared.before)?;
     if let Some(signed) = &signed {
         draft.passed("signature_ok");
         if let Some(jti) = &signed.jti {

@@ -12,6 +12,8 @@
 //! | `bind` | C1: whose message, whose session |
 //! | `commitment`, `amendment` | S1, S2 and what E(n) is |
 //! | `call`, `unaware` | a call with an envelope, and without |
+//! | `hearing` | C2 to C5, in order |
+//! | `person` | where a person decides |
 //! | `budget` | C3: projection, reservation |
 //! | `policy` | C4 |
 //! | `semantic` | S2 and C5: whether the judge is asked, and what its answer means |
@@ -25,6 +27,8 @@ mod budget;
 mod call;
 mod commitment;
 mod draft;
+mod hearing;
+mod person;
 mod policy;
 mod ruling;
 mod semantic;

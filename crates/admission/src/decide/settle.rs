@@ -78,12 +78,12 @@ pub fn settle(
     if outcome.status == Status::Refused {
         return refund(rules, session, account, id);
     }
+    session.running.reservation(id).filter(|held| held.stage == Stage::Admitted)?;
     let held = session.running.release(id)?;
     if held.by_principal {
         account.spent.release(&held);
     }
-    let declared =
-        Declared::read(rules, outcome.cost, |meter| held.amounts.names(meter) || limits(session, meter));
+    let declared = Declared::read(rules, outcome.cost, |meter| is_metered(rules, session, meter));
     let cost = match outcome.status {
         Status::Unknown => held.amounts.clone(),
         Status::Executed | Status::Errored | Status::Refused => declared.or_known(rules, outcome.tool),

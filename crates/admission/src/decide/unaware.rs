@@ -15,8 +15,9 @@ use crate::session::Account;
 use crate::verdict::{Downgrade, VerdictKind};
 
 use super::bind::count_denied;
-use super::call::{pending, ruled, said_yes, ticket};
+use super::call::ruled;
 use super::draft::{Draft, canon, principal_bytes};
+use super::person::{Approved, check_state, pending, said_yes, ticket};
 use super::policy::{Facts, Policed, police};
 use super::ruling::{CallRuling, ClaimKind, Flag, Telling};
 use super::{Call, Scene, account_key};
@@ -44,7 +45,7 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
 /// Forwarded and recorded; the answer stays as it is. What the operator's rules would have said is noted.
 fn advisory(scene: &Scene<'_>, mut draft: Draft, call: &Call<'_>) -> CallRuling {
     draft.policed = !scene.rules.policy.is_empty();
-    if police(scene.rules, facts(scene, call)) != Policed::Allowed(None) {
+    if !matches!(police(scene.rules, facts(scene, call)), Policed::Allowed(_)) {
         draft.flags.push(Flag::WouldDeny);
     }
     draft.telling = Telling::Silent;
@@ -81,17 +82,18 @@ fn confirm(
     reason: Reason,
 ) -> Result<Option<CallRuling>, Reason> {
     let holder = account_key(scene.caller, None).unwrap_or_default();
-    let ticket = ticket(scene, call.tool, arguments, Purpose::Question, NO_SESSION, &holder);
-    if let Some(shown) = &call.before.shown {
-        let good = |shown: &&clarify::Ticket| ticket.is_met_by(shown, scene.now);
-        let shown_ticket = shown.ticket.filter(good).filter(|_| !shown.spent).ok_or(Reason::InvalidState)?;
-        draft.claim(ClaimKind::State, &shown_ticket.nonce);
-        return said_yes(shown.answer).map(|()| None);
+    let ticket = |purpose| ticket(scene, call.tool, arguments, purpose, NO_SESSION, &holder);
+    let approved = check_state(scene, draft, call.before.shown.as_ref(), ticket)?;
+    if let Approved { person: true, nonce: Some(nonce), .. } = approved {
+        draft.claim(ClaimKind::State, &nonce);
+        draft.passed("confirmed");
+        return Ok(None);
     }
     if call.before.answer.is_some() {
         return said_yes(call.before.answer).map(|()| None);
     }
-    let asked = Asked { question: clarify::question(call.tool, call.arguments), ticket };
+    let asked =
+        Asked { question: clarify::question(call.tool, call.arguments), ticket: ticket(Purpose::Question) };
     if call.can_ask && scene.caller.era == Era::Legacy {
         return Ok(Some(CallRuling::Ask { asked: Box::new(asked), held: None }));
     }

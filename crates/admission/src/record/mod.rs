@@ -15,6 +15,7 @@ pub use commitments::{RecordKey, StreamKey};
 
 use crate::decide::{About, Ruling, Status};
 use crate::digest::Canon;
+use crate::invocation::AiInvocation;
 use crate::limits::MAX_NAME;
 use crate::session::Meters;
 use crate::verdict::Binding;
@@ -99,9 +100,10 @@ pub fn closed(place: &Place<'_>) -> Vec<u8> {
     finish(place.common("closed"), false)
 }
 
-/// What the local store keeps in clear beside a decision: what was said, and what is odd about it.
+/// What the local store keeps in clear beside a decision: what was said, what the client asserts about itself (reading S-4), and
+/// what is odd about it.
 #[must_use]
-pub fn annex(ruling: &Ruling) -> Value {
+pub fn annex(ruling: &Ruling, aside: Option<&AiInvocation>) -> Value {
     let said = &ruling.said;
     let bytes =
         |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -114,6 +116,7 @@ pub fn annex(ruling: &Ruling) -> Value {
         "effective_commitment": bytes(&said.effective_commitment),
         "principal": bytes(&said.principal),
         "req": ruling.req,
+        "aiInvocation": aside.map(AiInvocation::assertion),
         "reason": ruling.reason,
         "flags": ruling.flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>(),
     })
