@@ -6,10 +6,18 @@ use std::time::Duration;
 
 /// Characters of a `requestState` that a client brings back, at most.
 pub const MAX_REQUEST_STATE_BYTES: usize = 64 << 10;
-/// Characters of the arguments that a question shows.
-pub const MAX_SHOWN_ARGUMENTS: usize = 2_000;
 /// Questions of the gateway's own that may be open at a time.
 pub const MAX_OPEN_QUESTIONS: usize = 10_000;
+/// Legacy MCP sessions of which it is remembered whether their clients can be asked.
+pub const MAX_KNOWN_CLIENTS: u64 = 100_000;
+/// How long that is remembered of a session that does nothing.
+pub const KNOWN_CLIENT_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// How often a stream on which somebody is asked shows a sign of life.
+pub const QUESTION_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Tasks of admitted calls that are remembered at a time.
+pub const MAX_KNOWN_TASKS: u64 = 100_000;
+/// How long a task is remembered of which nothing is heard.
+pub const KNOWN_TASK_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of a judge's answer.
 pub const MAX_JUDGE_ANSWER_BYTES: usize = 1 << 20;
 
@@ -49,6 +57,12 @@ pub const PASSED_ENV: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ
 pub const JUDGE_SAMPLE_RATE: f64 = 0.01;
 /// How long a judge may take.
 pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A judge less sure than this is not sure.
+pub const JUDGE_CONFIDENCE: f64 = 0.5;
+/// From this risk on a judge is asked.
+pub const JUDGE_THRESHOLD: f64 = 0.7;
+/// How long what a judge said may be used again (V-29).
+pub const JUDGE_CACHE: Duration = Duration::from_secs(600);
 /// What a question costs in `vap.judge`.
 pub const JUDGE_COST: &str = "1";
 /// Where `vap.judge` ends for one session.
@@ -63,8 +77,6 @@ pub const MAX_RULES: usize = 256;
 pub const MAX_SERVERS: usize = 32;
 /// The longest prefix of a server's names.
 pub const MAX_PREFIX_BYTES: usize = 32;
-/// The longest pattern, and the longest name of a rule.
-pub const MAX_PATTERN_BYTES: usize = 256;
 /// Meters named in one place.
 pub const MAX_METERS: usize = 64;
 /// The longest amount.
@@ -190,6 +202,10 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long an idle connection to a server is kept. Shorter than common servers do (5 s), so that no call meets one that is
 /// just being closed.
 pub const UPSTREAM_IDLE: Duration = Duration::from_secs(4);
+/// How many idle connections to one server are kept.
+pub const UPSTREAM_IDLE_CONNECTIONS: usize = 256;
+/// After which silence a connection to a server is probed.
+pub const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Messages that may wait for a client that reads slowly, before its server waits too.
 pub const MESSAGES_AHEAD: usize = 16;
 /// Addresses of which requests are counted one by one; from then on all newcomers share one count.

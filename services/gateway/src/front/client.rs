@@ -4,10 +4,14 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
 use admission::principal::Era;
+use http::StatusCode;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+use super::Response;
+use crate::relay;
 
 /// Whoever waits for an answer.
 #[derive(Clone, Debug)]
@@ -69,6 +73,14 @@ impl Client {
         let mut resumptions = self.resumptions.subscribe();
         // The sender is ours too: it is never closed.
         let _never = resumptions.wait_for(|resumed| *resumed > before).await;
+    }
+
+    /// What this comes to, worked out whether or not the client stays.
+    pub async fn finish(&self, work: impl Future<Output = Response> + Send + 'static) -> Response {
+        self.tasks.spawn(work).await.unwrap_or_else(|panicked| {
+            tracing::error!(%panicked, "a request was not answered");
+            relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error")
+        })
     }
 
     /// Runs work that goes on whether or not the client stays. A stop of the gateway waits for it, for a while.

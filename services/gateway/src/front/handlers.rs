@@ -1,5 +1,6 @@
 //! What the front asks of whoever decides.
 
+use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -13,7 +14,7 @@ pub trait Handlers: Send + Sync + 'static {
     /// `tools/call`: a request with an id, parameters that are an object, mirrored headers that agree.
     async fn tools_call(&self, inbound: Inbound) -> Response;
 
-    /// A request with VAP material in its `_meta` on any method but `tools/call` and `vap/amend`.
+    /// A request with VAP material in its `_meta`, on any method but those of the other functions.
     async fn carrier(&self, inbound: Inbound) -> Response;
 
     /// `vap/amend`, which is never forwarded.
@@ -33,25 +34,23 @@ pub trait Handlers: Send + Sync + 'static {
     /// if it is not to be forwarded.
     async fn notified(&self, inbound: &Inbound) -> bool;
 
-    /// The successful answer to `initialize` or `server/discover` (the text of the whole message): with what the gateway adds
-    /// to its capabilities (V-34).
+    /// The answer to `initialize` or `server/discover` (the text of the whole message): with what the gateway adds to its
+    /// capabilities, if it is a result (V-34).
     fn advertise(&self, method: &str, message: Bytes) -> Bytes;
 
     /// A response that comes on a GET stream: legacy servers end a POST's stream whenever they like, and the client fetches
-    /// the rest there. It may be the answer to a tool call.
+    /// the rest there. It may be the answer to a tool call, and it may be one that a tap has seen already.
     async fn late(&self, late: Late<'_>) -> Passing;
 
-    /// The upstream ended this MCP session (DELETE with a success), or says that it does not know it (404).
-    async fn ended(&self, inbound: &Inbound);
+    /// The caller ended its MCP session (DELETE), and the upstream agreed or had forgotten it.
+    async fn ended(&self, caller: &Caller);
 }
 
 /// A response on a GET stream.
 #[derive(Debug)]
 pub struct Late<'a> {
-    /// The `Mcp-Session-Id` of the GET.
-    pub mcp_session: Option<&'a str>,
-    /// Who listens there.
-    pub caller: &'a admission::principal::Caller,
+    /// Who listens there, and in which MCP session.
+    pub caller: &'a Caller,
     /// The message.
     pub message: Bytes,
 }

@@ -9,6 +9,9 @@ use super::{Client, Route};
 use crate::frame::Frame;
 use crate::upstream::Exchange;
 
+/// Keys of `params._meta` under which VAP messages come.
+pub const VAP_SLOTS: &[&str] = &["vap", "dev.tabellion/vap"];
+
 /// Keys of `params._meta` that are for the gateway, and never reach the upstream (V-35).
 pub const VAP_KEYS: &[&str] = &["vap", "dev.tabellion/vap", "dev.tabellion/roa", "dev.tabellion/roa-proof"];
 

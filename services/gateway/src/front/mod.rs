@@ -12,15 +12,35 @@
 mod admits;
 mod client;
 mod handlers;
+mod headers;
 mod inbound;
+mod intake;
+mod listen;
+mod mirrors;
+mod origin;
+mod pace;
+mod refusal;
+mod resumption;
+mod service;
+mod taps;
+#[cfg(test)]
+mod tests;
+mod watched;
 
 pub use admits::{Admits, Admitted, OpenDoor};
 pub use client::Client;
 pub use handlers::{Handlers, Late};
-pub use inbound::{Aside, Inbound, VAP_KEYS};
+pub use headers::end_to_end;
+pub use inbound::{Aside, Inbound, VAP_KEYS, VAP_SLOTS};
+pub use listen::Serving;
+pub use refusal::{UPSTREAM_FAILED, unanswered};
+pub use service::Front;
 
 use std::sync::Arc;
 
+use axum::Router;
+
+use crate::config::Intake;
 use crate::upstream::Upstream;
 
 /// What the front answers with. Each frame of the body is flushed as it comes.
@@ -38,4 +58,18 @@ pub struct Route {
     pub admits: Arc<dyn Admits>,
     /// Whether the upstream gets `aiInvocation` (S-5).
     pub forward_invocation: bool,
+}
+
+/// What is served. It can be replaced while it is ([`Front::reload`]).
+pub struct Plan {
+    /// The endpoints.
+    pub routes: Vec<Arc<Route>>,
+    /// The names by which clients may ask for us (`Host`), without ports. If none is listed, any will do.
+    pub hosts: Vec<String>,
+    /// Web pages that may call us (`Origin`). Pages of this machine may where we are asked for by a name of this machine.
+    pub origins: Vec<String>,
+    /// How much is taken from clients (V-11).
+    pub intake: Intake,
+    /// Everything else that is served: metadata, keys, posture.
+    pub pages: Router,
 }

@@ -134,12 +134,17 @@ pub fn form(answer: &Answer) -> Form {
     if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Form::Unreadable;
     }
-    let media = answer.headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
-    let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    match media.eq_ignore_ascii_case(b"text/event-stream") {
+    match is_event_stream(&answer.headers) {
         true => Form::Events,
         false => Form::Whole,
     }
+}
+
+/// Whether the headers announce a stream of events.
+pub fn is_event_stream(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
+    let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    media.eq_ignore_ascii_case(b"text/event-stream")
 }
 
 /// A stream of events.

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use crate::front::Client;
 use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
 
-pub use answer::{error, forward, json, pass, watch};
+pub use answer::{error, forward, is_event_stream, is_message, json, pass, watch};
 pub use opened::{Opened, open};
 
 /// What looks on while an answer passes.

@@ -4,13 +4,14 @@
 //! [`Upstream`] takes one HTTP exchange and answers with a status, headers and a body that streams.
 
 pub mod federation;
+pub mod http;
 pub mod stdio;
 pub mod text;
 
+use ::http::{HeaderMap, Method, StatusCode};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use http::{HeaderMap, Method, StatusCode};
 use thiserror::Error;
 
 /// One MCP server, or what looks like one.

@@ -1,0 +1,63 @@
+//! The body of a request: announced as JSON, of a bounded size, in bounded time.
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt;
+
+use super::headers;
+use super::refusal::Refusal;
+use crate::limits::BODY_TIME;
+
+/// Reads a message.
+pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    check_media(headers)?;
+    let announced = headers::text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    if announced.is_some_and(|length: u64| u64::try_from(limit).is_ok_and(|limit| length > limit)) {
+        return Err(Refusal::TooLong(limit));
+    }
+    let read = tokio::time::timeout(BODY_TIME, collected(body, limit));
+    read.await.map_err(|_elapsed| Refusal::TooSlow)?
+}
+
+async fn collected(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    let mut text = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+        if text.len() + data.len() > limit {
+            return Err(Refusal::TooLong(limit));
+        }
+        text.extend_from_slice(&data);
+    }
+    Ok(text.freeze())
+}
+
+/// What we read as JSON in UTF-8, the upstream must not read as anything else.
+fn check_media(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers::repeats(headers, &CONTENT_TYPE) {
+        return Err(Refusal::RepeatedHeader("Content-Type"));
+    }
+    let encoded = headers.get_all(CONTENT_ENCODING).iter();
+    if encoded.into_iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Refusal::Media("compressed messages are not accepted"));
+    }
+    let mut parts = headers::text(headers, &CONTENT_TYPE).unwrap_or_default().split(';');
+    if !parts.next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(Refusal::Media("Content-Type must be application/json"));
+    }
+    match parts.all(|parameter| is_harmless(parameter.trim())) {
+        true => Ok(()),
+        false => Err(Refusal::Media("the charset must be utf-8")),
+    }
+}
+
+fn is_harmless(parameter: &str) -> bool {
+    match parameter.split_once('=') {
+        Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+            let value = value.trim().trim_matches('"');
+            value.eq_ignore_ascii_case("utf-8") || value.eq_ignore_ascii_case("utf8")
+        }
+        _ => true,
+    }
+}

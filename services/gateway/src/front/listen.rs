@@ -1,0 +1,204 @@
+//! Connections: bounded in number and in the time they may take, drained on stop.
+//!
+//! HTTP/1.1 and HTTP/2 (with prior knowledge) on one port; TLS is ended before us. Which of the two it is, the first bytes
+//! say; they are looked at without being taken, so that a silent client meets a time limit from the start.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Front, Response};
+use crate::limits::{DRAIN_TIME, HEAD_TIME, HTTP2_STREAMS, MAX_HEAD_BYTES, MAX_HEADERS};
+
+/// What HTTP/2 connections begin with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long to wait for the rest of a preface that came in pieces, before looking again.
+const PREFACE_PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait after a failed `accept` (descriptors exhausted, say) before trying again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// HTTP/2 pings: how often, and how long the answer may take.
+const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
+/// How often addresses are forgotten that have not come for a while.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// A front being served.
+pub struct Serving {
+    /// Where.
+    pub address: SocketAddr,
+    front: Arc<Front>,
+    kill: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl Front {
+    /// Serves connections that come in here.
+    ///
+    /// # Errors
+    /// If the listener has no address.
+    pub fn serve(self: &Arc<Self>, listener: TcpListener) -> io::Result<Serving> {
+        let serving = Serving {
+            address: listener.local_addr()?,
+            front: self.clone(),
+            kill: CancellationToken::new(),
+            connections: TaskTracker::new(),
+        };
+        let (front, kill, connections) = (self.clone(), serving.kill.clone(), serving.connections.clone());
+        serving.connections.spawn(accept(listener, front, kill, connections));
+        serving.connections.spawn(sweep(self.clone()));
+        Ok(serving)
+    }
+}
+
+impl Serving {
+    /// Takes no more connections, ends streams that have no end, lets requests in flight finish, and cuts what is left
+    /// after some time. Calls of clients that went away are waited for as well: their outcome is yet to be recorded.
+    pub async fn drain(self) {
+        self.front.stop.cancel();
+        self.connections.close();
+        self.front.tasks.close();
+        let finished = async {
+            self.connections.wait().await;
+            self.front.tasks.wait().await;
+        };
+        if tokio::time::timeout(DRAIN_TIME, finished).await.is_err() {
+            let (connections, calls) = (self.connections.len(), self.front.tasks.len());
+            tracing::warn!(connections, calls, "cut what did not finish");
+            self.kill.cancel();
+            self.connections.wait().await;
+        }
+    }
+}
+
+async fn sweep(front: Arc<Front>) {
+    while tokio::time::timeout(SWEEP, front.stop.cancelled()).await.is_err() {
+        front.sweep();
+    }
+}
+
+async fn accept(listener: TcpListener, front: Arc<Front>, kill: CancellationToken, connections: TaskTracker) {
+    let room = Arc::new(Semaphore::new(front.connections()));
+    loop {
+        let arrival = async {
+            let place = room.clone().acquire_owned().await.ok()?;
+            match listener.accept().await {
+                Ok((stream, peer)) => Some((place, stream, peer)),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    None
+                }
+            }
+        };
+        let arrived = tokio::select! {
+            () = front.stop.cancelled() => return,
+            arrived = arrival => arrived,
+        };
+        let Some((place, stream, peer)) = arrived else { continue };
+        let (front, kill) = (front.clone(), kill.clone());
+        connections.spawn(async move {
+            let _place = place;
+            tokio::select! {
+                () = kill.cancelled() => {}
+                () = serve(stream, peer, front) => {}
+            }
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
+    let _ = stream.set_nodelay(true);
+    let two = tokio::select! {
+        two = tokio::time::timeout(HEAD_TIME, speaks_http2(&stream)) => two,
+        () = front.stop.cancelled() => return,
+    };
+    match two {
+        Ok(Ok(true)) => http2(stream, peer, front).await,
+        Ok(Ok(false)) => http1(stream, peer, front).await,
+        Ok(Err(_)) | Err(_) => tracing::debug!(%peer, "a connection said nothing"),
+    }
+}
+
+/// Looks at the first bytes without taking them.
+async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let seen = stream.peek(&mut first).await?;
+        match first.get(..seen) {
+            None | Some([]) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(seen) if seen == PREFACE => return Ok(true),
+            Some(seen) if !PREFACE.starts_with(seen) => return Ok(false),
+            Some(_) => tokio::time::sleep(PREFACE_PAUSE).await,
+        }
+    }
+}
+
+async fn http1(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
+    // A client that closes its side is gone: nothing else tells us so while it waits for an answer.
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .half_close(false)
+        .header_read_timeout(HEAD_TIME)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service(peer, front.clone()));
+    drive(connection, http1::Connection::graceful_shutdown, peer, &front).await;
+}
+
+async fn http2(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1)
+        .serve_connection(TokioIo::new(stream), service(peer, front.clone()));
+    drive(connection, http2::Connection::graceful_shutdown, peer, &front).await;
+}
+
+/// Runs a connection to its end; once the gateway stops, to the end of what it is answering.
+async fn drive<C>(connection: C, wind_down: impl FnOnce(Pin<&mut C>), peer: SocketAddr, front: &Front)
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = front.stop.cancelled() => {
+            wind_down(connection.as_mut());
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended");
+    }
+}
+
+fn service(
+    peer: SocketAddr,
+    front: Arc<Front>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response, Infallible>> + Send + 'static,
+> + Clone {
+    service_fn(move |request: Request<Incoming>| {
+        let front = front.clone();
+        async move { Ok(front.answer(peer.ip(), request.map(Body::new)).await) }
+    })
+}

@@ -1,0 +1,86 @@
+//! Which pages may call us, and by which names we are called (section 1.3): what stands between a web page in somebody's
+//! browser and a server on the same machine (DNS rebinding).
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use url::Url;
+
+use super::refusal::Refusal;
+use super::{Plan, Response, headers};
+
+/// What pages may read besides the body.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate, retry-after");
+
+/// A page that may call us.
+pub struct Page(HeaderValue);
+
+/// Checks the names in a request; answers the page it comes from, if one.
+pub fn check(head: &Parts, plan: &Plan) -> Result<Option<Page>, Refusal> {
+    if headers::repeats(&head.headers, &HOST) || headers::repeats(&head.headers, &ORIGIN) {
+        return Err(Refusal::RepeatedHeader("Host or Origin"));
+    }
+    let host = host(head);
+    let known = |host: &str| plan.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
+    if !plan.hosts.is_empty() && !host.as_deref().is_some_and(known) {
+        return Err(Refusal::Host);
+    }
+    let Some(origin) = head.headers.get(ORIGIN) else { return Ok(None) };
+    let named = origin.to_str().map_err(|_| Refusal::Origin)?;
+    let listed = plan.origins.iter().any(|known| known.eq_ignore_ascii_case(named));
+    let at_home = host.as_deref().is_some_and(is_loopback) && is_local_page(named);
+    match listed || at_home {
+        true => Ok(Some(Page(origin.clone()))),
+        false => Err(Refusal::Origin),
+    }
+}
+
+/// The host that is asked for, without its port: in HTTP/2 it is in the target.
+fn host(head: &Parts) -> Option<String> {
+    let named = head.headers.get(HOST).map(|host| host.to_str().ok());
+    let authority = match named {
+        Some(host) => host?.parse().ok()?,
+        None => head.uri.authority()?.clone(),
+    };
+    Some(authority.host().to_owned())
+}
+
+fn is_local_page(origin: &str) -> bool {
+    let Ok(page) = Url::parse(origin) else { return false };
+    matches!(page.scheme(), "http" | "https") && page.host_str().is_some_and(is_loopback)
+}
+
+fn is_loopback(host: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+/// What a browser asks before it lets the page ask.
+pub fn is_preflight(head: &Parts) -> bool {
+    head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to it.
+pub fn preflight(head: &Parts) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    headers.extend(asked.map(|asked| (ACCESS_CONTROL_ALLOW_HEADERS, asked)));
+    response
+}
+
+impl Page {
+    /// Tells the browser that the page may read the answer. What the upstream says about that is about another origin.
+    pub fn may_read(self, headers: &mut HeaderMap) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+}

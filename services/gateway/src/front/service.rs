@@ -1,0 +1,313 @@
+//! A request's way: in by the doors, then to whoever decides, or straight on.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use admission::invocation::{AiInvocation, KEYS};
+use admission::principal::{Caller, Era};
+use arc_swap::ArcSwap;
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use super::inbound::Aside;
+use super::origin::{self, Page};
+use super::pace::Pace;
+use super::refusal::{self, Refusal, unanswered};
+use super::resumption::Resumptions;
+use super::taps::{Advertising, Listening};
+use super::watched::{ending_with, watched};
+use super::{
+    Admitted, Client, Inbound, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
+};
+use crate::frame::{Frame, Kind, TOOLS_CALL};
+use crate::limits::RESUME_PAUSE;
+use crate::relay;
+use crate::upstream::{Answer, Exchange, UpstreamError};
+
+/// Answered by the gateway alone.
+const AMEND: &str = "vap/amend";
+/// Its answer has no end of its own (modern).
+const SUBSCRIBE: &str = "subscriptions/listen";
+
+/// Takes requests.
+pub struct Front {
+    plan: ArcSwap<Plan>,
+    pace: ArcSwap<Pace>,
+    resumptions: Resumptions,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+}
+
+impl Front {
+    /// A front that serves this.
+    pub fn new(plan: Plan) -> Arc<Self> {
+        Arc::new(Self {
+            pace: ArcSwap::from_pointee(Pace::new(&plan.intake)),
+            plan: ArcSwap::from_pointee(plan),
+            resumptions: Resumptions::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Serves this from now on. What is under way ends as it began.
+    pub fn reload(&self, plan: Plan) {
+        if !self.pace.load().is_at(&plan.intake) {
+            self.pace.store(Arc::new(Pace::new(&plan.intake)));
+        }
+        self.plan.store(Arc::new(plan));
+    }
+
+    /// Forgets addresses that have not come for a while.
+    pub(super) fn sweep(&self) {
+        self.pace.load().sweep();
+    }
+
+    /// How many connections there may be.
+    pub(super) fn connections(&self) -> usize {
+        self.plan.load().intake.connections
+    }
+
+    /// Answers a request.
+    pub async fn answer(&self, address: IpAddr, request: Request<Body>) -> Response {
+        if let Err(wait) = self.pace.load().charge(address) {
+            return Refusal::TooMany(wait).into_response();
+        }
+        let plan = self.plan.load_full();
+        let path = request.uri().path();
+        let Some(route) = plan.routes.iter().find(|route| route.path == path).cloned() else {
+            let page: Result<Response, std::convert::Infallible> = plan.pages.clone().oneshot(request).await;
+            return page.unwrap_or_else(|never| match never {});
+        };
+        let (head, body) = request.into_parts();
+        let page = match origin::check(&head, &plan) {
+            Ok(page) => page,
+            Err(refusal) => return refusal.into_response(),
+        };
+        let visit = Visit { front: self, route, head };
+        let answer = visit.answer(body, page.is_some(), plan.intake.body_bytes).await;
+        readable(answer.unwrap_or_else(IntoResponse::into_response), page)
+    }
+}
+
+fn readable(mut response: Response, page: Option<Page>) -> Response {
+    if let Some(page) = page {
+        page.may_read(response.headers_mut());
+    }
+    response
+}
+
+/// One request at one endpoint.
+struct Visit<'a> {
+    front: &'a Front,
+    route: Arc<Route>,
+    head: Parts,
+}
+
+impl Visit<'_> {
+    async fn answer(self, body: Body, from_page: bool, limit: usize) -> Result<Response, Refusal> {
+        if from_page && origin::is_preflight(&self.head) {
+            return Ok(origin::preflight(&self.head));
+        }
+        if !refusal::is_served(&self.head.method) {
+            return Err(Refusal::Method);
+        }
+        self.refuse_repeated_headers()?;
+        let admitted = match self.route.admits.admit(&self.head).await {
+            Ok(admitted) => admitted,
+            Err(response) => return Ok(*response),
+        };
+        match self.head.method {
+            Method::POST => self.post(admitted, body, limit).await,
+            Method::GET => Ok(self.get(admitted).await),
+            _ => Ok(self.delete(admitted).await),
+        }
+    }
+
+    /// Of two, we might take one and the upstream the other.
+    fn refuse_repeated_headers(&self) -> Result<(), Refusal> {
+        let once = [
+            ("Mcp-Session-Id", headers::SESSION),
+            ("MCP-Protocol-Version", headers::VERSION),
+            ("Mcp-Method", headers::METHOD),
+        ];
+        match once.iter().find(|(_, name)| headers::repeats(&self.head.headers, name)) {
+            Some((name, _)) => Err(Refusal::RepeatedHeader(name)),
+            None => Ok(()),
+        }
+    }
+
+    async fn post(self, admitted: Admitted, body: Body, limit: usize) -> Result<Response, Refusal> {
+        let text = intake::read(&self.head.headers, body, limit).await?;
+        let frame = Frame::parse(text).map_err(Refusal::Message)?;
+        let era = mirrors::era(&frame, &self.head.headers);
+        if era == Era::Modern {
+            mirrors::check(&frame, &self.head.headers)?;
+        }
+        let (client, gone) = self.client(era);
+        let stop = (frame.method() == Some(SUBSCRIBE)).then(|| self.front.stop.clone());
+        let inbound = self.inbound(frame, admitted, client)?;
+        let response = watched(dispatched(inbound).await?, gone);
+        Ok(match stop {
+            Some(stop) => ending_with(response, stop),
+            None => response,
+        })
+    }
+
+    fn client(&self, era: Era) -> (Client, tokio_util::sync::DropGuard) {
+        let count = self.front.resumptions.of(&self.route.path, self.session());
+        let accepts =
+            self.head.headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let reads_events = accepts.into_iter().any(|value| value.contains("text/event-stream"));
+        Client::new(era, reads_events, count, self.front.tasks.clone())
+    }
+
+    fn inbound(self, whole: Frame, admitted: Admitted, client: Client) -> Result<Inbound, Refusal> {
+        let caller = self.caller(&admitted, client.era());
+        let aside = aside(&whole);
+        let mut hidden = VAP_KEYS.to_vec();
+        if !self.route.forward_invocation {
+            hidden.extend(KEYS);
+        }
+        let exchange = self.exchange(admitted, whole.without_meta(&hidden));
+        let frame = match aside {
+            None => whole,
+            Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(Refusal::Message)?,
+        };
+        Ok(Inbound { route: self.route, exchange, frame, aside, era: client.era(), caller, client })
+    }
+
+    async fn get(self, admitted: Admitted) -> Response {
+        let caller = self.caller(&admitted, self.era());
+        let exchange = self.exchange(admitted, bytes::Bytes::new());
+        let resumes = exchange.headers.contains_key(headers::LAST_EVENT);
+        let let_go = self.session().filter(|_| resumes);
+        let let_go = let_go.is_some_and(|session| self.front.resumptions.resumed(&self.route.path, session));
+        match self.listened(exchange, let_go).await {
+            Ok(answer) => {
+                let tap = Listening { route: self.route, caller };
+                ending_with(relay::watch(answer, Box::new(tap)).await, self.front.stop.clone())
+            }
+            Err(error) => unanswered(None, &error),
+        }
+    }
+
+    /// A stream that nobody reads any more was let go just now: the server may not know yet, and say that it is taken.
+    async fn listened(&self, exchange: Exchange, let_go: bool) -> Result<Answer, UpstreamError> {
+        let answer = self.route.upstream.exchange(exchange.clone()).await?;
+        if !let_go || answer.status != StatusCode::CONFLICT {
+            return Ok(answer);
+        }
+        drop(answer);
+        tokio::time::sleep(RESUME_PAUSE).await;
+        self.route.upstream.exchange(exchange).await
+    }
+
+    async fn delete(self, admitted: Admitted) -> Response {
+        let caller = self.caller(&admitted, self.era());
+        let exchange = self.exchange(admitted, bytes::Bytes::new());
+        match self.route.upstream.exchange(exchange).await {
+            Ok(answer) => {
+                if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND {
+                    self.route.handlers.ended(&caller).await;
+                }
+                relay::pass(answer)
+            }
+            Err(error) => unanswered(None, &error),
+        }
+    }
+
+    fn era(&self) -> Era {
+        match mirrors::is_modern(&self.head.headers) {
+            true => Era::Modern,
+            false => Era::Legacy,
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        headers::text(&self.head.headers, &headers::SESSION)
+    }
+
+    fn caller(&self, admitted: &Admitted, era: Era) -> Caller {
+        Caller {
+            era,
+            token: admitted.token.clone(),
+            certificate: admitted.certificate.clone(),
+            mcp_session: self.session().map(str::to_owned),
+        }
+    }
+
+    fn exchange(&self, admitted: Admitted, body: bytes::Bytes) -> Exchange {
+        let headers = headers::to_upstream(&self.head.headers, admitted.authorization);
+        Exchange { method: self.head.method.clone(), headers, body }
+    }
+}
+
+/// What a message says about its caller's reasons. If both spellings are there and differ, neither is believed: what the
+/// audit gets is malformed (S-1).
+fn aside(frame: &Frame) -> Option<Aside> {
+    let found: Vec<_> = KEYS.iter().filter_map(|key| Some((*key, frame.meta(key)?))).collect();
+    match found.as_slice() {
+        [] => None,
+        [(key, text)] => Some(Aside { key, invocation: AiInvocation::read(text) }),
+        [(key, text), rest @ ..] => {
+            let agree = rest.iter().all(|(_, other)| other == text);
+            let text = if agree { text } else { "" };
+            Some(Aside { key, invocation: AiInvocation::read(text) })
+        }
+    }
+}
+
+async fn dispatched(inbound: Inbound) -> Result<Response, Refusal> {
+    match inbound.frame.kind() {
+        Kind::Request => request(inbound).await,
+        Kind::Notification if inbound.frame.method() == Some(AMEND) => Err(Refusal::AmendWithoutId),
+        Kind::Notification if inbound.route.handlers.notified(&inbound).await => Ok(swallowed()),
+        Kind::Response if inbound.route.handlers.answered(&inbound).await => Ok(swallowed()),
+        Kind::Notification | Kind::Response | Kind::Unknown => Ok(passed(inbound).await),
+    }
+}
+
+/// What decides is not to be dropped half way because its client went away.
+async fn request(inbound: Inbound) -> Result<Response, Refusal> {
+    let method = inbound.frame.method().unwrap_or_default().to_owned();
+    let carries = inbound.frame.meta_keys().any(|key| VAP_SLOTS.contains(&key));
+    let handlers = inbound.route.handlers.clone();
+    let client = inbound.client.clone();
+    Ok(match method.as_str() {
+        TOOLS_CALL => client.finish(async move { handlers.tools_call(inbound).await }).await,
+        AMEND => client.finish(async move { handlers.amend(inbound).await }).await,
+        other if handlers.gates(other) => client.finish(async move { handlers.gated(inbound).await }).await,
+        _ if carries => client.finish(async move { handlers.carrier(inbound).await }).await,
+        "initialize" | "server/discover" => advertised(inbound, method).await,
+        _ => passed(inbound).await,
+    })
+}
+
+async fn advertised(inbound: Inbound, method: String) -> Response {
+    let id = inbound.frame.id().cloned();
+    match inbound.route.upstream.exchange(inbound.exchange).await {
+        Ok(answer) => {
+            let tap = Advertising { route: inbound.route, method, id };
+            relay::watch(answer, Box::new(tap)).await
+        }
+        Err(error) => unanswered(id.as_ref(), &error),
+    }
+}
+
+async fn passed(inbound: Inbound) -> Response {
+    let id = inbound.frame.id().filter(|_| inbound.frame.kind() == Kind::Request).cloned();
+    match inbound.route.upstream.exchange(inbound.exchange).await {
+        Ok(answer) => relay::pass(answer),
+        Err(error) => unanswered(id.as_ref(), &error),
+    }
+}
+
+fn swallowed() -> Response {
+    StatusCode::ACCEPTED.into_response()
+}

@@ -1,0 +1,164 @@
+//! A server that is reached over Streamable HTTP.
+//!
+//! Each request is sent once: no retries, no redirects (a redirect would carry a call where nobody decided it may go), and
+//! nothing is decompressed. An error says whether the request can have had an effect.
+//!
+//! Not here: the client's own token (`oauth`, mode B); what of a request goes on (`front`).
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use thiserror::Error;
+use url::Url;
+
+use super::{Answer, Exchange, Upstream, UpstreamError};
+use crate::config::HttpServer;
+use crate::front::end_to_end;
+use crate::limits::{CONNECT_TIME, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE};
+use crate::relay::is_event_stream;
+
+/// A server over HTTP.
+pub struct Http {
+    client: reqwest::Client,
+    url: Url,
+    /// Put into every request, in place of what it had: our own credential (mode A), and what was configured.
+    own: HeaderMap,
+    answer_time: Duration,
+}
+
+/// Why a server over HTTP cannot be used.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// A file of the configuration cannot be used.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A header of the configuration is none.
+    #[error("{0:?} is no header that can be sent")]
+    Header(String),
+    /// No client can be made.
+    #[error("no HTTP client: {0}")]
+    Client(String),
+}
+
+impl Http {
+    /// A server by its configuration. `answer_time` is how long an answer is waited for, and each piece of one that is no
+    /// stream of events: a stream may be silent for as long as its tool works.
+    ///
+    /// # Errors
+    /// If a file or a header of the configuration cannot be used.
+    pub fn new(server: &HttpServer, answer_time: Duration) -> Result<Self, HttpError> {
+        let mut builder = reqwest::Client::builder()
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT_TIME)
+            .pool_idle_timeout(UPSTREAM_IDLE)
+            .pool_max_idle_per_host(UPSTREAM_IDLE_CONNECTIONS)
+            .tcp_keepalive(UPSTREAM_KEEP_ALIVE)
+            .referer(false);
+        if let Some(path) = &server.ca_file {
+            let unusable = |why: String| HttpError::File { path: path.clone(), why };
+            let pem = std::fs::read(path).map_err(|e| unusable(e.to_string()))?;
+            let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(e.to_string()))?;
+            builder = roots.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate);
+        }
+        let client = builder.build().map_err(|e| HttpError::Client(e.to_string()))?;
+        Ok(Self { client, url: server.url.clone(), own: own_headers(server)?, answer_time })
+    }
+
+    fn request(&self, exchange: Exchange) -> reqwest::Request {
+        let mut request = reqwest::Request::new(exchange.method, self.url.clone());
+        let mut headers = exchange.headers;
+        for name in self.own.keys() {
+            headers.remove(name);
+        }
+        headers.extend(self.own.clone());
+        *request.headers_mut() = headers;
+        if !exchange.body.is_empty() {
+            *request.body_mut() = Some(exchange.body.into());
+        }
+        request
+    }
+}
+
+fn own_headers(server: &HttpServer) -> Result<HeaderMap, HttpError> {
+    let mut own = HeaderMap::new();
+    for (name, value) in &server.headers {
+        let unusable = || HttpError::Header(name.clone());
+        let value = HeaderValue::from_str(value).map_err(|_| unusable())?;
+        own.append(HeaderName::try_from(name.as_str()).map_err(|_| unusable())?, value);
+    }
+    if let Some(path) = &server.token_file {
+        let unusable = |why: String| HttpError::File { path: path.clone(), why };
+        let token = std::fs::read_to_string(path).map_err(|e| unusable(e.to_string()))?;
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+        let mut value =
+            value.map_err(|_| unusable("the token has letters that no header can hold".into()))?;
+        value.set_sensitive(true);
+        own.insert(AUTHORIZATION, value);
+    }
+    Ok(own)
+}
+
+#[async_trait]
+impl Upstream for Http {
+    async fn exchange(&self, exchange: Exchange) -> Result<Answer, UpstreamError> {
+        let answer = self.client.execute(self.request(exchange));
+        let answer = tokio::time::timeout(self.answer_time, answer).await;
+        let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
+        let (status, headers) = (answer.status(), end_to_end(answer.headers().clone()));
+        let streams = is_event_stream(&headers);
+        let body = answer.bytes_stream().map(|chunk| chunk.map_err(failed));
+        let body = match streams {
+            true => body.boxed(),
+            false => timed(body, self.answer_time).boxed(),
+        };
+        Ok(Answer { status, headers, body })
+    }
+}
+
+/// The body, broken off where it halts for too long.
+fn timed(
+    body: impl Stream<Item = Result<Bytes, UpstreamError>> + Send + 'static,
+    pause: Duration,
+) -> impl Stream<Item = Result<Bytes, UpstreamError>> + Send {
+    stream::unfold(Some(Box::pin(body)), move |body| async move {
+        let mut body = body?;
+        match tokio::time::timeout(pause, body.next()).await {
+            Ok(chunk) => chunk.map(|chunk| (chunk, Some(body))),
+            Err(_elapsed) => Some((Err(UpstreamError::TimedOut), None)),
+        }
+    })
+}
+
+/// What did not even connect had no effect. All else may have had one.
+fn failed(error: reqwest::Error) -> UpstreamError {
+    let connecting = error.is_connect();
+    let why = causes(&error.without_url());
+    match connecting {
+        true => UpstreamError::NeverSent(why),
+        false => UpstreamError::Lost(why),
+    }
+}
+
+/// The words of an error and of what caused it.
+fn causes(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        words = format!("{words}: {deeper}");
+        cause = deeper.source();
+    }
+    words
+}
