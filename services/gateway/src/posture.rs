@@ -6,6 +6,7 @@
 //!
 //! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
 
+use admission::signature::Freshness;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -60,10 +61,13 @@ fn document(config: &Config, route: &Route) -> Value {
         "version": VERSION,
         "issuer": config.issuer,
         "jwks_uri": jwks_uri(config),
-        "without_vap": route.without_vap.name(),
+        "without_vap": route.without_vap.as_str(),
         "require_commitment": true,
         "require_signed": route.signed == Requirement::Required,
-        "freshness": route.freshness.name(),
+        "freshness": match route.freshness {
+            Freshness::Optional => "optional",
+            Freshness::Required => "required",
+        },
         "algorithms": ["EdDSA", "ES256"],
         "tiers": tiers,
         "shapes": ["flat", "nested"],
@@ -112,7 +116,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::config::{Dev, Posture, Server};
+    use admission::decimal::Decimal;
+    use admission::rules::Posture;
+
+    use crate::config::{Dev, Server};
 
     fn config() -> Config {
         let dev = Dev {
@@ -149,8 +156,11 @@ mod tests {
             key_file: None,
             timeout: std::time::Duration::from_secs(1),
             sample_rate: 0.1,
-            cost: "1".into(),
-            cap: "10".into(),
+            confidence: 0.5,
+            commitments: false,
+            cache: std::time::Duration::from_secs(1),
+            cost: Decimal::ZERO,
+            cap: Decimal::MAX,
         });
         assert!(tiers(&config));
         config.routes[0].judge = false;

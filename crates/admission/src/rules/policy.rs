@@ -70,6 +70,12 @@ impl PolicyRule {
         self.then
     }
 
+    /// The tools that it is about; without, all of them.
+    #[must_use]
+    pub fn tool(&self) -> Option<&Pattern> {
+        self.tool.as_ref()
+    }
+
     /// Whether it is about the tool.
     #[must_use]
     pub fn is_about(&self, tool: &str) -> bool {

@@ -2,26 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use admission::decimal::Decimal;
+use admission::limits::METER_PREFIX;
+use admission::session::Meters;
+
 use super::file::Amount;
 use super::read::Reader;
 use crate::limits::{MAX_AMOUNT_BYTES, MAX_METERS};
 
-/// Amounts by meter: decimal text, without sign, as `admission::decimal` reads it.
-pub type Meters = BTreeMap<String, String>;
-
 /// An amount: digits, perhaps a point and more digits, perhaps an exponent.
-pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<String> {
+pub fn amount(reader: &mut Reader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
     let text = match written.get_ref() {
         toml::Value::String(text) => text.clone(),
         toml::Value::Integer(_) | toml::Value::Float(_) => reader.source(&written.span()).replace('_', ""),
         _ => String::new(),
     };
-    let text = text.strip_prefix('+').unwrap_or(&text).to_owned();
-    if is_amount(&text) {
-        return Some(text);
+    let text = text.strip_prefix('+').unwrap_or(&text);
+    let read = if is_amount(text) { Decimal::read(text).ok() } else { None };
+    if read.is_none() {
+        let why = "an amount is a decimal number from 0 on: 3, 0.25, \"1e3\"";
+        reader.mistake(Some(written.span()), key, why);
     }
-    reader.mistake(Some(written.span()), key, "an amount is a decimal number from 0 on: 3, 0.25, \"1e3\"");
-    None
+    read
 }
 
 /// Amounts by meter.
@@ -30,11 +32,17 @@ pub fn meters(reader: &mut Reader<'_>, key: &str, written: &BTreeMap<String, Amo
         let span = written.values().next().map(toml::Spanned::span);
         reader.mistake(span, key, format!("no more than {MAX_METERS} meters"));
     }
-    let read = written.iter().filter_map(|(meter, value)| {
-        let text = amount(reader, &format!("{key}.{meter}"), value)?;
-        Some((meter.clone(), text))
-    });
-    read.collect()
+    let mut meters = Meters::default();
+    for (meter, value) in written {
+        let key = format!("{key}.{meter}");
+        if meter.starts_with(METER_PREFIX) || meter.is_empty() || meter.len() > admission::limits::MAX_NAME {
+            let why = format!("a meter has a name that does not begin with {METER_PREFIX}");
+            reader.mistake(Some(value.span()), &key, why);
+        } else if let Some(amount) = amount(reader, &key, value) {
+            meters.set(meter, amount);
+        }
+    }
+    meters
 }
 
 /// The grammar of a JSON number without its sign.

@@ -3,10 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use admission::risk::Degree;
+use admission::rules::Posture;
+use admission::signature::Freshness;
 use url::Url;
 
-use super::route::{Costs, HttpServer, Route, Server, UpstreamConfig};
-use super::{Ceiling, Config, Evidence, Intake, KeyFiles, LogTarget, Outbox, Posture, Requirement, Risk};
+use super::route::{HttpServer, Route, Server, UpstreamConfig};
+use super::{Config, Evidence, Intake, KeyFiles, LogTarget, Outbox, Requirement};
 use crate::limits;
 
 /// What a first try says.
@@ -58,7 +61,7 @@ impl Config {
             session_idle: limits::VAP_SESSION_IDLE,
             judge: None,
             agents: Vec::new(),
-            approvers: Vec::new(),
+            keyring: Default::default(),
             keys: KeyFiles { evidence: Some(dev.evidence_key), ..KeyFiles::default() },
             routes: vec![Route {
                 without_vap: dev.without_vap,
@@ -80,12 +83,14 @@ impl Route {
             without_vap: Posture::Deny,
             restricted: Vec::new(),
             signed: Requirement::Optional,
-            freshness: Requirement::Optional,
-            ceiling: Ceiling::default(),
+            amendments_signed: true,
+            freshness: Freshness::Optional,
+            ceiling: Default::default(),
             principal_ceiling: None,
-            costs: Costs::default(),
-            sensitivity: Default::default(),
-            risk: Risk::default(),
+            costs: Default::default(),
+            sensitivities: Default::default(),
+            risk: Default::default(),
+            threshold: Degree::of(limits::JUDGE_THRESHOLD),
             gated: Vec::new(),
             rules: Vec::new(),
             judge: true,

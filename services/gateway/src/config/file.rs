@@ -35,6 +35,14 @@ use toml::Spanned;
 
 /// A text with its place.
 pub type Text = Spanned<String>;
+/// One word or a list of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Words {
+    One(Text),
+    Many(Vec<Text>),
+}
+
 /// A value whose own digits count, with its place.
 pub type Amount = Spanned<toml::Value>;
 
@@ -114,6 +122,10 @@ pub struct Judge {
     pub key_file: Option<PathBuf>,
     pub timeout: Option<Text>,
     pub sample_rate: Option<Spanned<f64>>,
+    pub confidence: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub commitments: bool,
+    pub cache: Option<Text>,
     pub cost: Option<Amount>,
     pub cap: Option<Amount>,
 }
@@ -130,7 +142,6 @@ pub struct Agent {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approver {
-    pub agents: Option<Text>,
     pub jwk: Spanned<PathBuf>,
     pub not_before: Option<Text>,
     pub not_after: Option<Text>,
@@ -155,14 +166,15 @@ pub struct Route {
     #[serde(default)]
     pub restricted: Vec<Text>,
     pub signed: Option<Text>,
+    pub amendments_signed: Option<bool>,
     pub freshness: Option<Text>,
     #[serde(default)]
     pub ceiling: Ceiling,
-    pub principal_ceiling: Option<Ceiling>,
+    pub principal_ceiling: Option<PrincipalCeiling>,
     #[serde(default)]
     pub cost: Costs,
     #[serde(default)]
-    pub sensitivity: BTreeMap<String, Vec<Text>>,
+    pub sensitivity: BTreeMap<String, Words>,
     #[serde(default)]
     pub risk: Risk,
     #[serde(default)]
@@ -195,7 +207,17 @@ pub struct Server {
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
     pub max_calls: Option<Spanned<u64>>,
-    pub max_duration: Option<Text>,
+    pub latest: Option<Text>,
+    pub lasts: Option<Text>,
+    #[serde(default)]
+    pub limits: BTreeMap<String, Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrincipalCeiling {
+    pub max_calls: Option<Spanned<u64>>,
+    pub window: Option<Text>,
     #[serde(default)]
     pub limits: BTreeMap<String, Amount>,
 }
@@ -226,7 +248,7 @@ pub struct Risk {
 pub struct Rule {
     pub name: Text,
     pub tool: Option<Text>,
-    pub when: Text,
+    pub when: Option<Text>,
     pub then: Text,
 }
 

@@ -6,7 +6,7 @@
 //! A running gateway reads the file again on SIGHUP or when it, or a file that it names, changes ([`watch`]): routes, agents,
 //! limits and the judge follow; `issuer`, `listen`, `state` and the like only at a new start ([`Config::needs_restart`]).
 //!
-//! Not here: what an admission makes of it (`admission::rules`, filled in `rules`), and the flags of the command.
+//! Not here: what an admission makes of it (`admission`), and the flags of the command.
 
 mod agents;
 mod amounts;
@@ -18,26 +18,25 @@ mod oauth;
 mod read;
 mod route;
 mod routes;
+mod rules;
 mod servers;
-pub mod watch;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use admission::decimal::Decimal;
+use admission::signature::Keyring;
 use url::Url;
 
 pub use agents::AgentKeys;
-pub use amounts::Meters;
 pub use dev::Dev;
 pub use mistake::{Mistake, Mistakes};
 pub use oauth::{KeySource, OAuth, OAuthMode};
-pub use route::{
-    Ceiling, CommandServer, Costs, HttpServer, Posture, Requirement, Risk, Route, RuleConfig, Sensitivity,
-    Server, Then, UpstreamConfig,
-};
+pub use route::{CommandServer, HttpServer, Requirement, Route, Server, UpstreamConfig};
 
 use crate::limits;
 
@@ -70,10 +69,10 @@ pub struct Config {
     pub session_idle: Duration,
     /// Who judges what rules cannot.
     pub judge: Option<Judge>,
-    /// Whose signatures count.
+    /// Whose signatures count: agents, and approvers.
     pub agents: Vec<AgentKeys>,
-    /// Whose signature on an amendment counts beside the agent's own (V-19).
-    pub approvers: Vec<AgentKeys>,
+    /// Their keys, and those of approvers, whose signature on an amendment counts beside the agent's own (V-19).
+    pub keyring: Keyring,
     /// Keys that are not in the state folder.
     pub keys: KeyFiles,
     /// The endpoints.
@@ -151,10 +150,16 @@ pub struct Judge {
     pub timeout: Duration,
     /// How many calls are examined for no reason at all (V-28), 0 to 1; above 0.
     pub sample_rate: f64,
-    /// What one question costs in the session's own meter `vap.judge` (V-31), unless the endpoint says how many tokens.
-    pub cost: String,
+    /// A judge less sure than this is not sure.
+    pub confidence: f64,
+    /// Whether commitments and amendments are shown to it too (S2).
+    pub commitments: bool,
+    /// How long what it said may be used again (V-29).
+    pub cache: Duration,
+    /// What one question costs in the session's own meter `vap.judge` (V-31), until the endpoint says how many tokens.
+    pub cost: Decimal,
     /// Where that meter ends.
-    pub cap: String,
+    pub cap: Decimal,
 }
 
 /// Keys with a place of their own. What is not named lies in the state folder, and is made there at the first start.

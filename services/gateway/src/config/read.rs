@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use admission::decimal::Decimal;
+use admission::signature::{AgentKey, Holder, Keyring};
 use jiff::Timestamp;
 use toml::Spanned;
 use url::Url;
@@ -57,15 +59,8 @@ impl Reader<'_> {
         let origins = file.origins.iter().filter_map(|text| self.origin(text)).collect();
         let log = self.log(file.log);
         let judge = file.judge.and_then(|judge| self.judge(judge.into_inner()));
-        let agents = file.agents.iter().filter_map(|agent| {
-            self.keys("agent", agent.id.get_ref().clone(), &agent.jwk, [&agent.not_before, &agent.not_after])
-        });
-        let agents = agents.collect();
-        let approvers = file.approvers.iter().filter_map(|approver| {
-            let whom = approver.agents.as_ref().map_or("*".to_owned(), |text| text.get_ref().clone());
-            self.keys("approver", whom, &approver.jwk, [&approver.not_before, &approver.not_after])
-        });
-        let approvers = approvers.collect();
+        let agents = self.agents(&file.agents, &file.approvers);
+        let keyring = self.keyring(&agents);
         let outbox = self.outbox(file.outbox);
         let intake = self.intake(file.limits);
         let session_idle =
@@ -88,8 +83,8 @@ impl Reader<'_> {
             intake,
             session_idle,
             judge,
-            agents,
-            approvers,
+            agents: agents.into_iter().map(|(_, keys)| keys).collect(),
+            keyring,
             keys: KeyFiles {
                 evidence: self.relative(file.keys.evidence),
                 verdict: self.relative(file.keys.verdict),
@@ -193,60 +188,101 @@ impl Reader<'_> {
 
     fn judge(&mut self, judge: file::Judge) -> Option<Judge> {
         let url = self.http("judge.url", &judge.url);
-        let sample_rate = match &judge.sample_rate {
-            None => limits::JUDGE_SAMPLE_RATE,
-            Some(rate) if *rate.get_ref() > 0.0 && *rate.get_ref() <= 1.0 => *rate.get_ref(),
-            // V-28: where there is a judge, some calls are examined for no reason.
-            Some(rate) => {
-                self.mistake(Some(rate.span()), "judge.sample_rate", "above 0, and 1 at most (V-28)");
-                limits::JUDGE_SAMPLE_RATE
-            }
+        // V-28: where there is a judge, some calls are examined for no reason.
+        let sample_rate =
+            self.share("judge.sample_rate", judge.sample_rate.as_ref(), limits::JUDGE_SAMPLE_RATE);
+        let confidence = self.share("judge.confidence", judge.confidence.as_ref(), limits::JUDGE_CONFIDENCE);
+        let mut amount = |key: &str, written: Option<file::Amount>, usual: &str| match written {
+            Some(written) => amounts::amount(self, key, &written),
+            None => Decimal::read(usual).ok(),
         };
-        let mut text = |key: &str, written: Option<file::Amount>, usual: &str| match written {
-            Some(written) => amounts::amount(self, key, &written).unwrap_or_default(),
-            None => usual.to_owned(),
-        };
-        let cost = text("judge.cost", judge.cost, limits::JUDGE_COST);
-        let cap = text("judge.cap", judge.cap, limits::JUDGE_CAP);
+        let cost = amount("judge.cost", judge.cost, limits::JUDGE_COST);
+        let cap = amount("judge.cap", judge.cap, limits::JUDGE_CAP);
         Some(Judge {
             url: url?,
             model: judge.model,
             key_file: self.relative(judge.key_file),
             timeout: self.time("judge.timeout", judge.timeout.as_ref()).unwrap_or(limits::JUDGE_TIMEOUT),
             sample_rate,
-            cost,
-            cap,
+            confidence,
+            commitments: judge.commitments,
+            cache: self.time("judge.cache", judge.cache.as_ref()).unwrap_or(limits::JUDGE_CACHE),
+            cost: cost?,
+            cap: cap?,
         })
+    }
+
+    /// A number above 0, and 1 at most.
+    fn share(&mut self, key: &str, given: Option<&Spanned<f64>>, usual: f64) -> f64 {
+        match given {
+            Some(share) if *share.get_ref() > 0.0 && *share.get_ref() <= 1.0 => *share.get_ref(),
+            Some(share) => {
+                self.mistake(Some(share.span()), key, "a number above 0, and 1 at most (V-28)");
+                usual
+            }
+            None => usual,
+        }
+    }
+
+    fn agents(
+        &mut self,
+        agents: &[file::Agent],
+        approvers: &[file::Approver],
+    ) -> Vec<(Range<usize>, AgentKeys)> {
+        let mut read = Vec::new();
+        for agent in agents {
+            let holder = Holder::Agent(agent.id.get_ref().clone());
+            read.extend(self.keys("agent", holder, &agent.jwk, [&agent.not_before, &agent.not_after]));
+        }
+        for approver in approvers {
+            let validity = [&approver.not_before, &approver.not_after];
+            read.extend(self.keys("approver", Holder::Approver, &approver.jwk, validity));
+        }
+        read
     }
 
     fn keys(
         &mut self,
         what: &str,
-        agent_id: String,
+        holder: Holder,
         jwk: &Spanned<PathBuf>,
         validity: [&Option<Text>; 2],
-    ) -> Option<AgentKeys> {
+    ) -> Option<(Range<usize>, AgentKeys)> {
         let file = self.folder.join(jwk.get_ref());
-        let key = format!("{what}.jwk");
         let read = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()));
         let keys = read.and_then(|bytes| crate::keys::parse_set(&bytes));
         let [not_before, not_after] = validity.map(|text| self.timestamp(what, text.as_ref()));
-        if let (Some(from), Some(to)) = (not_before, not_after)
-            && from >= to
-        {
-            self.mistake(Some(jwk.span()), what, "not_after comes before not_before");
-        }
         self.sources.push(file.clone());
         match keys {
-            Ok(keys) => Some(AgentKeys { agent_id, keys, file, not_before, not_after }),
+            Ok(keys) => Some((jwk.span(), AgentKeys { holder, keys, file, not_before, not_after })),
             Err(why) => {
-                self.mistake(Some(jwk.span()), &key, why);
+                self.mistake(Some(jwk.span()), &format!("{what}.jwk"), why);
                 None
             }
         }
     }
 
-    fn timestamp(&mut self, what: &str, text: Option<&Text>) -> Option<Timestamp> {
+    /// All of them together, in one ring. A key that cannot be used is a mistake where it is named.
+    fn keyring(&mut self, agents: &[(Range<usize>, AgentKeys)]) -> Keyring {
+        let mut keys = Vec::new();
+        for (span, agent) in agents {
+            for jwk in &agent.keys {
+                let made = AgentKey::new(agent.holder.clone(), jwk, agent.not_before, agent.not_after);
+                match made {
+                    Ok(key) => keys.push(key),
+                    Err(why) => self.mistake(Some(span.clone()), "jwk", why.to_string()),
+                }
+            }
+        }
+        let last = agents.last().map(|(span, _)| span.clone());
+        Keyring::new(keys).unwrap_or_else(|why| {
+            self.mistake(last, "jwk", why.to_string());
+            Keyring::default()
+        })
+    }
+
+    /// A point in time.
+    pub fn timestamp(&mut self, what: &str, text: Option<&Text>) -> Option<Timestamp> {
         let text = text?;
         match text.get_ref().parse() {
             Ok(time) => Some(time),

@@ -2,16 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use expression::Expression;
+use admission::glob::Pattern;
+use admission::message::Sensitivity;
+use admission::risk::{Degree, Weights};
+use admission::rules::{
+    Ceiling, CostRules, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
+};
+use admission::signature::Freshness;
+use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
 
 use super::file::{self, Text};
 use super::oauth::{KeySource, OAuth, OAuthMode};
 use super::read::Reader;
-use super::route::{Ceiling, Costs, Posture, Requirement, Risk, Route, RuleConfig, Sensitivity, Then};
+use super::route::{Requirement, Route};
 use super::{amounts, servers};
-use crate::limits::{MAX_PATTERN_BYTES, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT};
+use crate::limits::{JUDGE_THRESHOLD, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT};
 use crate::oauth::ALGORITHMS;
 
 /// Paths that are ours.
@@ -48,19 +55,24 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: &Url) -
         route.without_vap.as_ref(),
         &[("deny", Posture::Deny), ("restricted", Posture::Restricted), ("advisory", Posture::Advisory)],
     );
-    let signed = requirement(reader, "signed", route.signed.as_ref());
-    let freshness = requirement(reader, "freshness", route.freshness.as_ref());
+    let required = [("optional", Requirement::Optional), ("required", Requirement::Required)];
+    let signed = chosen(reader, "signed", route.signed.as_ref(), &required);
+    let fresh = [("optional", Freshness::Optional), ("required", Freshness::Required)];
+    let freshness = chosen(reader, "freshness", route.freshness.as_ref(), &fresh);
+    let (risk, threshold) = risk(reader, route.risk);
     let oauth = route.oauth.and_then(|oauth| oauth_of(reader, oauth, public_url, &path));
     Some(Route {
         without_vap,
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
         signed,
+        amendments_signed: route.amendments_signed.unwrap_or(true),
         freshness,
         ceiling: ceiling(reader, "ceiling", &route.ceiling),
-        principal_ceiling: route.principal_ceiling.map(|given| ceiling(reader, "principal_ceiling", &given)),
+        principal_ceiling: route.principal_ceiling.map(|given| principal_ceiling(reader, &given)),
         costs: costs(reader, route.cost),
-        sensitivity: sensitivities(reader, route.sensitivity),
-        risk: risk(reader, route.risk),
+        sensitivities: sensitivities(reader, route.sensitivity),
+        risk,
+        threshold,
         gated: route.gated.iter().filter_map(|text| gated(reader, text)).collect(),
         rules: rules(reader, route.rules),
         judge: route.judge.unwrap_or(true),
@@ -101,76 +113,126 @@ fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, word
     }
 }
 
-fn requirement(reader: &mut Reader<'_>, key: &str, text: Option<&Text>) -> Requirement {
-    chosen(reader, key, text, &[("optional", Requirement::Optional), ("required", Requirement::Required)])
+/// A pattern of tool names (V-8): any text, `*` for any run.
+fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Pattern> {
+    match Pattern::new(text.get_ref()) {
+        Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
+        Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
+        Err(why) => reader.wrong(text, key, why.to_string()),
+    }
 }
 
-/// A pattern of tool names (V-8): any text, `*` for any run.
-fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<String> {
-    match (1..=MAX_PATTERN_BYTES).contains(&text.get_ref().len()) {
-        true => Some(text.get_ref().clone()),
-        false => reader.wrong(text, key, format!("a pattern has 1 to {MAX_PATTERN_BYTES} bytes")),
+/// The same for a key of a table, which has no place of its own.
+fn named(reader: &mut Reader<'_>, key: &str, tool: &str) -> Option<Pattern> {
+    let read = Pattern::new(tool);
+    if let Err(why) = &read {
+        reader.mistake(None, key, why.to_string());
     }
+    read.ok()
+}
+
+fn calls(reader: &mut Reader<'_>, key: &str, given: Option<&Spanned<u64>>) -> Option<u64> {
+    let given = given.map(|calls| Spanned::new(calls.span(), *calls.get_ref()))?;
+    Some(reader.positive(key, Some(given), 1))
+}
+
+fn length(reader: &mut Reader<'_>, key: &str, text: Option<&Text>) -> Option<SignedDuration> {
+    reader.time(key, text).and_then(|length| SignedDuration::try_from(length).ok())
 }
 
 fn ceiling(reader: &mut Reader<'_>, key: &str, given: &file::Ceiling) -> Ceiling {
     Ceiling {
-        max_calls: given.max_calls.as_ref().map(|calls| {
-            reader.positive(
-                &format!("{key}.max_calls"),
-                Some(Spanned::new(calls.span(), *calls.get_ref())),
-                1,
-            )
-        }),
-        max_duration: reader.time(&format!("{key}.max_duration"), given.max_duration.as_ref()),
+        max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
+        latest: reader.timestamp(&format!("{key}.latest"), given.latest.as_ref()),
+        lasts: length(reader, &format!("{key}.lasts"), given.lasts.as_ref()),
         limits: amounts::meters(reader, &format!("{key}.limits"), &given.limits),
     }
 }
 
-fn costs(reader: &mut Reader<'_>, given: file::Costs) -> Costs {
-    let tools = given.tools.iter();
-    Costs {
-        tools: tools
-            .map(|(tool, meters)| {
-                (tool.clone(), amounts::meters(reader, &format!("cost.tools.{tool}"), meters))
-            })
-            .collect(),
+fn principal_ceiling(reader: &mut Reader<'_>, given: &file::PrincipalCeiling) -> PrincipalCeiling {
+    let key = "principal_ceiling";
+    PrincipalCeiling {
+        max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
+        limits: amounts::meters(reader, &format!("{key}.limits"), &given.limits),
+        window: length(reader, &format!("{key}.window"), given.window.as_ref())
+            .map(|window| window.as_secs()),
+    }
+}
+
+fn costs(reader: &mut Reader<'_>, given: file::Costs) -> CostRules {
+    let tools = given.tools.iter().filter_map(|(tool, meters)| {
+        let key = format!("cost.tools.{tool}");
+        Some((named(reader, &key, tool)?, amounts::meters(reader, &key, meters)))
+    });
+    let tools = tools.collect();
+    CostRules {
+        tools,
         default: amounts::meters(reader, "cost.default", &given.default),
         cap: amounts::meters(reader, "cost.cap", &given.cap),
         strict: given.strict,
     }
 }
 
-fn sensitivities(
-    reader: &mut Reader<'_>,
-    given: BTreeMap<String, Vec<Text>>,
-) -> BTreeMap<String, Vec<Sensitivity>> {
-    let mut read = BTreeMap::new();
+fn sensitivities(reader: &mut Reader<'_>, given: BTreeMap<String, file::Words>) -> SensitivityRules {
+    let mut tools = Vec::new();
     for (tool, words) in given {
-        let words = words.iter().filter_map(|text| {
-            let found = Sensitivity::ALL.into_iter().find(|sensitivity| sensitivity.name() == text.get_ref());
-            let names = Sensitivity::ALL.map(Sensitivity::name).join(", ");
-            found.or_else(|| reader.wrong(text, &format!("sensitivity.{tool}"), format!("one of {names}")))
-        });
-        let words = words.collect();
-        read.insert(tool, words);
+        let key = format!("sensitivity.{tool}");
+        let Some(pattern) = named(reader, &key, &tool) else { continue };
+        let words = match words {
+            file::Words::One(word) => vec![word],
+            file::Words::Many(words) => words,
+        };
+        for word in words {
+            tools.extend(sensitivity(reader, &key, &word).map(|class| (pattern.clone(), class)));
+        }
     }
-    read
+    SensitivityRules { tools }
 }
 
-fn risk(reader: &mut Reader<'_>, given: file::Risk) -> Risk {
-    let mut sound = |key: &str, number: &Spanned<f64>| {
+fn sensitivity(reader: &mut Reader<'_>, key: &str, word: &Text) -> Option<Sensitivity> {
+    use serde::Deserialize;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+    let text: StrDeserializer<'_, Error> = word.get_ref().as_str().into_deserializer();
+    match Sensitivity::deserialize(text) {
+        Ok(class) => Some(class),
+        Err(_) => {
+            let why = "one of reads, writes_data, writes_money, deletes, sends_external, grants_access";
+            reader.wrong(word, key, why)
+        }
+    }
+}
+
+fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
+    let mut degree = |key: &str, number: &Spanned<f64>| {
         let value = *number.get_ref();
         if !(0.0..=1.0).contains(&value) {
             reader.mistake(Some(number.span()), key, "a number from 0 to 1");
         }
-        value
+        Degree::of(value)
     };
-    let weights = given.weights.iter();
-    Risk {
-        weights: weights.map(|(name, weight)| (name.clone(), sound("risk.weights", weight))).collect(),
-        threshold: given.threshold.as_ref().map(|threshold| sound("risk.threshold", threshold)),
+    let mut weights = Weights::default();
+    let mut unknown = Vec::new();
+    for (name, number) in &given.weights {
+        let weight = match name.as_str() {
+            "sensitivity" => &mut weights.sensitivity,
+            "burn_rate" => &mut weights.burn_rate,
+            "looping" => &mut weights.looping,
+            "novelty" => &mut weights.novelty,
+            "proximity" => &mut weights.proximity,
+            _ => {
+                unknown.push(number.span());
+                continue;
+            }
+        };
+        *weight = degree("risk.weights", number);
     }
+    let threshold = given.threshold.as_ref().map(|threshold| degree("risk.threshold", threshold));
+    for span in unknown {
+        let why = "one of sensitivity, burn_rate, looping, novelty, proximity";
+        reader.mistake(Some(span), "risk.weights", why);
+    }
+    (weights, threshold.unwrap_or_else(|| Degree::of(JUDGE_THRESHOLD)))
 }
 
 fn gated(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
@@ -180,41 +242,33 @@ fn gated(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     }
 }
 
-fn rules(reader: &mut Reader<'_>, given: Vec<file::Rule>) -> Vec<RuleConfig> {
+fn rules(reader: &mut Reader<'_>, given: Vec<file::Rule>) -> Vec<PolicyRule> {
     if let Some(last) = given.get(MAX_RULES) {
         reader.mistake(Some(last.name.span()), "route.rule", format!("no more than {MAX_RULES} rules"));
     }
     let mut names = BTreeSet::new();
     let mut read = Vec::new();
     for rule in given {
-        if !names.insert(rule.name.get_ref().clone()) {
-            reader.mistake(
-                Some(rule.name.span()),
-                "rule.name",
-                format!("a second rule {}", rule.name.get_ref()),
-            );
+        let name = rule.name.get_ref();
+        if !names.insert(name.clone()) {
+            reader.mistake(Some(rule.name.span()), "rule.name", format!("a second rule {name}"));
         }
         read.extend(one_rule(reader, &rule));
     }
     read
 }
 
-fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<RuleConfig> {
-    let name = rule.name.get_ref();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if name.is_empty() || name.len() > MAX_PATTERN_BYTES || !name.bytes().all(plain) {
-        reader.mistake(Some(rule.name.span()), "rule.name", "letters, digits, dots, hyphens and underscores");
-    }
-    let tool = rule.tool.as_ref().map_or(Some("*".to_owned()), |text| pattern(reader, "rule.tool", text));
-    let then = chosen(
-        reader,
-        "rule.then",
-        Some(&rule.then),
-        &[("deny", Then::Deny), ("allow", Then::Allow), ("confirm", Then::Confirm)],
-    );
-    match Expression::compile(rule.when.get_ref()) {
-        Ok(when) => Some(RuleConfig { name: name.clone(), tool: tool?, when, then }),
-        Err(error) => reader.wrong(&rule.when, "rule.when", error.to_string()),
+fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
+    let words = [("deny", Then::Deny), ("allow", Then::Allow), ("confirm", Then::Confirm)];
+    let then = chosen(reader, "rule.then", Some(&rule.then), &words);
+    let tool = rule.tool.as_ref().map(|text| pattern(reader, "rule.tool", text));
+    let when = rule.when.as_ref().map(|text| text.get_ref().as_str());
+    match PolicyRule::new(rule.name.get_ref(), tool.flatten(), when, then) {
+        Ok(rule) => Some(rule),
+        Err(RuleError::Name) => reader.wrong(&rule.name, "rule.name", RuleError::Name.to_string()),
+        Err(RuleError::Condition(why)) => {
+            reader.wrong(rule.when.as_ref().unwrap_or(&rule.name), "rule.when", why.to_string())
+        }
     }
 }
 

@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use admission::decimal::Decimal;
+use admission::rules::{Posture, Then};
+use admission::signature::Holder;
+
 use super::*;
 
 const AGENT: &str =
@@ -54,7 +58,7 @@ fn the_configuration_of_the_specification_reads() {
     let config = read(&text(RULE)).unwrap();
     assert_eq!(config.issuer, "https://gw.example");
     assert_eq!(config.log.url, "http://127.0.0.1:7390");
-    assert_eq!(config.agents[0].agent_id, "did:example:a");
+    assert_eq!(config.agents[0].holder, Holder::Agent("did:example:a".to_owned()));
     assert_eq!(config.agents[0].keys[0].kid(), Some("a-1"));
     assert!(
         config.hosts.contains(&"gw.example".to_owned()) && config.hosts.contains(&"localhost".to_owned())
@@ -63,7 +67,7 @@ fn the_configuration_of_the_specification_reads() {
     let route = config.route("/mcp").unwrap();
     assert_eq!((route.without_vap, route.signed), (Posture::Deny, Requirement::Optional));
     assert_eq!(route.ceiling.max_calls, Some(500));
-    assert_eq!((route.rules[0].name.as_str(), route.rules[0].then), ("large", Then::Confirm));
+    assert_eq!((route.rules[0].name().as_str(), route.rules[0].then()), ("large", Then::Confirm));
     assert!(matches!(&config.evidence, Evidence::Sqlite(path) if path.ends_with("gw/evidence.db")));
 }
 
@@ -74,8 +78,10 @@ fn amounts_keep_the_digits_that_were_written() {
     let config = read(&text(more)).unwrap();
     let costs = &config.routes[0].costs;
     assert!(costs.strict);
-    assert_eq!((costs.default["usd"].as_str(), costs.cap["usd"].as_str()), ("0.10", "1000"));
-    assert_eq!(costs.tools["send"]["tokens"], "9007199254740993");
+    let amount = |text| Decimal::read(text).unwrap();
+    assert_eq!((costs.default.of("usd"), costs.cap.of("usd")), (amount("0.1"), amount("1000")));
+    assert_eq!(costs.tools[0].1.of("tokens"), amount("9007199254740993"));
+    assert_eq!(costs.tools[0].1.of("usd"), amount("0.3"));
 }
 
 #[test]
@@ -120,7 +126,6 @@ sample_rate = 0.5
 cap = 20
 
 [[approver]]
-agents = "did:example:*"
 jwk = "agent.pub.json"
 not_before = "2026-01-01T00:00:00Z"
 not_after = "2027-01-01T00:00:00Z"
@@ -136,8 +141,10 @@ forward_invocation = false
 filter_tools = true
 timeout = "30s"
 judge = false
-principal_ceiling = { max_calls = 10, limits = { usd = 5 } }
-sensitivity = { "pay.*" = ["writes_money", "sends_external"] }
+amendments_signed = false
+ceiling = { lasts = "8h", latest = "2027-01-01T00:00:00Z" }
+principal_ceiling = { max_calls = 10, window = "1d", limits = { usd = 5 } }
+sensitivity = { "pay.*" = ["writes_money", "sends_external"], "time.*" = "reads" }
 risk = { threshold = 0.7, weights = { looping = 0.4 } }
 [[route.server]]
 prefix = "time"
