@@ -35,14 +35,6 @@ use toml::Spanned;
 
 /// A text with its place.
 pub type Text = Spanned<String>;
-/// One word or a list of them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub enum Words {
-    One(Text),
-    Many(Vec<Text>),
-}
-
 /// A value whose own digits count, with its place.
 pub type Amount = Spanned<toml::Value>;
 
@@ -174,7 +166,7 @@ pub struct Route {
     #[serde(default)]
     pub cost: Costs,
     #[serde(default)]
-    pub sensitivity: BTreeMap<String, Words>,
+    pub sensitivity: BTreeMap<String, Amount>,
     #[serde(default)]
     pub risk: Risk,
     #[serde(default)]

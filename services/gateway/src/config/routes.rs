@@ -27,6 +27,9 @@ const RESERVED: &str = "/.well-known/";
 const GATEABLE: [&str; 5] =
     ["resources/read", "prompts/get", "completion/complete", "tasks/update", "resources/subscribe"];
 
+/// The words of a tool's sensitivity.
+const SENSITIVITIES: &str = "one of reads, writes_data, writes_money, deletes, sends_external, grants_access";
+
 /// Reads every route.
 pub fn read(reader: &mut Reader<'_>, routes: Vec<Spanned<file::Route>>, public_url: &Url) -> Vec<Route> {
     if !(1..=MAX_ROUTES).contains(&routes.len()) {
@@ -173,34 +176,24 @@ fn costs(reader: &mut Reader<'_>, given: file::Costs) -> CostRules {
     }
 }
 
-fn sensitivities(reader: &mut Reader<'_>, given: BTreeMap<String, file::Words>) -> SensitivityRules {
+fn sensitivities(reader: &mut Reader<'_>, given: BTreeMap<String, file::Amount>) -> SensitivityRules {
     let mut tools = Vec::new();
     for (tool, words) in given {
         let key = format!("sensitivity.{tool}");
         let Some(pattern) = named(reader, &key, &tool) else { continue };
-        let words = match words {
-            file::Words::One(word) => vec![word],
-            file::Words::Many(words) => words,
+        let span = words.span();
+        let words = match words.into_inner() {
+            toml::Value::Array(words) => words,
+            word => vec![word],
         };
         for word in words {
-            tools.extend(sensitivity(reader, &key, &word).map(|class| (pattern.clone(), class)));
+            match word.try_into::<Sensitivity>() {
+                Ok(class) => tools.push((pattern.clone(), class)),
+                Err(_) => reader.mistake(Some(span.clone()), &key, SENSITIVITIES),
+            }
         }
     }
     SensitivityRules { tools }
-}
-
-fn sensitivity(reader: &mut Reader<'_>, key: &str, word: &Text) -> Option<Sensitivity> {
-    use serde::Deserialize;
-    use serde::de::IntoDeserializer;
-    use serde::de::value::{Error, StrDeserializer};
-    let text: StrDeserializer<'_, Error> = word.get_ref().as_str().into_deserializer();
-    match Sensitivity::deserialize(text) {
-        Ok(class) => Some(class),
-        Err(_) => {
-            let why = "one of reads, writes_data, writes_money, deletes, sends_external, grants_access";
-            reader.wrong(word, key, why)
-        }
-    }
 }
 
 fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
