@@ -1,6 +1,7 @@
 //! What every parser owes to every input, and inputs that try it.
 //!
-//! * [`promises`]: one function for each parser. It takes any bytes, and panics when a promise is broken.
+//! * [`promises`]: one function for each parser. It takes any bytes, and panics when a promise is broken. What agents send
+//!   to a gateway has its own module, [`vap`].
 //! * [`Parser`]: the parsers by name, each with its promise and its seeds.
 //! * [`mutate`]: new inputs out of known ones, by their structure and by their bytes.
 //! * [`hunt`]: inputs against a promise until the time is up.
@@ -15,5 +16,6 @@ pub mod mutate;
 mod parser;
 pub mod promises;
 mod seeds;
+pub mod vap;
 
 pub use parser::{Parser, Syntax};

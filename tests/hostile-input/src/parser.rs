@@ -3,6 +3,7 @@
 use crate::promises;
 use crate::promises::Verdict;
 use crate::seeds;
+use crate::vap::vap;
 
 /// A parser that reads what strangers send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Parser {
     Payload,
     /// Conditions of a policy.
     Condition,
+    /// What an agent sends to a gateway.
+    Vap,
 }
 
 /// What a mutation may rely on.
@@ -169,7 +172,7 @@ const CONDITION: Syntax = Syntax::Text {
 
 impl Parser {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Statement,
         Self::Receipt,
         Self::Problem,
@@ -179,6 +182,7 @@ impl Parser {
         Self::Record,
         Self::Payload,
         Self::Condition,
+        Self::Vap,
     ];
 
     /// Its name, which is also its fuzz target's and its corpus's.
@@ -193,6 +197,7 @@ impl Parser {
             Self::Record => "record",
             Self::Payload => "payload",
             Self::Condition => "condition",
+            Self::Vap => "vap",
         }
     }
 
@@ -211,6 +216,7 @@ impl Parser {
             Self::Record => promises::record(input),
             Self::Payload => promises::payload(input),
             Self::Condition => promises::condition(input),
+            Self::Vap => vap(input),
         }
     }
 
@@ -218,7 +224,7 @@ impl Parser {
     pub const fn syntax(self) -> Syntax {
         match self {
             Self::Statement | Self::Receipt | Self::Problem | Self::Cbor | Self::Record => Syntax::Cbor,
-            Self::Json | Self::Payload => JSON,
+            Self::Json | Self::Payload | Self::Vap => JSON,
             Self::Note => NOTE,
             Self::Condition => CONDITION,
         }

@@ -23,6 +23,7 @@ const fn vectors(parser: Parser) -> &'static [&'static str] {
         Parser::Json => &["jose"],
         Parser::Note => &["tlog/note", "tlog/checkpoint", "tlog/cosignature", "tlog/add-checkpoint"],
         Parser::Condition => &["expression"],
+        Parser::Vap => &["admission/message", "admission/signature"],
         Parser::Record | Parser::Payload => &["vrf", "aer", "conversation", "vap", "jwk-set", "erasure"],
     }
 }

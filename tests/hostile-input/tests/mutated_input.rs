@@ -59,6 +59,11 @@ fn no_input_breaks_what_the_reader_of_conditions_promises() {
     try_many_on(Parser::Condition);
 }
 
+#[test]
+fn no_input_breaks_what_the_readers_of_agents_messages_promise() {
+    try_many_on(Parser::Vap);
+}
+
 fn try_many_on(parser: Parser) {
     if let Some(seed) = number("TABELLION_FUZZ_SEED") {
         let verdict = replay(parser, seed).unwrap_or_else(|find| report(parser, &find));
