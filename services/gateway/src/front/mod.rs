@@ -23,8 +23,6 @@ mod refusal;
 mod resumption;
 mod service;
 mod taps;
-#[cfg(test)]
-mod tests;
 mod watched;
 
 pub use admits::{Admits, Admitted, OpenDoor};

@@ -51,9 +51,10 @@ impl Splitter {
             }
             match byte {
                 b'\r' | b'\n' => {
-                    self.after_cr = byte == b'\r';
                     let line = self.line..self.at;
-                    self.at += 1;
+                    let pair = self.pending.get(self.at..).is_some_and(|rest| rest.starts_with(b"\r\n"));
+                    self.at += if pair { 2 } else { 1 };
+                    self.after_cr = byte == b'\r' && !pair;
                     self.end_of_line(line, &mut events);
                 }
                 _ => self.at += 1,
@@ -122,9 +123,9 @@ impl Event {
         for (line, end) in self.lines() {
             if value(line, b"data").is_none() {
                 out.extend_from_slice(line);
-                out.extend_from_slice(end);
+                out.extend_from_slice(joinable(end));
             } else if !std::mem::replace(&mut written, true) {
-                write_data(&mut out, data, end);
+                write_data(&mut out, data, joinable(end));
             }
         }
         out.into()
@@ -137,7 +138,7 @@ impl Event {
             let kept = self.lines().filter(|(line, _)| {
                 line.is_empty() || value(line, b"id").is_some() || value(line, b"retry").is_some()
             });
-            kept.flat_map(|(line, end)| [line, end]).collect::<Vec<_>>().concat().into()
+            kept.flat_map(|(line, end)| [line, joinable(end)]).collect::<Vec<_>>().concat().into()
         })
     }
 
@@ -156,6 +157,11 @@ impl Event {
             Some((line, end))
         })
     }
+}
+
+/// A CR would become one line end with the LF of an empty line that was not behind it before.
+fn joinable(end: &[u8]) -> &[u8] {
+    if end == b"\r" { b"\n" } else { end }
 }
 
 /// An event of the gateway's own.

@@ -44,35 +44,34 @@ impl Opened {
     /// Goes on with the upstream's answer, whatever its form: JSON becomes one event. An answer without any message is for
     /// the tap's [`Tap::over`] to put into words: its status cannot be passed on any more.
     pub async fn carry(self, answer: Answer, mut tap: Box<dyn Tap>) {
+        let leaving = Leaving::of_call(&self.client);
         if answer::form(&answer) == Form::Events {
-            let mut tapped = Tapped::new(answer.body, tap, Leaving::of_call(&self.client));
+            let mut tapped = Tapped::new(answer.body, tap, leaving);
             while let Some(bytes) = tapped.next().await {
                 let _gone = self.sender.send(bytes).await;
             }
             return;
         }
-        let last = match answer::whole(answer, Leaving::of_call(&self.client)).await {
-            Ok(text) if answer::is_message(&text) => match tap.message(text.clone()).await {
-                Passing::Untouched => self.send_and_close(&text, tap).await,
-                Passing::Replaced(other) => self.send_and_close(&other, tap).await,
-                Passing::Withheld => return self.close(tap, Over::Complete).await,
-            },
-            Ok(_) => return self.close(tap, Over::Complete).await,
-            Err(over) => return self.close(tap, over).await,
+        let how = match answer::whole(answer, leaving).await {
+            Ok(text) => {
+                self.show(text, tap.as_mut()).await;
+                Over::Complete
+            }
+            Err(over) => over,
         };
-        drop(last);
-    }
-
-    async fn send_and_close(&self, text: &[u8], mut tap: Box<dyn Tap>) {
-        self.send(text).await;
-        if let Some(last) = tap.over(Over::Complete).await {
-            self.send(&last).await;
-        }
-    }
-
-    async fn close(self, mut tap: Box<dyn Tap>, how: Over) {
         if let Some(last) = tap.over(how).await {
             self.send(&last).await;
         }
+    }
+
+    async fn show(&self, text: Bytes, tap: &mut dyn Tap) {
+        if !answer::is_message(&text) {
+            return;
+        }
+        match tap.message(text.clone()).await {
+            Passing::Untouched => self.send(&text).await,
+            Passing::Replaced(other) => self.send(&other).await,
+            Passing::Withheld => true,
+        };
     }
 }
