@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Inbound, Response};
+use crate::frame::Frame;
 use crate::relay::Passing;
 
 /// Decides about what must not simply pass. Each request runs in a task of its own: it is not dropped when its client goes
@@ -34,9 +35,9 @@ pub trait Handlers: Send + Sync + 'static {
     /// if it is not to be forwarded.
     async fn notified(&self, inbound: &Inbound) -> bool;
 
-    /// The answer to `initialize` or `server/discover` (the text of the whole message): with what the gateway adds to its
-    /// capabilities, if it is a result (V-34).
-    fn advertise(&self, method: &str, message: Bytes) -> Bytes;
+    /// The answer to an `initialize` or `server/discover` that carries nothing (the text of the whole message): with what the
+    /// gateway adds to its capabilities, if it is a result (V-34).
+    fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
 
     /// A response that comes on a GET stream: legacy servers end a POST's stream whenever they like, and the client fetches
     /// the rest there. It may be the answer to a tool call, and it may be one that a tap has seen already.
@@ -53,4 +54,13 @@ pub struct Late<'a> {
     pub caller: &'a Caller,
     /// The message.
     pub message: Bytes,
+}
+
+/// An `initialize` or `server/discover` that was answered.
+#[derive(Debug)]
+pub struct Opening {
+    /// What the client asked.
+    pub frame: Frame,
+    /// Who asked; after `initialize`, its MCP session is the one that the answer named.
+    pub caller: Caller,
 }

@@ -27,7 +27,7 @@ mod watched;
 
 pub use admits::{Admits, Admitted, OpenDoor};
 pub use client::Client;
-pub use handlers::{Handlers, Late};
+pub use handlers::{Handlers, Late, Opening};
 pub use headers::end_to_end;
 pub use inbound::{Aside, Inbound, VAP_KEYS, VAP_SLOTS};
 pub use listen::Serving;

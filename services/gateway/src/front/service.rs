@@ -22,7 +22,7 @@ use super::resumption::Resumptions;
 use super::taps::{Advertising, Listening};
 use super::watched::{ending_with, watched};
 use super::{
-    Admitted, Client, Inbound, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
+    Admitted, Client, Inbound, Opening, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
 };
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
@@ -284,19 +284,21 @@ async fn request(inbound: Inbound) -> Result<Response, Refusal> {
         AMEND => client.finish(async move { handlers.amend(inbound).await }).await,
         other if handlers.gates(other) => client.finish(async move { handlers.gated(inbound).await }).await,
         _ if carries => client.finish(async move { handlers.carrier(inbound).await }).await,
-        "initialize" | "server/discover" => advertised(inbound, method).await,
+        "initialize" | "server/discover" => advertised(inbound).await,
         _ => passed(inbound).await,
     })
 }
 
-async fn advertised(inbound: Inbound, method: String) -> Response {
-    let id = inbound.frame.id().cloned();
+async fn advertised(inbound: Inbound) -> Response {
+    let mut opening = Opening { frame: inbound.frame, caller: inbound.caller };
     match inbound.route.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
-            let tap = Advertising { route: inbound.route, method, id };
-            relay::watch(answer, Box::new(tap)).await
+            if let Some(named) = headers::text(&answer.headers, &headers::SESSION) {
+                opening.caller.mcp_session = Some(named.to_owned());
+            }
+            relay::watch(answer, Box::new(Advertising { route: inbound.route, opening })).await
         }
-        Err(error) => unanswered(id.as_ref(), &error),
+        Err(error) => unanswered(opening.frame.id(), &error),
     }
 }
 

@@ -6,24 +6,23 @@ use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Late, Route};
+use super::{Late, Opening, Route};
+use crate::frame::Kind;
 use crate::frame::reply::Reply;
-use crate::frame::{Kind, RawId};
 use crate::relay::{self, Over, Passing, Tap};
 
 /// Looks for the answer to `initialize` or `server/discover`.
 pub struct Advertising {
     pub route: Arc<Route>,
-    pub method: String,
-    pub id: Option<RawId>,
+    pub opening: Opening,
 }
 
 #[async_trait]
 impl Tap for Advertising {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else { return Passing::Untouched };
-        match self.id.as_ref().is_some_and(|id| reply.answers(id)) {
-            true => changed(&text, self.route.handlers.advertise(&self.method, text.clone())),
+        match self.opening.frame.id().is_some_and(|id| reply.answers(id)) {
+            true => changed(&text, self.route.handlers.advertise(&self.opening, text.clone())),
             false => Passing::Untouched,
         }
     }
