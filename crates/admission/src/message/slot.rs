@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use jose::json::{self, Limits};
+use jose::json::{self, Checked, Limits};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -181,45 +181,46 @@ struct Slot<'a> {
 impl<'a> Slot<'a> {
     fn open(text: &'a str, key: Key, carrier: Carrier) -> Result<Slot<'a>, Box<Unreadable>> {
         let flat = Slot { text, key, carrier, shape: Shape::Flat, message: text, named: None };
-        if let Err(error) = json::check(text.as_bytes(), whole(text)) {
-            return Err(flat.unreadable(Reason::Malformed, &error.to_string()));
-        }
-        let Ok(members) = serde_json::from_str::<Members<'a>>(text) else {
-            return Err(flat.unreadable(Reason::Malformed, "an object is needed here"));
-        };
+        flat.checked()?;
+        let members: Members<'a> = serde_json::from_str(text)
+            .map_err(|_| flat.unreadable(Reason::Malformed, "an object is needed here"))?;
         let nested = |(name, message): (&String, &&'a RawValue)| Some((named(name)?, message.get()));
-        let mut nested = members.iter().filter_map(nested);
-        match (members.contains_key("type"), nested.next()) {
-            (false, Some((kind, message))) => {
-                let slot = Slot { shape: Shape::Nested, message, named: Some(kind), ..flat };
-                match (nested.next(), members.len()) {
-                    (Some(_), _) => Err(slot.unreadable(Reason::TwoMessages, "more than one message")),
-                    (None, 1) => Ok(slot),
-                    (None, _) => {
-                        Err(slot.unreadable(Reason::Malformed, "something stands beside the message"))
-                    }
-                }
+        let nested: Vec<_> = members.iter().filter_map(nested).collect();
+        match nested.first() {
+            Some((kind, message)) if !members.contains_key("type") => {
+                let slot = Slot { shape: Shape::Nested, message, named: Some(*kind), ..flat };
+                slot.alone(nested.len(), members.len())
             }
             _ => Ok(flat),
         }
     }
 
+    /// Of so many messages among so many members.
+    fn alone(self, messages: usize, members: usize) -> Result<Slot<'a>, Box<Unreadable>> {
+        match (messages, members) {
+            (1, 1) => Ok(self),
+            (1, _) => Err(self.unreadable(Reason::Malformed, "something stands beside the message")),
+            _ => Err(self.unreadable(Reason::TwoMessages, "more than one message")),
+        }
+    }
+
+    fn checked(&self) -> Result<Checked<'a>, Box<Unreadable>> {
+        json::check(self.message.as_bytes(), whole(self.message))
+            .map_err(|error| self.unreadable(Reason::Malformed, &error.to_string()))
+    }
+
     fn received(self) -> Result<Received, Box<Unreadable>> {
+        let canon = Canon::of(self.checked()?);
         let message = Message::read(self.message)
             .map_err(|flaw| self.unreadable(flaw.reason.clone(), &flaw.to_string()))?;
         if self.named.is_some_and(|named| named != message.kind()) {
-            return Err(
-                self.unreadable(Reason::Malformed, "the message is of another type than its name says")
-            );
+            let what = "the message is of another type than its name says";
+            return Err(self.unreadable(Reason::Malformed, what));
         }
         if !self.carrier.carries().contains(&message.kind()) {
             let what = "a message of this type does not ride on this request";
             return Err(self.unreadable(Reason::WrongCarrier, what));
         }
-        let canon = match json::check(self.message.as_bytes(), whole(self.message)) {
-            Ok(text) => Canon::of(text),
-            Err(error) => return Err(self.unreadable(Reason::Malformed, &error.to_string())),
-        };
         Ok(Received {
             message,
             shape: self.shape,

@@ -1,4 +1,5 @@
-//! Signed messages. The keys are Ed25519 with the seeds 01…01 (the agent), 02…02 (another agent) and 09…09 (an approver).
+//! Signed messages. The keys are Ed25519 with the seeds 01…01 (the agent), 02…02 (another agent) and 09…09 (an approver); the
+//! agent's P-256 key signed once, for its signatures are never the same twice.
 
 use jose::{jcs, jws};
 use scitt::{Signer, SigningKey};
@@ -6,6 +7,11 @@ use serde_json::{Value, json};
 
 use super::sample::{AGENT, GATEWAY, amendment, commitment, ed25519, header, intent, now, signed, with};
 use crate::Case;
+
+const P256_X: &str = "vElSSS_cTnPO3Hjp3IAt3n4drgY4VESf1EkcOVqXEV4";
+const P256_Y: &str = "ZXT6XHSKjUftSnqX6sBf5OIne_dUqcEoiQSpbCfjP6w";
+/// Over the sample commitment.
+const P256_SIGNATURE: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6IkxsRXFuYlBuWjcwNVBqb1BqWS1WVHI4RXJIOVB3aE1PNDZENkhXM21LaDQifQ..sP3Qvw2COGOxtcF8D_CJ1sV4ZYsQN5Zkm7cOa9UywvAVllY0qiAXN-CTyNyIxxAlupBnkp5MkmudlSRDi91mnQ";
 
 const FORGED: &str = "invalid_signature";
 const HELD: &str = "accept";
@@ -26,6 +32,7 @@ fn case(
             { "agent_id": AGENT, "jwk": key(&agent()) },
             { "agent_id": "did:example:b", "jwk": key(&other()) },
             { "jwk": key(&approver()) },
+            { "agent_id": AGENT, "jwk": { "kty": "EC", "crv": "P-256", "x": P256_X, "y": P256_Y } },
         ],
         "demands": { "signed": false, "amendments_signed": true, "freshness": false, "audience": GATEWAY },
     });
@@ -58,9 +65,11 @@ pub fn cases() -> Vec<Case> {
 
 fn held() -> Vec<Case> {
     let message = signed(&commitment(), &agent(), &header(&agent()));
+    let p256 = with(commitment(), &[("/signature", P256_SIGNATURE.into())]).to_string();
     let pretty = serde_json::to_string_pretty(&message).unwrap().replace("1000", "1e3");
     vec![
         case("commitment", "V-20", "Detached, by the agent's key.", by(&agent(), &commitment()), HELD),
+        case("commitment-by-p256", "V-20", "ES256, r and s at fixed width.", p256, HELD),
         case("envelope", "V-20", "Detached, by the agent's key.", by(&agent(), &intent()), HELD),
         case(
             "amendment",
