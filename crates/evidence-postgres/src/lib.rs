@@ -1,1 +1,208 @@
-//! The evidence promise kept by PostgreSQL.
+//! The [`EvidenceStore`] promise kept by PostgreSQL 14 or newer, for gateways that share streams.
+//!
+//! A commit is one statement, a function of the schema: it locks the streams in order of name, compares their versions,
+//! writes, and is committed by the server before it answers. So a commit is one exchange and one flush, and no lock waits
+//! for a network. The schema, with triggers that refuse what the promise rules out, is in `migrations/evidence-postgres`;
+//! it has a PostgreSQL schema of its own, so a log may be in the same database.
+//!
+//! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is settled by
+//! raising the instance's epoch, which waits for it if it runs and keeps it out if it comes later ([`writer`]).
+//!
+//! What it costs an operator: the URL must lead to the primary, and at most [`MAX_CONNECTIONS`] connections and three more
+//! are used. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts as committed.
+
+mod error;
+mod instance;
+mod limits;
+mod number;
+mod outbox;
+mod prune;
+mod reader;
+mod schema;
+mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod writer;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evidence::{
+    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
+    Pending, Pruned, StoreError, Stored, Stuck,
+};
+use merkle::EntryDigest;
+use sqlx::PgPool;
+use tokio::time::timeout;
+
+use crate::error::too_late;
+pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
+pub use crate::schema::schema_version;
+use crate::session::{Role, Server};
+use crate::writer::Writer;
+
+/// Where the evidence is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    server: Server,
+    connections: u32,
+    commit_timeout: Duration,
+}
+
+impl Options {
+    /// From a `postgres://` URL. TLS as its `sslmode` and `sslrootcert` say; `prefer` when silent.
+    ///
+    /// # Errors
+    /// When it is no such URL.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        Ok(Self {
+            server: Server::from_url(url)?,
+            connections: MAX_CONNECTIONS,
+            commit_timeout: COMMIT,
+        })
+    }
+
+    /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].
+    pub fn with_connections(self, connections: u32) -> Self {
+        Self { connections, ..self }
+    }
+
+    /// How long a commit may go unanswered before its outcome counts as unknown; [`COMMIT`] when not said.
+    pub fn with_commit_timeout(self, commit_timeout: Duration) -> Self {
+        Self { commit_timeout, ..self }
+    }
+}
+
+/// A gateway's evidence in PostgreSQL.
+#[derive(Debug)]
+pub struct Postgres {
+    instance: String,
+    number: i64,
+    server: Server,
+    pool: PgPool,
+    courier: PgPool,
+    writer: Writer,
+}
+
+impl Postgres {
+    /// Brings the database's schema up to date; refuses one that a newer program made.
+    ///
+    /// # Errors
+    /// When the database cannot be reached, or must not be changed.
+    pub async fn migrate(options: &Options) -> Result<(), StoreError> {
+        schema::migrate(&options.server).await
+    }
+
+    /// Connects to a database whose schema is this program's, and registers the instance.
+    ///
+    /// # Errors
+    /// When the database cannot be reached or has another schema, and when the instance's name was used before.
+    pub async fn connect(options: &Options, instance: &str) -> Result<Self, StoreError> {
+        instance::check_name(instance)?;
+        let mut connection = options.server.connect(Role::Reader).await?;
+        schema::check(&mut connection).await?;
+        let number = instance::register(&mut connection, instance).await?;
+        session::close(connection).await;
+        Ok(Self {
+            instance: instance.to_owned(),
+            number,
+            server: options.server.clone(),
+            pool: options.server.pool(Role::Reader, options.connections),
+            courier: options.server.pool(Role::Courier, 1),
+            writer: Writer::new(number, options.commit_timeout),
+        })
+    }
+
+    /// Bounds what a network that swallows packets could leave waiting for ever.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        timeout(limits::ANSWER, answer).await.map_err(|_| too_late("the database"))?
+    }
+}
+
+#[async_trait]
+impl EvidenceStore for Postgres {
+    fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        self.in_time(reader::streams(&self.pool, names)).await
+    }
+
+    async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        self.in_time(reader::claimed(&self.pool, claims)).await
+    }
+
+    async fn commit(&self, changes: &[Change]) -> Result<(), CommitError> {
+        let group = Group::of(changes)?;
+        if !group.moves.is_empty() {
+            self.writer.commit(&self.server, &group).await?;
+        }
+        Ok(())
+    }
+
+    async fn happened(&self, changes: &[Change]) -> Result<bool, StoreError> {
+        let group = Group::of(changes)?;
+        self.writer.happened(&self.server, &group).await
+    }
+
+    async fn pending(&self, limit: usize) -> Result<Vec<Pending>, StoreError> {
+        self.in_time(outbox::pending(&self.pool, self.number, limit)).await
+    }
+
+    async fn delivered(&self, deliveries: &[Delivered]) -> Result<(), StoreError> {
+        self.in_time(outbox::delivered(&self.courier, self.number, deliveries)).await
+    }
+
+    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+        self.in_time(outbox::stick(&self.pool, self.number, id, evidence::stuck_reason(why))).await
+    }
+
+    async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+        self.in_time(outbox::stuck_records(&self.pool, limit)).await
+    }
+
+    async fn unstick(&self) -> Result<u64, StoreError> {
+        self.in_time(outbox::unstick(&self.pool, self.number)).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        self.in_time(outbox::backlog(&self.pool)).await
+    }
+
+    async fn orphans(&self, limit: usize) -> Result<Vec<Open>, StoreError> {
+        self.in_time(reader::orphans(&self.pool, limit)).await
+    }
+
+    async fn record(&self, id: &EntryDigest) -> Result<Option<Stored>, StoreError> {
+        self.in_time(reader::record(&self.pool, id)).await
+    }
+
+    async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        self.in_time(reader::records(&self.pool, stream, from, limit)).await
+    }
+
+    async fn due(&self, at: u64, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        self.in_time(reader::due(&self.pool, at, limit)).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        self.in_time(reader::list(&self.pool, after, limit)).await
+    }
+
+    async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
+        self.in_time(prune::prune(&self.pool, self.number, horizon, limit)).await
+    }
+
+    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
+        self.in_time(instance::renew(&self.courier, self.number, lasts)).await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.in_time(instance::renew(&self.courier, self.number, Duration::ZERO)).await
+    }
+
+    async fn check_durability(&self) -> Result<(), StoreError> {
+        self.in_time(writer::check_durability(&self.server)).await
+    }
+}

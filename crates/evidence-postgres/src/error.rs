@@ -1,0 +1,59 @@
+//! What PostgreSQL says, in the words of the promise.
+
+use evidence::{CommitError, StoreError};
+use sqlx::error::DatabaseError;
+
+/// What is to be done about a failed statement or connection.
+pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::Database(answer) => server_said(answer.as_ref()),
+        sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => StoreError::Damaged(error.to_string()),
+        sqlx::Error::Configuration(why) => {
+            StoreError::Refused(format!("the database URL cannot be used: {why}"))
+        }
+        other => StoreError::Unavailable(other.to_string()),
+    }
+}
+
+/// By SQLSTATE, whose first two characters name the class (PostgreSQL manual, appendix A); `TB` is ours.
+fn server_said(answer: &dyn DatabaseError) -> StoreError {
+    let code = answer.code().unwrap_or_default();
+    let message = format!("{} (SQLSTATE {code})", answer.message());
+    match code.as_ref() {
+        "53100" => StoreError::Full(message),
+        "25006" => StoreError::Refused(format!("this server takes no writes, is it a replica? {message}")),
+        "42P01" | "42883" | "42703" | "3F000" => {
+            StoreError::Refused(format!("the schema of the database is not ours, was it migrated? {message}"))
+        }
+        "42501" | "3D000" => StoreError::Refused(message),
+        // Class 28: who we are; 22 and 23: values and constraints that our own checks should have met.
+        _ if ["TB", "28", "22", "23"].iter().any(|class| code.starts_with(class)) => {
+            StoreError::Refused(message)
+        }
+        _ if code.starts_with("XX") => StoreError::Damaged(message),
+        _ => StoreError::Unavailable(message),
+    }
+}
+
+/// What is known of a commit that was sent. Only an error of its own says that it did not happen: one that ends the
+/// session (class 57) can come after the commit.
+pub(crate) fn commit_error(error: sqlx::Error) -> CommitError {
+    match code(&error) {
+        Some(code) if !code.starts_with("57P") => store_error(error).into(),
+        _ => CommitError::MayHaveHappened(error.to_string()),
+    }
+}
+
+/// Whether the server aborted for no fault of ours: serialization failure, deadlock, another commit made a stream.
+pub(crate) fn is_worth_another_try(error: &sqlx::Error) -> bool {
+    matches!(code(error).as_deref(), Some("40001" | "40P01" | "TB409"))
+}
+
+fn code(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(DatabaseError::code).map(Into::into)
+}
+
+/// Nothing came back in time.
+pub(crate) fn too_late(what: &str) -> StoreError {
+    StoreError::Unavailable(format!("{what}: no answer in time"))
+}

@@ -1,0 +1,97 @@
+//! What waits for the log, and what has reached it.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use evidence::{Backlog, Delivered, Pending, StoreError, Stuck};
+use merkle::EntryDigest;
+use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+
+use crate::error::store_error;
+use crate::number::{column, digest, get, number, rows};
+use crate::reader::kind;
+
+/// Of this instance and of each whose lease is over, as many as are asked for, and of those the oldest: what others
+/// have waiting is not read.
+pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<Pending>, StoreError> {
+    let select = sqlx::query(
+        "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
+           FROM (SELECT o.record
+                   FROM (SELECT no FROM instance WHERE no = $1 OR until <= now()) AS i
+                  CROSS JOIN LATERAL (SELECT record FROM outbox WHERE instance = i.no ORDER BY record LIMIT $2) AS o
+                  ORDER BY o.record LIMIT $2) AS o
+           JOIN record r ON r.no = o.record JOIN stream s ON s.no = r.stream ORDER BY r.no",
+    );
+    let found = select.bind(me).bind(rows(limit)).fetch_all(pool).await.map_err(store_error)?;
+    found.iter().map(waiting).collect()
+}
+
+fn waiting(row: &PgRow) -> Result<Pending, StoreError> {
+    Ok(Pending {
+        id: digest(row, 0)?,
+        stream: get(row, 1)?,
+        seq: number(row, 2)?,
+        kind: kind(row, 3)?,
+        at: number(row, 4)?,
+        statement: get::<Vec<u8>>(row, 5).map(Bytes::from)?,
+    })
+}
+
+/// The server does not wait for its disk: if this is forgotten, the same statements are sent once more, and are the same
+/// leaves.
+pub(crate) async fn delivered(pool: &PgPool, me: i64, deliveries: &[Delivered]) -> Result<(), StoreError> {
+    // Of two of one record the first stands, and the rest is for another call.
+    let mut seen = HashSet::new();
+    let (once, again): (Vec<&Delivered>, Vec<&Delivered>) =
+        deliveries.iter().partition(|delivery| seen.insert(delivery.id));
+    for part in [once, again] {
+        let mut seen = HashSet::new();
+        let part: Vec<&Delivered> = part.into_iter().filter(|delivery| seen.insert(delivery.id)).collect();
+        if part.is_empty() {
+            continue;
+        }
+        let ids: Vec<&[u8]> = part.iter().map(|delivery| &delivery.id.as_bytes()[..]).collect();
+        let leaves: Vec<Option<i64>> = part.iter().map(|delivery| delivery.leaf_index.map(column)).collect();
+        let receipts: Vec<Option<&[u8]>> = part.iter().map(|delivery| delivery.receipt.as_deref()).collect();
+        let call = sqlx::query("SELECT deliver($1, $2, $3, $4)");
+        let call = call.bind(me).bind(ids).bind(leaves).bind(receipts);
+        call.execute(pool).await.map_err(store_error)?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn stick(pool: &PgPool, me: i64, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+    // A text has no NUL.
+    let why = why.replace('\0', "\u{fffd}");
+    let call = sqlx::query("SELECT set_aside($1, $2, $3)").bind(me).bind(&id.as_bytes()[..]).bind(why);
+    call.execute(pool).await.map(drop).map_err(store_error)
+}
+
+pub(crate) async fn unstick(pool: &PgPool, me: i64) -> Result<u64, StoreError> {
+    let freed = sqlx::query("SELECT put_back($1)").bind(me).fetch_all(pool).await.map_err(store_error)?;
+    freed.first().map_or(Ok(0), |row| number(row, 0))
+}
+
+pub(crate) async fn stuck_records(pool: &PgPool, limit: usize) -> Result<Vec<Stuck>, StoreError> {
+    let select = sqlx::query(
+        "SELECT r.id, s.name, r.seq, k.why
+           FROM stuck k JOIN record r ON r.no = k.record JOIN stream s ON s.no = r.stream ORDER BY k.record LIMIT $1",
+    );
+    let found = select.bind(rows(limit)).fetch_all(pool).await.map_err(store_error)?;
+    let stuck = |row: &PgRow| {
+        Ok(Stuck { id: digest(row, 0)?, stream: get(row, 1)?, seq: number(row, 2)?, why: get(row, 3)? })
+    };
+    found.iter().map(stuck).collect()
+}
+
+pub(crate) async fn backlog(pool: &PgPool) -> Result<Backlog, StoreError> {
+    let select = sqlx::query(
+        "SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(stuck), 0)::bigint,
+                (SELECT at FROM outbox ORDER BY record LIMIT 1)
+           FROM instance",
+    );
+    let row = select.fetch_one(pool).await.map_err(store_error)?;
+    let oldest_at = get::<Option<i64>>(&row, 3)?.map(|_| number(&row, 3)).transpose()?;
+    Ok(Backlog { records: number(&row, 0)?, bytes: number(&row, 1)?, stuck: number(&row, 2)?, oldest_at })
+}

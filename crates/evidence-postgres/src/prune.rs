@@ -1,0 +1,75 @@
+//! What may be forgotten.
+
+use evidence::{Horizon, Pruned, StoreError};
+use sqlx::{PgPool, PgTransaction};
+
+use crate::error::store_error;
+use crate::limits;
+use crate::number::{column, rows};
+
+pub(crate) async fn prune(
+    pool: &PgPool,
+    me: i64,
+    horizon: Horizon,
+    limit: usize,
+) -> Result<Pruned, StoreError> {
+    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let records = forget_records(&mut transaction, horizon.records, limit).await?;
+    let streams = forget_streams(&mut transaction, horizon.streams, limit).await?;
+    forget_instances(&mut transaction, me).await?;
+    transaction.commit().await.map_err(store_error)?;
+    Ok(Pruned { streams, records })
+}
+
+async fn forget_records(
+    transaction: &mut PgTransaction<'_>,
+    before: u64,
+    limit: usize,
+) -> Result<u64, StoreError> {
+    let delete = sqlx::query(
+        "DELETE FROM record WHERE no IN (
+           SELECT r.no FROM record r
+            WHERE r.at < $1 AND EXISTS (SELECT FROM delivery d WHERE d.record = r.no)
+              AND NOT EXISTS (SELECT FROM open_decision o WHERE o.record = r.no)
+            ORDER BY r.at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    let delete = delete.bind(column(before)).bind(rows(limit)).execute(&mut **transaction);
+    Ok(delete.await.map_err(store_error)?.rows_affected())
+}
+
+/// After the records: a stream goes once it has none.
+async fn forget_streams(
+    transaction: &mut PgTransaction<'_>,
+    before: u64,
+    limit: usize,
+) -> Result<u64, StoreError> {
+    let delete = sqlx::query(
+        "DELETE FROM stream WHERE no IN (
+           SELECT s.no FROM stream s
+            WHERE s.closed AND s.keep_until < $1 AND NOT EXISTS (SELECT FROM record r WHERE r.stream = s.no)
+            ORDER BY s.keep_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    );
+    let delete = delete.bind(column(before)).bind(rows(limit)).execute(&mut **transaction);
+    Ok(delete.await.map_err(store_error)?.rows_affected())
+}
+
+/// What they counted is counted by this instance from now on.
+async fn forget_instances(transaction: &mut PgTransaction<'_>, me: i64) -> Result<(), StoreError> {
+    let fold = sqlx::query(
+        "WITH over AS MATERIALIZED (
+           SELECT i.no FROM instance i
+            WHERE i.no <> $1 AND i.until < now() - make_interval(secs => $2)
+              AND NOT EXISTS (SELECT FROM outbox o WHERE o.instance = i.no)
+              AND NOT EXISTS (SELECT FROM stuck k WHERE k.instance = i.no)
+              AND NOT EXISTS (SELECT FROM open_decision d WHERE d.instance = i.no)
+              FOR UPDATE SKIP LOCKED),
+         gone AS (DELETE FROM instance WHERE no IN (SELECT no FROM over) RETURNING records, bytes, stuck),
+         total AS (SELECT coalesce(sum(records), 0)::bigint AS records, coalesce(sum(bytes), 0)::bigint AS bytes,
+                          coalesce(sum(stuck), 0)::bigint AS stuck, count(*) AS instances FROM gone)
+         UPDATE instance i SET records = i.records + total.records, bytes = i.bytes + total.bytes,
+                               stuck = i.stuck + total.stuck
+           FROM total WHERE i.no = $1 AND total.instances > 0",
+    );
+    let fold = fold.bind(me).bind(f64::from(limits::INSTANCE_KEPT)).execute(&mut **transaction);
+    fold.await.map(drop).map_err(store_error)
+}

@@ -1,0 +1,217 @@
+//! The commit: one statement on a connection of its own.
+//!
+//! Until the statement is sent nothing has happened. Afterwards an error of the statement's says that it did not happen,
+//! an answer that it did, and anything else leaves it open. Whoever asks then raises the instance's epoch: the update
+//! waits for the doubtful commit, which holds the row while it runs, and a commit under the old epoch that the server
+//! reads later matches no row.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use evidence::{CommitError, Group, StoreError};
+use sqlx::{PgConnection, Row};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::error::{commit_error, is_worth_another_try, store_error, too_late};
+use crate::limits;
+use crate::number::column;
+use crate::session::{Role, Server, close};
+
+/// The session that commits, kept between commits. Whoever uses it takes it out and puts it back only when it is known to
+/// be idle, so a caller who goes away leaves none in mid-statement.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    session: Mutex<Option<PgConnection>>,
+    me: i64,
+    epoch: AtomicI64,
+    commit_timeout: Duration,
+}
+
+impl Writer {
+    pub(crate) fn new(me: i64, commit_timeout: Duration) -> Self {
+        Self { session: Mutex::new(None), me, epoch: AtomicI64::new(0), commit_timeout }
+    }
+
+    pub(crate) async fn commit(&self, server: &Server, group: &Group<'_>) -> Result<(), CommitError> {
+        let mut session = self.session.lock().await;
+        let rows = Rows::of(group);
+        for _ in 1..limits::TRIES {
+            match self.try_commit(&mut session, server, &rows).await {
+                Err(Failed::Passing(error)) => tracing::debug!(%error, "a commit is tried again"),
+                Err(Failed::For(error)) => return Err(error),
+                Ok(conflicts) => return answer(conflicts),
+            }
+        }
+        match self.try_commit(&mut session, server, &rows).await {
+            Err(Failed::Passing(error)) => Err(store_error(error).into()),
+            Err(Failed::For(error)) => Err(error),
+            Ok(conflicts) => answer(conflicts),
+        }
+    }
+
+    async fn try_commit(
+        &self,
+        session: &mut Option<PgConnection>,
+        server: &Server,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<String>, Failed> {
+        let mut connection = match session.take() {
+            Some(connection) => connection,
+            None => server.connect(Role::Writer).await.map_err(|error| Failed::For(error.into()))?,
+        };
+        let sent = rows.send(&mut connection, self.me, self.epoch.load(Ordering::Acquire));
+        match timeout(self.commit_timeout, sent).await {
+            Ok(Ok(conflicts)) => {
+                *session = Some(connection);
+                Ok(conflicts)
+            }
+            Ok(Err(error)) if is_worth_another_try(&error) => {
+                *session = Some(connection);
+                Err(Failed::Passing(error))
+            }
+            Ok(Err(error)) => {
+                let error = commit_error(error);
+                if !matches!(error, CommitError::MayHaveHappened(_)) {
+                    *session = Some(connection);
+                }
+                Err(Failed::For(error))
+            }
+            Err(_) => Err(Failed::For(CommitError::MayHaveHappened("no answer in time".into()))),
+        }
+    }
+
+    pub(crate) async fn happened(&self, server: &Server, group: &Group<'_>) -> Result<bool, StoreError> {
+        // Nothing is sent meanwhile that would have to be told from what was sent before.
+        let mut session = self.session.lock().await;
+        drop(session.take());
+        let mut connection = server.connect(Role::Doubter).await?;
+        let answer = timeout(limits::DOUBT, self.look(&mut connection, group)).await;
+        close(connection).await;
+        answer.map_err(|_| too_late("waiting for a commit in doubt"))?
+    }
+
+    async fn look(&self, connection: &mut PgConnection, group: &Group<'_>) -> Result<bool, StoreError> {
+        let raise = sqlx::query_scalar("UPDATE instance SET epoch = epoch + 1 WHERE no = $1 RETURNING epoch");
+        let raised: Vec<i64> = raise.bind(self.me).fetch_all(&mut *connection).await.map_err(store_error)?;
+        let Some(epoch) = raised.first() else {
+            return Err(StoreError::Refused("this instance was forgotten: start the process again".into()));
+        };
+        self.epoch.store(*epoch, Ordering::Release);
+        if let Some(record) = group.records.first() {
+            let select = sqlx::query_scalar("SELECT EXISTS (SELECT FROM record WHERE id = $1)");
+            let select = select.bind(&record.id.as_bytes()[..]);
+            return select.fetch_one(connection).await.map_err(store_error);
+        }
+        let names: Vec<&str> = group.moves.iter().map(|moved| moved.stream).collect();
+        let tos: Vec<i64> = group.moves.iter().map(|moved| column(moved.to)).collect();
+        let select = sqlx::query_scalar(
+            "SELECT count(*) = cardinality($1) AND count(*) > 0
+               FROM unnest($1, $2) AS m (name, version) JOIN stream s ON s.name = m.name AND s.version = m.version",
+        );
+        select.bind(&names).bind(&tos).fetch_one(connection).await.map_err(store_error)
+    }
+}
+
+fn answer(mut conflicts: Vec<String>) -> Result<(), CommitError> {
+    conflicts.sort_unstable();
+    if conflicts.is_empty() { Ok(()) } else { Err(CommitError::Conflict(conflicts)) }
+}
+
+/// Why a try did not succeed.
+enum Failed {
+    /// For a reason that another try may not meet; nothing was changed.
+    Passing(sqlx::Error),
+    For(CommitError),
+}
+
+/// A group as the arrays that the function takes.
+struct Rows<'a> {
+    group: &'a Group<'a>,
+    /// Places in the group's streams, from 1.
+    places: HashMap<&'a str, i32>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(group: &'a Group<'a>) -> Self {
+        let places = (1..).zip(&group.moves).map(|(place, moved)| (moved.stream, place)).collect();
+        Self { group, places }
+    }
+
+    fn place(&self, stream: &str) -> i32 {
+        // A group has a move for each stream that it mentions.
+        self.places.get(stream).copied().unwrap_or_default()
+    }
+
+    /// The streams that are not as the group says. Reads to the end of the answer, which the server gives after the
+    /// commit.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        me: i64,
+        epoch: i64,
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let (moves, records, claims) = (&self.group.moves, &self.group.records, &self.group.claims);
+        let query = sqlx::query(
+            "SELECT commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+                                 $20, $21, $22, $23, $24)",
+        );
+        let query = query
+            .bind(me)
+            .bind(epoch)
+            .bind(each(moves, |moved| moved.stream))
+            .bind(each(moves, |moved| moved.from.map(column)))
+            .bind(each(moves, |moved| column(moved.to)))
+            .bind(each(moves, |moved| moved.first_seq.map(column)))
+            .bind(each(moves, |moved| column(moved.records)))
+            .bind(each(moves, |moved| moved.closed))
+            .bind(each(moves, |moved| column(moved.keep_until)))
+            .bind(each(moves, |moved| &moved.running[..]))
+            .bind(each(moves, |moved| moved.agreed.map(|agreed| &agreed[..])));
+        let query = query
+            .bind(each(records, |record| self.place(&record.stream)))
+            .bind(each(records, |record| &record.id.as_bytes()[..]))
+            .bind(each(records, |record| column(record.seq)))
+            .bind(each(records, |record| record.kind.as_str()))
+            .bind(each(records, |record| column(record.at)))
+            .bind(each(records, |record| &record.statement[..]))
+            .bind(each(records, |record| record.verdict.as_deref()))
+            .bind(each(records, |record| &record.annex[..]));
+        let query = query
+            .bind(each(&self.group.opened, |id| &id.as_bytes()[..]))
+            .bind(each(&self.group.settled, |id| &id.as_bytes()[..]))
+            .bind(each(claims, |claim| self.place(&claim.stream)))
+            .bind(each(claims, |claim| claim.kind.number()))
+            .bind(each(claims, |claim| &claim.key[..]));
+        let rows = query.fetch_all(connection).await?;
+        rows.first().map_or(Ok(Vec::new()), |row| row.try_get(0))
+    }
+}
+
+fn each<'a, T, C>(rows: &'a [T], of: impl Fn(&'a T) -> C) -> Vec<C> {
+    rows.iter().map(of).collect()
+}
+
+/// What each setting protects, for the message.
+const NEEDED: [(&str, &str); 3] = [
+    ("fsync", "a power cut loses or mixes up what was committed"),
+    ("full_page_writes", "a power cut can leave torn pages"),
+    ("synchronous_commit", "a crash loses commits that were acknowledged"),
+];
+
+/// Asks a new session like the one that commits: the settings may differ by database and role.
+pub(crate) async fn check_durability(server: &Server) -> Result<(), StoreError> {
+    let mut connection = server.connect(Role::Writer).await?;
+    for (name, harm) in NEEDED {
+        let select = sqlx::query_scalar("SELECT current_setting($1)").bind(name);
+        let setting: String = select.fetch_one(&mut connection).await.map_err(store_error)?;
+        if setting == "off" {
+            return Err(StoreError::Refused(format!(
+                "{name} is off on the database server: {harm}; turn it on"
+            )));
+        }
+    }
+    close(connection).await;
+    Ok(())
+}
