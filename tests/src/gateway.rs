@@ -13,6 +13,7 @@ use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::audit_trail::{Record, records_of};
 use crate::http::{Connection, free_address};
 use crate::log::{Log, Ran, command, command_through};
 use crate::mcp::McpClient;
@@ -234,6 +235,12 @@ impl GatewayProcess {
     /// Waits until a line of its metrics has this value.
     #[track_caller]
     pub fn wait_for_metric(&self, name: &str, holds: impl Fn(f64) -> bool) {
+        self.wait_for_metric_within(PATIENCE, name, holds);
+    }
+
+    /// The same, for what takes its time.
+    #[track_caller]
+    pub fn wait_for_metric_within(&self, patience: Duration, name: &str, holds: impl Fn(f64) -> bool) {
         let begun = Instant::now();
         loop {
             let text = String::from_utf8_lossy(&self.admin().get("/metrics").body).into_owned();
@@ -243,13 +250,18 @@ impl GatewayProcess {
             if !values.is_empty() && values.iter().all(|value| holds(*value)) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{name} is {values:?}: {text}\n{}", self.said());
+            assert!(begun.elapsed() < patience, "{name} is {values:?}: {text}\n{}", self.said());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Ends it where it stands.
     pub fn kill(mut self) {
+        self.kill_here();
+    }
+
+    /// The same, by somebody who is about to put another in its place.
+    pub fn kill_here(&mut self) {
         self.signal(Signal::KILL);
         self.wait();
     }
@@ -375,39 +387,5 @@ impl Scene {
             assert!(waited < PATIENCE, "{} records, not {count}: {}", records.len(), self.running.said());
             std::thread::sleep(Duration::from_millis(50));
         }
-    }
-}
-
-/// An audit record on a log.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// Its entry.
-    pub entry: String,
-    /// What it says.
-    pub payload: Value,
-}
-
-/// All audit records on a log, in the order of their leaves.
-#[track_caller]
-pub fn records_of(service: &Service) -> Vec<Record> {
-    let mut connection = service.connection();
-    let mut path = "/v1/entries?content_type=application/vap-audit%2Bjson&limit=1000".to_owned();
-    let mut records = Vec::new();
-    loop {
-        let page = connection.get(&path);
-        if page.status == 503 {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        }
-        assert_eq!(page.status, 200, "{page:?}");
-        for entry in page.json()["entries"].as_array().cloned().unwrap_or_default() {
-            let id = entry["entry"].as_str().or(entry["id"].as_str()).or(entry["entry_id"].as_str());
-            let id = id.unwrap_or_else(|| panic!("no id: {entry}")).to_owned();
-            let payload = connection.get(&format!("/v1/entries/{id}/payload"));
-            records.push(Record { entry: id, payload: payload.json() });
-        }
-        let Some(link) = page.header("link") else { return records };
-        let (_, next) = link.split_once("/v1/").expect("a link within the API");
-        path = format!("/v1/{}", next.split_once('>').expect("a link").0);
     }
 }

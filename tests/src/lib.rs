@@ -9,6 +9,7 @@
 //!
 //! Not here: the architecture and supply-chain rules (their tests need no program), and the bench.
 
+pub mod audit_trail;
 mod binary;
 mod database;
 mod events;
@@ -21,6 +22,7 @@ mod log;
 mod lying_log;
 pub mod mcp;
 pub mod multipart;
+pub mod onslaught;
 mod others;
 mod postgres;
 mod python;

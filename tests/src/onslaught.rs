@@ -1,0 +1,220 @@
+//! Agents that call without pause while something happens to the gateway, and what must hold of it all afterwards: no verdict is
+//! lost, none is there twice, and nothing reached the server without one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::audit_trail::{self, Record};
+use crate::gateway::{Gateway, GatewayProcess};
+use crate::log::Log;
+use crate::mcp::{McpClient, Told};
+use crate::service::Service;
+use crate::upstream::Upstream;
+use crate::vap::Agent;
+
+/// How many agents there are.
+const AGENTS: u8 = 4;
+/// How many calls each commits to at most.
+const BUDGET: u64 = 1_000_000;
+/// Between two calls of an agent.
+const PAUSE: Duration = Duration::from_millis(4);
+/// What has no answer by then counts as unknown.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the log may take to get everything.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// A gateway, a log that is always found at the same place, and agents.
+pub struct Onslaught {
+    /// What stands behind the gateway.
+    pub upstream: Upstream,
+    /// The gateway's folder.
+    pub gateway: Gateway,
+    log: Log,
+    agents: Vec<Agent>,
+    told: Mutex<Vec<String>>,
+}
+
+impl Onslaught {
+    /// Everything but the processes.
+    pub fn prepared() -> Self {
+        let log = crate::gateway::admitting_log();
+        let address = crate::http::free_address();
+        log.configure(&format!("listen = \"{address}\""));
+        let upstream = Upstream::ordinary();
+        let agents: Vec<Agent> = (0..AGENTS)
+            .map(|n| Agent::named(&format!("did:example:{n}"), &format!("session-of-{n}"), n + 1))
+            .collect();
+        let gateway = Gateway::before(&upstream.url()).logging_to(&format!("http://{address}"));
+        let gateway = agents.iter().fold(gateway, Gateway::knowing);
+        Self { upstream, gateway, log, agents, told: Mutex::default() }
+    }
+
+    /// Starts the log.
+    pub fn serve(&self) -> Service {
+        self.log.serve()
+    }
+
+    /// Every agent commits.
+    #[track_caller]
+    pub fn commit(&self, running: &GatewayProcess) {
+        for agent in &self.agents {
+            let changes =
+                json!({ "scope": { "tools_allow": ["tool.*"] }, "budget": { "max_calls": BUDGET } });
+            let told = agent.commit_to(&mut running.modern(), changes);
+            self.remember(&told);
+        }
+    }
+
+    /// All agents call until `during` returns; each call is of a tool of its own, so that the log tells them apart.
+    pub fn on<T>(&self, during: impl FnOnce() -> T) -> T {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (who, agent) in self.agents.iter().enumerate() {
+                scope.spawn({
+                    let done = &done;
+                    move || self.call(who, agent, done)
+                });
+            }
+            let _stop = Stop(&done);
+            during()
+        })
+    }
+
+    fn call(&self, who: usize, agent: &Agent, done: &AtomicBool) {
+        let mut client = McpClient::modern(&self.gateway.url()).patient_for(PATIENCE);
+        // Names of another round are other names.
+        let round = fastrand::u32(..);
+        for n in 0_u64.. {
+            if done.load(Ordering::Relaxed) {
+                return;
+            }
+            let tool = format!("tool.{who}.{round}.{n}");
+            let intent = agent.signed(agent.intent(&tool, &json!({})));
+            let mut params = json!({ "name": tool, "arguments": {}, "_meta": { "vap": intent } });
+            client.dress(&mut params);
+            let body = client.body("tools/call", &params);
+            if let Ok(answer) = client.try_send("tools/call", Some(&tool), &body) {
+                let told = Told::of(answer, &Value::Null);
+                if told.message["result"].is_object() {
+                    self.remember(&told);
+                }
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn remember(&self, told: &Told) {
+        let entry = told.verdict().0["audit_ref"]
+            .as_str()
+            .map(|place| place.rsplit('/').next().unwrap_or_default().to_owned());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(entry);
+    }
+
+    /// How many answers there were that named a record.
+    pub fn answers(&self) -> usize {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Waits until the log has everything, and then looks at all of it.
+    #[track_caller]
+    pub fn must_be_accounted_for(&self, running: &GatewayProcess, service: &Service) {
+        running.wait_for_metric_within(DRAIN, "gateway_evidence_pending", |left| left == 0.0);
+        let records = self.settled(running, service);
+        audit_trail::must_be_whole(&records);
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries: BTreeSet<&str> = records.iter().map(|record| record.entry.as_str()).collect();
+        for entry in told.iter() {
+            assert!(entries.contains(entry.as_str()), "{entry} was told and is not on the log");
+        }
+        let mut decided: BTreeMap<&str, usize> = BTreeMap::new();
+        for decision in records.iter().filter(|record| record.permits()) {
+            *decided.entry(decision.payload["tool"].as_str().expect("a tool")).or_default() += 1;
+        }
+        let mut forwarded = BTreeSet::new();
+        for call in self.upstream.of("tools/call") {
+            let tool = call.json()["params"]["name"].as_str().unwrap_or_default().to_owned();
+            assert_eq!(decided.get(tool.as_str()), Some(&1), "{tool} reached the server");
+            assert!(forwarded.insert(tool.clone()), "{tool} reached the server twice");
+        }
+        assert!(!forwarded.is_empty() && !told.is_empty(), "nothing happened at all");
+    }
+
+    /// The records, once every call that was let through has its outcome: the last ones may be on their way.
+    #[track_caller]
+    fn settled(&self, running: &GatewayProcess, service: &Service) -> Vec<Record> {
+        let begun = Instant::now();
+        loop {
+            let records = audit_trail::records_of(service);
+            let permits = records.iter().filter(|record| record.permits()).count();
+            if audit_trail::of_kind(&records, "outcome").len() >= permits {
+                return records;
+            }
+            assert!(begun.elapsed() < DRAIN, "outcomes are missing: {}", running.said());
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Whether the log is sound. Nobody may serve it.
+    #[track_caller]
+    pub fn log_must_be_sound(&self) {
+        self.log.must_be_sound();
+    }
+}
+
+/// Kills the gateway again and again under load, and looks at everything afterwards.
+#[track_caller]
+pub fn survives_kills(kills: usize) {
+    let onslaught = Onslaught::prepared();
+    let service = onslaught.serve();
+    let mut running = onslaught.gateway.start();
+    onslaught.commit(&running);
+    onslaught.on(|| {
+        for _ in 0..kills {
+            thread::sleep(Duration::from_millis(fastrand::u64(60..250)));
+            running.kill_here();
+            running = onslaught.gateway.start();
+        }
+        thread::sleep(Duration::from_millis(200));
+    });
+    onslaught.must_be_accounted_for(&running, &service);
+    running.stop();
+    service.stop();
+    onslaught.log_must_be_sound();
+}
+
+/// Takes the log away for a while, and looks at everything afterwards.
+#[track_caller]
+pub fn survives_a_log_that_is_away(pause: Duration) {
+    let onslaught = Onslaught::prepared();
+    let service = onslaught.serve();
+    let running = onslaught.gateway.start();
+    onslaught.commit(&running);
+    let service = onslaught.on(|| {
+        thread::sleep(Duration::from_millis(300));
+        service.kill();
+        let before = onslaught.answers();
+        thread::sleep(pause);
+        assert!(onslaught.answers() > before, "calls went on without the log");
+        let service = onslaught.serve();
+        thread::sleep(Duration::from_millis(300));
+        service
+    });
+    onslaught.must_be_accounted_for(&running, &service);
+    running.stop();
+    service.stop();
+    onslaught.log_must_be_sound();
+}
+
+/// Ends the agents even when the test panics: a scope waits for its threads.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
