@@ -79,7 +79,7 @@ struct Shared {
     writer: Mutex<Writer>,
     read: SqlitePool,
     checkpointer: Checkpointer,
-    counts: Counts,
+    counts: Arc<Counts>,
     leases: Leases,
     health: Arc<Health>,
 }
@@ -129,9 +129,9 @@ impl Sqlite {
         leases::refuse_used_name(&mut connection, &instance).await?;
         // Only now: a reader of an empty file could not find out that it is in WAL mode.
         let read = connect::readers(&path, readers).await?;
-        let counts = Counts::default();
+        let counts = Arc::new(Counts::default());
         let health = Arc::new(Health::default());
-        let writer = Writer::new(connection, &counts).await?;
+        let writer = Writer::new(connection, Arc::clone(&counts)).await?;
         let checkpointer =
             Checkpointer::new(connect::checkpointer(&path).await?, Arc::clone(&place), Arc::clone(&health));
         place.remember(true).map_err(sql::place)?;

@@ -56,7 +56,7 @@ pub(crate) async fn delivered(shared: &Shared, deliveries: &[Delivered]) -> Resu
 
 async fn deliver(writing: &mut Writing<'_>, deliveries: &[Delivered]) -> Result<(), StoreError> {
     let kept = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "WITH done (id, leaf_index, receipt) AS (VALUES ",
         3,
         ") INSERT INTO delivery (record, leaf_index, receipt)
@@ -90,7 +90,7 @@ async fn take_out(
 ) -> Result<(u64, u64), StoreError> {
     let delete = format!("DELETE FROM {table} WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ");
     let deleted = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         &delete,
         1,
         ")) RETURNING bytes",
@@ -115,11 +115,11 @@ async fn set_aside(writing: &mut Writing<'_>, id: &EntryDigest, why: &str) -> Re
         "INSERT INTO stuck (record, bytes, at, why)
          SELECT o.record, o.bytes, o.at, ? FROM record r CROSS JOIN outbox o ON o.record = r.no WHERE r.id = ?",
     );
-    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *writing.transaction);
+    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *writing.connection);
     let stuck = insert.await.map_err(store_error)?.rows_affected();
     if stuck == 1 {
         let delete = sqlx::query("DELETE FROM outbox WHERE record = (SELECT no FROM record WHERE id = ?)");
-        delete.bind(&id.as_bytes()[..]).execute(&mut *writing.transaction).await.map_err(store_error)?;
+        delete.bind(&id.as_bytes()[..]).execute(&mut *writing.connection).await.map_err(store_error)?;
     }
     writing.count.stuck += stuck;
     Ok(())
@@ -139,7 +139,7 @@ async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
     for statement in
         ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, at FROM stuck", "DELETE FROM stuck"]
     {
-        sqlx::query(statement).execute(&mut *writing.transaction).await.map_err(store_error)?;
+        sqlx::query(statement).execute(&mut *writing.connection).await.map_err(store_error)?;
     }
     writing.count.stuck = 0;
     Ok(())

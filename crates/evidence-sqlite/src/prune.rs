@@ -35,7 +35,7 @@ async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Re
             ORDER BY r.at LIMIT ?)",
     );
     let records = records.bind(signed(horizon.records)).bind(sql::rows(limit));
-    let records = records.execute(&mut *writing.transaction).await.map_err(store_error)?.rows_affected();
+    let records = records.execute(&mut *writing.connection).await.map_err(store_error)?.rows_affected();
     let streams = sqlx::query(
         "DELETE FROM stream WHERE no IN (
            SELECT s.no FROM stream s
@@ -44,6 +44,6 @@ async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Re
             ORDER BY s.keep_until LIMIT ?)",
     );
     let streams = streams.bind(signed(horizon.streams)).bind(sql::rows(limit));
-    let streams = streams.execute(&mut *writing.transaction).await.map_err(store_error)?.rows_affected();
+    let streams = streams.execute(&mut *writing.connection).await.map_err(store_error)?.rows_affected();
     Ok(Pruned { streams, records })
 }

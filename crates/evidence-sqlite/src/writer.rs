@@ -1,24 +1,29 @@
 //! The one transaction in which everything moves.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use evidence::{Claim, CommitError, Group, Move, Record, StoreError};
 use merkle::EntryDigest;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection, Transaction};
+use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
 use crate::sql::{self, not_committed, signed, store_error};
 use crate::{Shared, checkpoint, reader};
 
-const IMMEDIATE: &str = "BEGIN IMMEDIATE";
-
 /// The connection that writes, and what it knows without asking.
+///
+/// Transactions are begun and ended by hand: after some errors (a full disk) SQLite has undone one already, and a caller
+/// may go away in the middle. So whoever begins one first ends what was left.
 #[derive(Debug)]
 pub(crate) struct Writer {
     connection: Option<SqliteConnection>,
+    counts: Arc<Counts>,
     /// `None` while it is not sure: a caller went away in the middle.
     known: Option<Known>,
+    /// Whether there may be a transaction that nobody will end.
+    is_left: bool,
     /// Whether a commit would be fsynced. Set to false before it may be.
     is_full: bool,
 }
@@ -32,19 +37,23 @@ struct Known {
 
 /// A transaction, and what will be known once it is committed.
 pub(crate) struct Writing<'a> {
-    pub(crate) transaction: Transaction<'a, sqlx::Sqlite>,
+    pub(crate) connection: &'a mut SqliteConnection,
     pub(crate) count: Count,
     next_stream: i64,
     next_record: i64,
     known: &'a mut Option<Known>,
+    is_left: &'a mut bool,
     before: Known,
 }
 
 impl Writer {
-    pub(crate) async fn new(mut connection: SqliteConnection, counts: &Counts) -> Result<Self, StoreError> {
+    pub(crate) async fn new(
+        mut connection: SqliteConnection,
+        counts: Arc<Counts>,
+    ) -> Result<Self, StoreError> {
         let known = Known::read(&mut connection).await?;
         counts.show(known.count);
-        Ok(Self { connection: Some(connection), known: Some(known), is_full: true })
+        Ok(Self { connection: Some(connection), counts, known: Some(known), is_left: false, is_full: true })
     }
 
     pub(crate) async fn close(&mut self) {
@@ -53,14 +62,15 @@ impl Writer {
         }
     }
 
-    fn connection(&mut self) -> Result<&mut SqliteConnection, StoreError> {
-        self.connection.as_mut().ok_or_else(|| StoreError::Refused("the database was closed".into()))
+    pub(crate) fn connection(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        self.connection.as_mut().ok_or_else(closed)
     }
 
     /// Begins a transaction whose commit survives power loss.
     pub(crate) async fn begin(&mut self) -> Result<Writing<'_>, StoreError> {
+        self.end_what_was_left().await?;
         if !self.is_full {
-            pragma(self.connection()?, "PRAGMA synchronous = FULL").await?;
+            run(self.connection()?, "PRAGMA synchronous = FULL").await?;
             self.is_full = true;
         }
         self.begin_as_it_is().await
@@ -68,33 +78,43 @@ impl Writer {
 
     /// Begins a transaction whose commit is not fsynced, only not half there.
     pub(crate) async fn begin_lightly(&mut self) -> Result<Writing<'_>, StoreError> {
+        self.end_what_was_left().await?;
         self.is_full = false;
-        pragma(self.connection()?, "PRAGMA synchronous = NORMAL").await?;
+        run(self.connection()?, "PRAGMA synchronous = NORMAL").await?;
         self.begin_as_it_is().await
     }
 
+    async fn end_what_was_left(&mut self) -> Result<(), StoreError> {
+        if self.is_left {
+            // If it has ended already, there is none to undo.
+            let _ = run(self.connection()?, "ROLLBACK").await;
+            self.is_left = false;
+        }
+        Ok(())
+    }
+
     async fn begin_as_it_is(&mut self) -> Result<Writing<'_>, StoreError> {
-        let connection = self.connection.as_mut();
-        let connection = connection.ok_or_else(|| StoreError::Refused("the database was closed".into()))?;
-        let before = match self.known.take() {
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
+        let before = match self.known {
             Some(known) => known,
             None => Known::read(connection).await?,
         };
-        let transaction = connection.begin_with(IMMEDIATE).await;
-        let transaction = match transaction {
-            Ok(transaction) => transaction,
-            Err(error) => {
-                self.known = Some(before);
-                return Err(store_error(error));
-            }
-        };
+        self.counts.show(before.count);
+        self.known = Some(before);
+        self.is_left = true;
+        run(connection, "BEGIN IMMEDIATE").await?;
         let Known { next_stream, next_record, count } = before;
-        Ok(Writing { transaction, count, next_stream, next_record, known: &mut self.known, before })
+        let (known, is_left) = (&mut self.known, &mut self.is_left);
+        Ok(Writing { connection, count, next_stream, next_record, known, is_left, before })
     }
 }
 
-async fn pragma(connection: &mut SqliteConnection, pragma: &'static str) -> Result<(), StoreError> {
-    sqlx::query(pragma).execute(connection).await.map(drop).map_err(store_error)
+fn closed() -> StoreError {
+    StoreError::Refused("the database was closed".into())
+}
+
+async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), StoreError> {
+    sqlx::query(statement).execute(connection).await.map(drop).map_err(store_error)
 }
 
 impl Known {
@@ -111,8 +131,10 @@ impl Known {
 impl Writing<'_> {
     /// Commits.
     pub(crate) async fn commit(self, shared: &Shared) -> Result<(), CommitError> {
-        let Self { transaction, count, next_stream, next_record, known, before } = self;
-        if let Err(error) = transaction.commit().await {
+        let Self { connection, count, next_stream, next_record, known, is_left, before } = self;
+        // Whoever goes away now leaves it open whether this happened.
+        *known = None;
+        if let Err(error) = sqlx::query("COMMIT").execute(connection).await {
             shared.health.poison_if_in_doubt(&error);
             if sql::leaves_doubt(&error) {
                 return Err(CommitError::MayHaveHappened(error.to_string()));
@@ -120,6 +142,7 @@ impl Writing<'_> {
             *known = Some(before);
             return Err(not_committed(error));
         }
+        *is_left = false;
         *known = Some(Known { next_stream, next_record, count });
         shared.counts.show(count);
         Ok(())
@@ -127,8 +150,9 @@ impl Writing<'_> {
 
     /// Undoes what was done so far.
     pub(crate) async fn roll_back(self) {
-        if self.transaction.rollback().await.is_ok() {
-            *self.known = Some(self.before);
+        // If SQLite has done so already, there is nothing to undo; and if it fails, whoever comes next tries again.
+        if run(self.connection, "ROLLBACK").await.is_ok() {
+            *self.is_left = false;
         }
     }
 }
@@ -174,7 +198,7 @@ type Streams<'a> = HashMap<&'a str, i64>;
 /// The compare-and-swap: first, so that a change that comes too late does no work.
 async fn move_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Result<Streams<'a>, Stopped> {
     let moved = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
         8,
         ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records, closed = moved.closed,
@@ -208,7 +232,7 @@ async fn make_streams<'a>(writing: &mut Writing<'_>, moves: &[&Move<'a>]) -> Res
     let made: Vec<(i64, &Move<'a>)> = numbers.zip(moves.iter().copied()).collect();
     writing.next_stream += sql::rows(made.len());
     let inserted = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "INSERT INTO stream (no, name, version, next_seq, closed, keep_until, running) VALUES ",
         7,
         "",
@@ -274,7 +298,7 @@ async fn agree(writing: &mut Writing<'_>, streams: &Streams<'_>, moves: &[Move<'
     let agreed = moves.iter().filter_map(|moved| Some((*streams.get(moved.stream)?, moved.agreed?)));
     let agreed: Vec<_> = agreed.collect();
     let upserted = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "INSERT INTO agreement (stream, agreed) VALUES ",
         2,
         " ON CONFLICT (stream) DO UPDATE SET agreed = excluded.agreed",
@@ -299,7 +323,7 @@ async fn insert_records(
     let rows: Vec<(i64, i64, &Record)> = rows.collect();
     writing.next_record += sql::rows(rows.len());
     let inserted = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "INSERT INTO record (no, id, stream, seq, kind, at, instance, statement, verdict, annex) VALUES ",
         10,
         "",
@@ -328,13 +352,13 @@ async fn open(
     let opened: Vec<i64> = opened.iter().filter_map(|id| records.get(id).copied()).collect();
     let into = "INSERT INTO open_decision (record) VALUES ";
     let inserted =
-        sql::with_rows(&mut writing.transaction, into, 1, "", &opened, |query, number| query.bind(*number));
+        sql::with_rows(writing.connection, into, 1, "", &opened, |query, number| query.bind(*number));
     inserted.await.map(drop).map_err(stopped)
 }
 
 async fn settle(writing: &mut Writing<'_>, settled: &[EntryDigest]) -> Result<(), Stopped> {
     let deleted = sql::with_rows(
-        &mut writing.transaction,
+        writing.connection,
         "DELETE FROM open_decision WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ",
         1,
         "))",
@@ -349,7 +373,7 @@ async fn claim(writing: &mut Writing<'_>, streams: &Streams<'_>, claims: &[&Clai
         let Some(stream) = streams.get(claim.stream.as_str()) else { continue };
         let insert = sqlx::query("INSERT INTO claim (stream, kind, key) VALUES (?, ?, ?)");
         let insert = insert.bind(*stream).bind(claim.kind.number()).bind(&claim.key[..]);
-        insert.execute(&mut *writing.transaction).await.map_err(mismatch_or)?;
+        insert.execute(&mut *writing.connection).await.map_err(mismatch_or)?;
     }
     Ok(())
 }

@@ -1,0 +1,153 @@
+//! What happens around the file: other processes, other files in its place, other people.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use evidence::contract::Stream;
+use evidence::{CommitError, EvidenceStore, StoreError};
+use evidence_sqlite::{Settings, Sqlite};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use tempfile::TempDir;
+
+struct Place {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { path: folder.path().join("evidence.db"), _folder: folder }
+    }
+
+    async fn open(&self, instance: &str) -> Result<Sqlite, StoreError> {
+        Sqlite::open(Settings::new(&self.path, instance)).await
+    }
+
+    fn sibling(&self, suffix: &str) -> PathBuf {
+        PathBuf::from(format!("{}{suffix}", self.path.display()))
+    }
+
+    /// Runs a statement as somebody with SQLite's own tools might.
+    async fn by_hand(&self, statement: &'static str) -> Result<(), sqlx::Error> {
+        let options = SqliteConnectOptions::new().filename(&self.path).pragma("recursive_triggers", "ON");
+        let pool = SqlitePool::connect_with(options).await?;
+        let done = sqlx::query(statement).execute(&pool).await.map(drop);
+        pool.close().await;
+        done
+    }
+}
+
+/// V-40: goals, rationales and arguments are in it.
+#[tokio::test]
+async fn the_plaintext_is_its_owners_alone_to_read() {
+    let place = Place::new();
+    let store = place.open("one").await.unwrap();
+    Stream::new("s").grow(&store, 3).await;
+    for suffix in ["", "-wal", "-shm", ".lock"] {
+        let mode = fs::metadata(place.sibling(suffix)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{suffix}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_that_another_one_has_the_database() {
+    let place = Place::new();
+    let first = place.open("one").await.unwrap();
+    assert!(matches!(place.open("two").await, Err(StoreError::InUse(_))));
+    first.close().await;
+    drop(first);
+    place.open("two").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_takes_the_name_of_one_with_open_decisions_is_refused() {
+    let place = Place::new();
+    let store = place.open("one").await.unwrap();
+    store.commit(&[Stream::new("s").serve().1]).await.unwrap();
+    store.close().await;
+    drop(store);
+    assert!(matches!(place.open("one").await, Err(StoreError::Refused(_))));
+    assert!(matches!(place.open("").await, Err(StoreError::Refused(_))));
+    let next = place.open("two").await.unwrap();
+    assert_eq!(next.orphans(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_takes_no_commit() {
+    for suffix in ["", "-wal"] {
+        let place = Place::new();
+        let store = place.open("one").await.unwrap();
+        let mut stream = Stream::new("s");
+        stream.grow(&store, 1).await;
+        fs::rename(place.sibling(suffix), place.sibling(".aside")).unwrap();
+        fs::copy(place.sibling(".aside"), place.sibling(suffix)).unwrap();
+        for _ in 0..2 {
+            let outcome = store.commit(&[stream.clone().change(1)]).await;
+            assert!(matches!(outcome, Err(CommitError::Failed(StoreError::Refused(_)))), "{outcome:?}");
+        }
+        assert!(store.delivered(&[]).await.is_ok());
+        assert!(matches!(store.unstick().await, Err(StoreError::Refused(_))));
+        assert_eq!(store.streams(&["s"]).await.unwrap()[0].as_ref().unwrap().version, 1, "reads go on");
+    }
+}
+
+#[tokio::test]
+async fn the_counts_are_those_of_the_file_after_a_restart() {
+    let place = Place::new();
+    let mut stream = Stream::new("s");
+    let store = place.open("one").await.unwrap();
+    let ids = stream.grow(&store, 5).await;
+    store.stuck(&ids[1], "why").await.unwrap();
+    let before = store.backlog().await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = place.open("two").await.unwrap();
+    assert_eq!(store.backlog().await.unwrap(), before);
+    stream.grow(&store, 1).await;
+    assert_eq!(
+        store.pending(10).await.unwrap().len(),
+        5,
+        "what an earlier run left is delivered by this one"
+    );
+}
+
+#[tokio::test]
+async fn the_tables_refuse_what_the_promise_rules_out() {
+    let place = Place::new();
+    let store = place.open("one").await.unwrap();
+    let mut stream = Stream::new("s");
+    store.commit(&[stream.serve().1]).await.unwrap();
+    store.close().await;
+    drop(store);
+    for statement in [
+        "UPDATE record SET statement = x'00'",
+        "UPDATE record SET seq = 5",
+        "DELETE FROM record",
+        "DELETE FROM outbox",
+        "DELETE FROM stream",
+        "UPDATE stream SET version = version",
+        "UPDATE stream SET version = version + 1, next_seq = 0",
+        "UPDATE stream SET version = version + 1, name = 'other'",
+    ] {
+        assert!(place.by_hand(statement).await.is_err(), "{statement}");
+    }
+    let store = place.open("two").await.unwrap();
+    assert_eq!(store.records("s", 0, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused() {
+    let place = Place::new();
+    place.open("one").await.unwrap().close().await;
+    place
+        .by_hand(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'newer', true, x'00', 1)",
+        )
+        .await
+        .unwrap();
+    assert!(matches!(place.open("two").await, Err(StoreError::Refused(_))));
+}
