@@ -9,10 +9,13 @@
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
 
 pub mod calls;
+pub mod clarify;
 pub mod config;
 pub mod desk;
 pub mod frame;
 pub mod front;
+pub mod gateway;
+pub mod judge;
 pub mod keys;
 pub mod limits;
 pub mod oauth;
@@ -20,3 +23,6 @@ pub mod posture;
 pub mod relay;
 pub mod telemetry;
 pub mod upstream;
+
+pub use config::Config;
+pub use gateway::{Gateway, StartError};

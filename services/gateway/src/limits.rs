@@ -31,6 +31,10 @@ pub const OUTBOX_BYTES: u64 = 1 << 30;
 pub const OUTBOX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// How often the configuration's files are looked at.
 pub const CONFIG_LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The longest file that the configuration names, other than those above.
+pub const MAX_SMALL_FILE_BYTES: u64 = 1 << 20;
+/// How long one round of submitting to the log may keep trying.
+pub const LOG_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest file of a secret key.
 pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 /// How long a receipt is waited for where one is required.
@@ -236,3 +240,16 @@ pub const FOR_EVER: u64 = 253_402_300_799;
 pub const LEASE: Duration = Duration::from_secs(60);
 /// How often it says that it lives.
 pub const LEASE_EVERY: Duration = Duration::from_secs(10);
+
+// --- several servers behind one endpoint ----------------------------------------------------------
+
+/// Bytes of a cursor, or of the id of an event, that says where several servers were.
+pub const MAX_PACKED_BYTES: usize = 16 << 10;
+/// How long the answers of all servers are waited for, where one answer is made of them.
+pub const GATHER_TIME: Duration = Duration::from_secs(60);
+/// Bytes of one server's part of such an answer.
+pub const MAX_GATHERED_BYTES: usize = 16 << 20;
+/// Legacy sessions with several servers.
+pub const FEDERATED_SESSIONS: usize = 10_000;
+/// How long such a session may do nothing before it is closed with all servers.
+pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);

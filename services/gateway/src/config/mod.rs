@@ -140,7 +140,7 @@ pub struct Intake {
 /// The semantic tier (C5).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judge {
-    /// An OpenAI-compatible endpoint: the URL of `chat/completions`.
+    /// The base URL of an OpenAI-compatible endpoint: `https://…/v1`.
     pub url: Url,
     /// The model's name.
     pub model: String,

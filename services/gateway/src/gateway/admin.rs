@@ -1,0 +1,95 @@
+//! Health and metrics, on an address of their own.
+//!
+//! `/livez`: the process answers. `/readyz`: a call could be decided now; while evidence cannot be committed, or the outbox is
+//! full, it says 503 and why. `/metrics`: Prometheus.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::{StatusCode, header};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::desk::{Desk, Status};
+use crate::telemetry::Telemetry;
+
+/// The listener.
+pub struct Admin {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Seen {
+    desk: Desk,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Admin {
+    /// Serves there until it is stopped.
+    ///
+    /// # Errors
+    /// If the listener has no address.
+    pub fn serve(listener: TcpListener, desk: Desk, telemetry: Arc<Telemetry>) -> io::Result<Self> {
+        let (address, stop) = (listener.local_addr()?, CancellationToken::new());
+        let router = Router::new()
+            .route("/livez", get(|| async { "ok\n" }))
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(metrics))
+            .with_state(Seen { desk, telemetry });
+        let told = stop.clone();
+        let task = tokio::spawn(async move {
+            let served =
+                axum::serve(listener, router).with_graceful_shutdown(async move { told.cancelled().await });
+            if let Err(error) = served.await {
+                tracing::error!(%error, "health and metrics are not served any more");
+            }
+        });
+        Ok(Self { address, stop, task })
+    }
+
+    /// Where.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops it; nobody who scrapes is waited for.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+async fn ready(State(seen): State<Seen>) -> Response {
+    let status = seen.desk.status();
+    let why = why_not(&status);
+    let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let told = json!({
+        "ready": why.is_none(),
+        "because": why,
+        "log": status.log_silent.as_deref().unwrap_or("answers"),
+        "evidence_pending": status.backlog.records,
+        "evidence_stuck": status.backlog.stuck,
+    });
+    (code, Json(told)).into_response()
+}
+
+/// Why no call could be decided.
+fn why_not(status: &Status) -> Option<String> {
+    status.store_failing.clone().or_else(|| status.backpressure.clone())
+}
+
+async fn metrics(State(seen): State<Seen>) -> Response {
+    let text = seen.telemetry.render(&seen.desk.status());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

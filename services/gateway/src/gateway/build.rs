@@ -1,0 +1,170 @@
+//! Routes from the configuration: servers, guards, rules, and the documents beside them.
+//!
+//! What holds connections, children or sessions is kept as long as its configuration is the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+
+use super::StartError;
+use crate::config::{Config, Route as RouteConfig, Server, UpstreamConfig};
+use crate::desk::Desk;
+use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
+use crate::keys::Keys;
+use crate::oauth::Guard;
+use crate::posture;
+use crate::telemetry::{Metered, Telemetry};
+use crate::upstream::Upstream;
+use crate::upstream::http::Http;
+use crate::upstream::stdio::{Program, Stdio};
+
+/// Makes plans, and keeps what they share.
+pub struct Builder {
+    keys: Keys,
+    telemetry: Arc<Telemetry>,
+    servers: BTreeMap<String, Kept>,
+    /// Of servers that no route has any more.
+    left: Vec<Arc<Stdio>>,
+}
+
+/// What is behind a route, and what it was made from.
+struct Kept {
+    config: (UpstreamConfig, Duration),
+    upstream: Arc<dyn Upstream>,
+    children: Vec<Arc<Stdio>>,
+}
+
+impl Builder {
+    /// Nothing is made yet.
+    pub fn new(_config: &Config, keys: Keys, _desk: Desk, telemetry: Arc<Telemetry>) -> Self {
+        Self { keys, telemetry, servers: BTreeMap::new(), left: Vec::new() }
+    }
+
+    /// What is served under this configuration. Nothing is changed if it cannot be.
+    ///
+    /// # Errors
+    /// If a server or a guard cannot be made.
+    pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
+        let mut servers = BTreeMap::new();
+        let mut routes = Vec::new();
+        let mut pages = documents(config, &self.keys);
+        for route in &config.routes {
+            let kept = self.server(route)?;
+            let (admits, beside) = guard(config, route)?;
+            pages = pages.merge(beside);
+            routes.push(Arc::new(Route {
+                path: route.path.clone(),
+                upstream: kept.upstream.clone(),
+                handlers: self.handlers(config, route),
+                admits,
+                forward_invocation: route.forward_invocation,
+            }));
+            servers.insert(route.path.clone(), kept);
+        }
+        let before = std::mem::replace(&mut self.servers, servers);
+        let still: Vec<&Arc<Stdio>> = self.servers.values().flat_map(|kept| &kept.children).collect();
+        let gone = before.into_values().flat_map(|kept| kept.children);
+        let gone = gone.filter(|child| !still.iter().any(|kept| Arc::ptr_eq(kept, child)));
+        self.left.extend(gone);
+        Ok(Plan {
+            routes,
+            hosts: config.hosts.clone(),
+            origins: config.origins.clone(),
+            intake: config.intake.clone(),
+            pages,
+        })
+    }
+
+    /// The server of a route: the one that is there, if it is the same.
+    fn server(&self, route: &RouteConfig) -> Result<Kept, StartError> {
+        let wanted = (route.upstream.clone(), route.timeout);
+        if let Some(kept) = self.servers.get(&route.path).filter(|kept| kept.config == wanted) {
+            let (upstream, children) = (kept.upstream.clone(), kept.children.clone());
+            return Ok(Kept { config: wanted, upstream, children });
+        }
+        let mut children = Vec::new();
+        let upstream = match &route.upstream {
+            UpstreamConfig::One(server) => one(route, server, &mut children)?,
+            UpstreamConfig::Many(_) => {
+                let why = "several servers behind one route".to_owned();
+                return Err(StartError::Route { route: route.path.clone(), why });
+            }
+        };
+        let upstream = Arc::new(Metered::new(upstream, self.telemetry.clone()));
+        Ok(Kept { config: wanted, upstream, children })
+    }
+
+    fn handlers(&self, _config: &Config, _route: &RouteConfig) -> Arc<dyn Handlers> {
+        Arc::new(super::undecided::Undecided)
+    }
+
+    /// Ends the children of servers that are not served any more.
+    pub async fn forget(&mut self) {
+        for child in std::mem::take(&mut self.left) {
+            child.stop().await;
+        }
+    }
+
+    /// Ends every child.
+    pub async fn stop(mut self) {
+        self.left.extend(std::mem::take(&mut self.servers).into_values().flat_map(|kept| kept.children));
+        self.forget().await;
+    }
+}
+
+fn one(
+    route: &RouteConfig,
+    server: &Server,
+    children: &mut Vec<Arc<Stdio>>,
+) -> Result<Arc<dyn Upstream>, StartError> {
+    match server {
+        Server::Http(server) => {
+            let http = Http::new(server, route.timeout)
+                .map_err(|error| StartError::Upstream { route: route.path.clone(), error })?;
+            Ok(Arc::new(http))
+        }
+        Server::Command(server) => {
+            let program = Program {
+                command: server.command.clone(),
+                env: server.env.clone(),
+                pass_env: server.pass_env.clone(),
+                folder: server.folder.clone(),
+                children: server.children,
+            };
+            let child = Arc::new(Stdio::new(program, &route.path));
+            children.push(child.clone());
+            Ok(child)
+        }
+    }
+}
+
+/// Who comes in, and the metadata that say how.
+fn guard(config: &Config, route: &RouteConfig) -> Result<(Arc<dyn Admits>, Router), StartError> {
+    let Some(oauth) = &route.oauth else { return Ok((Arc::new(OpenDoor), Router::new())) };
+    let guard = Guard::new(oauth, &config.public_url, &route.path)
+        .map_err(|error| StartError::OAuth { route: route.path.clone(), error })?;
+    let guard = Arc::new(guard);
+    let shown = guard.clone();
+    let metadata = Router::new().route(guard.metadata().path(), get(move || metadata(shown.clone())));
+    Ok((guard, metadata))
+}
+
+async fn metadata(guard: Arc<Guard>) -> crate::front::Response {
+    use axum::response::IntoResponse;
+    match guard.metadata().document().await {
+        Ok(document) => posture::document_of("application/json", document),
+        Err(error) => {
+            tracing::warn!(%error, "the server's resource metadata cannot be had");
+            http::StatusCode::BAD_GATEWAY.into_response()
+        }
+    }
+}
+
+fn documents(config: &Config, keys: &Keys) -> Router {
+    let (posture, jwks) = (posture::of_all(config), Bytes::copy_from_slice(keys.jwks()));
+    posture::router(move || posture.clone(), move || jwks.clone())
+}

@@ -1,0 +1,97 @@
+//! Where evidence is kept and sent, from the configuration.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{Client, Options};
+use data_encoding::HEXLOWER;
+use evidence::{EvidenceStore, StoreError};
+use evidence_postgres::Postgres;
+use evidence_sqlite::Sqlite;
+use verifier::TrustStore;
+
+use super::StartError;
+use crate::config::{Config, Evidence};
+use crate::desk::{Keys as DeskKeys, Log, OutboxLimits, Settings};
+use crate::keys::{KeyError, Keys};
+use crate::limits::{LOG_PATIENCE, MAX_SMALL_FILE_BYTES};
+
+/// Opens the store under a name that no earlier run has had.
+pub async fn open(config: &Config) -> Result<Arc<dyn EvidenceStore>, StartError> {
+    let instance = instance()?;
+    match &config.evidence {
+        Evidence::Sqlite(path) => {
+            Ok(Arc::new(Sqlite::open(evidence_sqlite::Settings::new(path, instance)).await?))
+        }
+        Evidence::Postgres(url) => Ok(Arc::new(postgres(url, &instance).await?)),
+    }
+}
+
+async fn postgres(url: &str, instance: &str) -> Result<Postgres, StoreError> {
+    let options = evidence_postgres::Options::from_url(url)?;
+    Postgres::migrate(&options).await?;
+    Postgres::connect(&options, instance).await
+}
+
+fn instance() -> Result<String, KeyError> {
+    let mut name = [0; 8];
+    getrandom::fill(&mut name).map_err(|_| KeyError::Random)?;
+    Ok(HEXLOWER.encode(&name))
+}
+
+/// A client of the log, and what its receipts are verified with.
+pub fn log(config: &Config) -> Result<Log, StartError> {
+    let log = &config.log;
+    let extra_roots = log.ca_file.as_deref().map(read).transpose()?.map(Bytes::from);
+    let token = log.token_file.as_deref().map(secret).transpose()?;
+    let client = Client::new(&log.url, Options { patience: LOG_PATIENCE, extra_roots, token })
+        .map_err(|error| StartError::Log(error.to_string()))?;
+    let trust = log.trust.as_deref().map(trust).transpose()?;
+    Ok(Log { url: log.url.clone(), client, trust })
+}
+
+fn trust(path: &Path) -> Result<TrustStore, StartError> {
+    let text = text(path)?;
+    TrustStore::from_toml(&text).map_err(|error| file(path, error.to_string()))
+}
+
+/// The keys as the desk takes them.
+pub fn desk_keys(keys: &Keys) -> Result<DeskKeys, StartError> {
+    let jwk_set = serde_json::from_slice(keys.jwks()).map_err(|error| StartError::Log(error.to_string()))?;
+    Ok(DeskKeys { evidence: keys.evidence.clone(), verdict: keys.verdict.clone(), jwk_set })
+}
+
+/// How the desk behaves.
+pub fn settings(config: &Config) -> Settings {
+    Settings {
+        outbox: OutboxLimits {
+            records: config.outbox.records,
+            bytes: config.outbox.bytes,
+            age: config.outbox.age,
+        },
+        receipt_required: config.log.receipt_required,
+        receipt_wait: config.log.receipt_wait,
+        session_idle: config.session_idle,
+        denials_per_minute: config.intake.denials_per_minute,
+        ..Settings::of(&config.issuer)
+    }
+}
+
+/// A secret in a file: its first line.
+pub fn secret(path: &Path) -> Result<String, StartError> {
+    Ok(text(path)?.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+fn text(path: &Path) -> Result<String, StartError> {
+    String::from_utf8(read(path)?).map_err(|_| file(path, "not text".to_owned()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, StartError> {
+    let bytes = durable::read(path, MAX_SMALL_FILE_BYTES).map_err(|error| file(path, error.to_string()))?;
+    bytes.ok_or_else(|| file(path, "is not there".to_owned()))
+}
+
+fn file(path: &Path, why: String) -> StartError {
+    StartError::File { path: path.to_owned(), why }
+}

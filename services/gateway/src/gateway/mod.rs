@@ -1,0 +1,194 @@
+//! A running gateway: its parts put together, read again, and taken apart.
+//!
+//! At start, in this order: keys, evidence, desk (which settles what the last run left open and registers the keys), routes,
+//! and only then the listener. At stop the other way round: requests in flight end, the desk writes what was handed in, and
+//! what waits for the log waits for the next start.
+//!
+//! A configuration that is read again changes routes, rules, agents and limits. A route whose server is the same keeps it,
+//! with its sessions and children. One that cannot be used changes nothing, and says so.
+//!
+//! Not here: flags, files of the command, and signals (`tabellion gateway run`).
+
+mod admin;
+mod build;
+mod error;
+mod evidence;
+mod undecided;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+
+pub use error::StartError;
+
+use crate::config::watch::Seen;
+use crate::config::{Config, Mistakes};
+use crate::desk::{Clock, Desk, Running};
+use crate::front::{Front, Serving};
+use crate::keys::Keys;
+use crate::telemetry::Telemetry;
+use admin::Admin;
+use build::Builder;
+
+/// A running gateway.
+pub struct Gateway {
+    config: Config,
+    keys: Keys,
+    desk: Desk,
+    running: Running,
+    builder: Mutex<Builder>,
+    front: Arc<Front>,
+    public: Serving,
+    admin: Option<Admin>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Gateway {
+    /// Starts a gateway; it serves once this returns.
+    ///
+    /// # Errors
+    /// If a key, the evidence, a server or an address cannot be used.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let keys = Keys::open(&config)?;
+        let telemetry = Arc::new(Telemetry::new()?);
+        let store = evidence::open(&config).await?;
+        let log = evidence::log(&config)?;
+        let desk_keys = evidence::desk_keys(&keys)?;
+        let settings = evidence::settings(&config);
+        let (desk, running) = Desk::open(store, &desk_keys, log, Clock::system(), settings).await?;
+        match Self::serve(&config, &keys, &desk, &telemetry).await {
+            Ok((builder, front, public, admin)) => {
+                let builder = Mutex::new(builder);
+                Ok(Self { config, keys, desk, running, builder, front, public, admin, telemetry })
+            }
+            Err(error) => {
+                running.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn serve(
+        config: &Config,
+        keys: &Keys,
+        desk: &Desk,
+        telemetry: &Arc<Telemetry>,
+    ) -> Result<(Builder, Arc<Front>, Serving, Option<Admin>), StartError> {
+        let listener = listen(config.listen).await?;
+        let mut builder = Builder::new(config, keys.clone(), desk.clone(), telemetry.clone());
+        let front = Front::new(builder.plan(config)?);
+        let admin = match config.admin_listen {
+            Some(address) => {
+                let listener = listen(address).await?;
+                Some(
+                    Admin::serve(listener, desk.clone(), telemetry.clone())
+                        .map_err(|error| at(address, error))?,
+                )
+            }
+            None => None,
+        };
+        let public = front.serve(listener).map_err(|error| at(config.listen, error))?;
+        tracing::info!(address = %public.address, issuer = config.issuer, "the gateway serves");
+        Ok((builder, front, public, admin))
+    }
+
+    /// Where clients come.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.public.address
+    }
+
+    /// Where health and metrics are.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::address)
+    }
+
+    /// The desk, for whoever wants to know how it stands.
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Serves until `stop` resolves. The configuration is read again, by `reread`, when `hangup` resolves and when one of its
+    /// files changes.
+    pub async fn run_until<H: Future<Output = ()>>(
+        mut self,
+        reread: impl Fn() -> Result<Config, Mistakes>,
+        hangup: impl Fn() -> H,
+        stop: impl Future<Output = ()>,
+    ) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let mut seen = Seen::of(&self.config.sources);
+            let changed = async {
+                match self.config.sources.is_empty() {
+                    true => std::future::pending().await,
+                    false => seen.changed().await,
+                }
+            };
+            tokio::select! {
+                () = &mut stop => break,
+                () = hangup() => tracing::info!("asked to read the configuration again"),
+                () = changed => tracing::info!("a file of the configuration changed"),
+            }
+            self.reload(reread()).await;
+        }
+        self.stop().await;
+    }
+
+    /// Takes up a configuration, or stays as it is and says why. Whether it was taken up.
+    pub async fn reload(&mut self, config: Result<Config, Mistakes>) -> bool {
+        let taken = match config {
+            Ok(config) => self.take_up(config).await,
+            Err(mistakes) => Err(mistakes.to_string()),
+        };
+        self.telemetry.reloaded(if taken.is_ok() { "taken" } else { "refused" });
+        match &taken {
+            Ok(()) => tracing::info!("the configuration was read again"),
+            Err(why) => tracing::error!(why, "the configuration stays as it was"),
+        }
+        taken.is_ok()
+    }
+
+    async fn take_up(&mut self, config: Config) -> Result<(), String> {
+        let fixed = self.config.needs_restart(&config);
+        if !fixed.is_empty() {
+            return Err(format!("only a new start changes {}", fixed.join(", ")));
+        }
+        let mut builder = self.builder.lock().await;
+        let plan = builder.plan(&config).map_err(|error| error.to_string())?;
+        self.front.reload(plan);
+        builder.forget().await;
+        drop(builder);
+        self.config = config;
+        Ok(())
+    }
+
+    /// Stops it: what was begun is ended, what was decided is written.
+    pub async fn stop(self) {
+        tracing::info!("stopping");
+        self.public.drain().await;
+        self.builder.into_inner().stop().await;
+        self.running.stop().await;
+        if let Some(admin) = self.admin {
+            admin.stop().await;
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|error| at(address, error))
+}
+
+fn at(address: SocketAddr, error: std::io::Error) -> StartError {
+    StartError::Listen { address, error }
+}
