@@ -117,15 +117,14 @@ impl<'a> Members<'a> {
         let needed = || malformed(&at, format!("a whole number of at least {least} is needed here"));
         let too_large = || flaw(&at, Reason::OutOfRange, "the number is larger than 2^53 - 1");
         let number = match Decimal::read(raw.get()) {
-            Ok(number) => number,
+            Ok(number) if number.is_whole() => number,
             Err(NotDecimal::TooLarge) => return Err(too_large()),
-            Err(_) => return Err(needed()),
+            _ => return Err(needed()),
         };
-        let whole = number.to_u64().filter(|whole| *whole <= MAX_INTEGER);
-        match whole {
-            Some(whole) if whole >= least => Ok(Some(whole)),
-            None if number.is_whole() => Err(too_large()),
-            _ => Err(needed()),
+        match number.to_u64() {
+            Some(whole) if whole < least => Err(needed()),
+            Some(whole) if whole <= MAX_INTEGER => Ok(Some(whole)),
+            _ => Err(too_large()),
         }
     }
 
@@ -202,7 +201,7 @@ fn text(raw: Raw<'_>, at: &str, characters: RangeInclusive<usize>) -> Result<Str
         true => Ok(text),
         false => {
             let (least, most) = characters.into_inner();
-            Err(malformed(at, format!("the text has fewer than {least} or more than {most} characters")))
+            Err(malformed(at, format!("{least} to {most} characters are needed here")))
         }
     }
 }

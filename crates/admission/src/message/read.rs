@@ -5,7 +5,7 @@ use super::{
     AddScope, Budget, ClaimedPrincipal, DeclaredCall, Flaw, IncreaseBudget, Intent, IntentEnvelope, Message,
     MessageType, NO_SESSION, Scope, ScopeAmendment, ScopeCommitment, Sensitivity, UNBOUND, VERSION,
 };
-use crate::limits::{MAX_GOAL, MAX_NAME, MAX_RATIONALE, MAX_REFERENCE, MAX_SESSION_ID};
+use crate::limits::{MAX_GOAL, MAX_NAME, MAX_PATTERNS, MAX_RATIONALE, MAX_REFERENCE, MAX_SESSION_ID};
 use crate::reason::Reason;
 
 /// Reads a message of the type that it says it is.
@@ -64,6 +64,9 @@ fn scope(mut members: Members<'_>) -> Result<Scope, Flaw> {
     let missing = || members.flaw_of("tools_allow", Reason::Malformed, "at least one pattern is needed here");
     let tools_allow = tools_allow.ok_or_else(missing)?;
     let tools_deny = members.optional_patterns("tools_deny")?;
+    if tools_allow.len() + tools_deny.as_ref().map_or(0, Vec::len) > MAX_PATTERNS {
+        return Err(members.flaw(Reason::OutOfRange, "more patterns than are kept"));
+    }
     members.close()?;
     Ok(Scope { tools_allow, tools_deny })
 }

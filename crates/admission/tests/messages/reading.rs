@@ -233,9 +233,13 @@ fn an_integer_may_be_written_as_any_number_that_is_one() {
 
 #[test]
 fn v_8_patterns_are_bounded_in_number_and_length() {
-    let patterns = |count: usize| with(commitment(), &[("/scope/tools_allow", vec!["a"; count].into())]);
-    assert!(Message::read(&patterns(MAX_PATTERNS).to_string()).is_ok());
-    must_be_refused(&patterns(MAX_PATTERNS + 1), "/scope/tools_allow", Reason::OutOfRange);
+    let patterns = |allow: usize, deny: usize| {
+        let scope = json!({ "tools_allow": vec!["a"; allow], "tools_deny": vec!["b"; deny] });
+        with(commitment(), &[("/scope", scope)])
+    };
+    assert!(Message::read(&patterns(MAX_PATTERNS - 1, 1).to_string()).is_ok());
+    must_be_refused(&patterns(MAX_PATTERNS, 1), "/scope", Reason::OutOfRange);
+    must_be_refused(&patterns(MAX_PATTERNS + 1, 0), "/scope/tools_allow", Reason::OutOfRange);
     let long = with(commitment(), &[("/scope/tools_deny", json!(["*".repeat(MAX_PATTERN + 1)]))]);
     must_be_refused(&long, "/scope/tools_deny", Reason::OutOfRange);
 }
