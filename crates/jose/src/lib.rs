@@ -3,7 +3,7 @@
 //! * [`json`]: a strict reader in front of `serde_json`, which by itself lets the last of two
 //!   members with one name win;
 //! * [`jcs`]: the JSON Canonicalization Scheme, RFC 8785;
-//! * [`number`]: numbers that the canonical form would change;
+//! * [`number`]: numbers that the canonical form would change, and which are the same;
 //! * [`jwk`]: public keys as JSON Web Keys, RFC 7517, 7518 and 8037;
 //! * [`jws`]: compact signatures in one strict profile, up to the key.
 //!
