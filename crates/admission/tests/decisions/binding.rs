@@ -1,0 +1,206 @@
+//! Whose session it is: readings V-2, V-3, V-7, V-20, V-21, V-32.
+
+use admission::decide::Stream;
+use admission::principal::{Caller, Era};
+use admission::reason::Reason;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::world::{
+    GATEWAY, SESSION, Try, World, alice, amendment, commitment, envelope, key, legacy, mallory, nobody,
+    signed, world,
+};
+
+fn read() -> Try {
+    Try::of("crm.read", json!({ "ticket": 9931 }))
+}
+
+fn calls() -> Value {
+    json!({ "max_calls": 5 })
+}
+
+#[test]
+fn v_2_whoever_knows_the_session_id_can_neither_spend_nor_amend_nor_replace_it() {
+    let mut world = world().with_session(calls());
+    let digest = world.session().agreed.digest().to_string();
+    assert_eq!(world.denied(&read().by(mallory())), Reason::WrongPrincipal);
+    assert_eq!(world.denied(&read().by(nobody())), Reason::WrongPrincipal);
+    let more = amendment(&digest, json!({ "increase_budget": { "add_calls": 1 } }));
+    let more = signed(&more, &key(1), json!({}));
+    assert_eq!(world.commit(&mallory(), &more).reason, Some(Reason::WrongPrincipal));
+    assert_eq!(world.commit(&mallory(), &commitment(calls())).reason, Some(Reason::SessionInUse));
+    assert_eq!(world.session().running.calls(), 0);
+    world.served(&read());
+}
+
+#[test]
+fn v_2_a_stranger_writes_nothing_into_the_streams_of_others() {
+    let mut world = world().with_session(calls());
+    let ruling = world.ruled(&read().by(mallory()));
+    assert_eq!((ruling.stream, ruling.agent_id), (Stream::Unbound, None));
+    assert_eq!(ruling.said.goal, None);
+    assert_eq!(world.ruled(&read()).stream, Stream::Session(SESSION.into()));
+    let seqs: Vec<_> = world.records.iter().map(|(stream, _)| stream.as_str()).collect();
+    assert_eq!(seqs, [SESSION, "unbound:test", SESSION]);
+}
+
+#[test]
+fn v_2_a_stranger_without_a_name_does_not_have_the_owner_denied() {
+    let mut world = world();
+    world.commit(&nobody(), &signed(&commitment(json!({ "max_calls": 9 })), &key(1), json!({})));
+    for _ in 0..200 {
+        assert_eq!(world.denied(&read().by(nobody())), Reason::WrongPrincipal);
+    }
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    world.served(&read().by(nobody()).with(own));
+}
+
+#[test]
+fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
+    let mut world = world();
+    let with_token = |mcp: &str| Caller { token: alice().token, ..legacy(mcp) };
+    world.commit(&with_token("mcp-1"), &commitment(calls()));
+    world.served(&read().by(with_token("mcp-1")));
+    assert_eq!(world.denied(&read().by(with_token("mcp-2"))), Reason::WrongPrincipal);
+    let modern = Caller { era: Era::Modern, ..with_token("mcp-1") };
+    assert_eq!(world.denied(&read().by(modern)), Reason::WrongPrincipal);
+}
+
+#[test]
+fn v_2_without_any_principal_there_is_no_session() {
+    let mut world = world();
+    let ruling = world.commit(&nobody(), &commitment(calls()));
+    assert_eq!(ruling.reason, Some(Reason::NoPrincipal));
+    assert_eq!(world.denied(&read().by(nobody())), Reason::NoCommitment);
+    let ruling = world.commit(&nobody(), &signed(&commitment(calls()), &key(1), json!({})));
+    assert_eq!(ruling.reason, None);
+    assert_eq!(world.denied(&read().by(nobody())), Reason::WrongPrincipal);
+}
+
+#[test]
+fn v_2_a_session_belongs_to_its_route() {
+    let mut world = world().with_session(calls());
+    world.rules.route = "/other".into();
+    assert_eq!(world.denied(&read()), Reason::NoCommitment);
+}
+
+#[test]
+fn v_2_an_id_that_has_ended_is_not_used_again() {
+    let mut world = world().with_session(calls());
+    assert!(world.close());
+    assert_eq!(world.denied(&read()), Reason::SessionClosed);
+    assert_eq!(world.commit(&alice(), &commitment(calls())).reason, Some(Reason::SessionClosed));
+}
+
+#[test]
+fn v_2_a_short_id_is_flagged_and_served() {
+    let mut world = world();
+    let mut short = commitment(calls());
+    short["session_id"] = "s-1".into();
+    let ruling = world.commit(&alice(), &short);
+    assert_eq!(ruling.reason, None);
+    assert_eq!(ruling.flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>(), ["short_session_id"]);
+}
+
+#[test]
+fn v_3_the_first_commitment_wins_whatever_the_second_says() {
+    let mut world = world().with_session(calls());
+    let before = world.session().clone();
+    assert_eq!(world.commit(&alice(), &commitment(calls())).reason, Some(Reason::SessionInUse));
+    let larger = signed(&commitment(json!({ "max_calls": 500 })), &key(1), json!({}));
+    assert_eq!(world.commit(&alice(), &larger).reason, Some(Reason::SessionInUse));
+    assert_eq!(*world.session(), before);
+}
+
+#[test]
+fn v_7_what_is_declared_is_what_is_called() {
+    let mut world = world().with_session(calls());
+    let mismatches = [
+        Try { arguments: r#"{"ticket":9932}"#.into(), ..read() },
+        Try { arguments: r#"{"ticket":9931,"force":true}"#.into(), ..read() },
+        Try { header: Some("crm.write".into()), ..read() },
+        Try { tool: "crm.Read".into(), ..read() },
+    ];
+    for attempt in mismatches {
+        assert_eq!(world.denied(&attempt), Reason::CallMismatch, "{} {}", attempt.tool, attempt.arguments);
+    }
+    world.served(&Try {
+        arguments: r#"{ "ticket": 9.931e3 }"#.into(),
+        header: Some("crm.read".into()),
+        ..read()
+    });
+}
+
+#[test]
+fn v_7_numbers_that_one_double_holds_are_two_calls() {
+    let mut world = world().with_session(calls());
+    let mut attempt = Try::of("crm.read", json!({ "n": 9_007_199_254_740_993_u64 }));
+    attempt.arguments = r#"{"n":9007199254740992}"#.into();
+    assert_eq!(world.denied(&attempt), Reason::CallMismatch);
+}
+
+#[test]
+fn v_21_a_message_with_a_jti_is_taken_once() {
+    let mut world = world().with_session(calls());
+    let once = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({ "jti": "a" }));
+    world.served(&read().with(once.clone()));
+    assert_eq!(world.denied(&read().with(once)), Reason::Replayed);
+    let without = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    world.served(&read().with(without.clone()));
+    world.served(&read().with(without));
+}
+
+#[test]
+fn v_21_an_old_message_and_one_for_somebody_else_are_not_taken() {
+    let mut world = world().with_session(calls());
+    let with = |header: Value| signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), header);
+    let now = world.now.as_second();
+    for (header, reason) in [
+        (json!({ "iat": now - 61 }), Reason::Stale),
+        (json!({ "aud": "https://elsewhere.example" }), Reason::WrongAudience),
+    ] {
+        assert_eq!(world.denied(&read().with(with(header))), reason);
+    }
+    world.served(&read().with(with(json!({ "iat": now, "aud": GATEWAY }))));
+}
+
+#[test]
+fn v_20_only_the_agents_own_key_speaks_in_its_session() {
+    let mut world = world().with_session(calls());
+    let strange = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(2), json!({}));
+    assert_eq!(world.denied(&read().with(strange)), Reason::UnknownKey);
+    let approver = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(9), json!({}));
+    assert_eq!(world.denied(&read().with(approver)), Reason::KeyNotAuthorised);
+}
+
+#[test]
+fn v_32_a_session_that_was_denied_has_every_call_denied() {
+    let mut world = world();
+    world.rules.demands.signed = true;
+    let ruling = world.commit(&alice(), &commitment(calls()));
+    assert_eq!(ruling.reason, Some(Reason::SignatureRequired));
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    assert_eq!(world.denied(&read().with(own)), Reason::NoCommitment);
+    let ruling = world.commit(&alice(), &signed(&commitment(calls()), &key(1), json!({})));
+    assert_eq!(ruling.reason, None, "the id stayed free");
+}
+
+#[test]
+fn x_2_what_cannot_be_read_is_denied_for_the_principals_one_session() {
+    let mut world = world().with_session(calls());
+    let ruling = world.ruled(&read().with(json!({ "vap": "0.1", "type": "intent_call" })));
+    assert_eq!(ruling.verdict.session_id, SESSION);
+    assert_eq!((ruling.reason, ruling.stream), (Some(Reason::Malformed), Stream::Unbound));
+    let ruling = world.ruled(&read().by(mallory()).with(json!({ "vap": "0.1", "type": "intent_call" })));
+    assert_eq!(ruling.verdict.session_id, "none");
+}
+
+#[test]
+fn a_denial_leaves_nothing_but_a_count() {
+    let mut world: World = world().with_session(calls());
+    let at: Timestamp = world.now;
+    world.denied(&Try::of("shell.run", json!({})));
+    assert_eq!(at, world.now);
+    let running = &world.session().running;
+    assert_eq!((running.calls(), running.in_flight().len(), running.denied_in_a_row()), (0, 0, 1));
+}

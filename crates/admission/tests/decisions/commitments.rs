@@ -1,0 +1,70 @@
+//! What a commitment must be, and what the operator makes of it: readings V-10, V-15, V-17, V-23.
+
+use admission::reason::Reason;
+use admission::verdict::VerdictKind;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use crate::world::{alice, commitment, world};
+
+#[test]
+fn v_10_a_budget_bounds_something() {
+    for budget in [json!({}), json!({ "limits": {} })] {
+        let ruling = world().commit(&alice(), &commitment(budget));
+        assert_eq!(ruling.reason, Some(Reason::NoBudget));
+    }
+}
+
+#[test]
+fn v_15_a_deadline_that_has_come_is_no_commitment() {
+    let ruling = world().commit(&alice(), &commitment(json!({ "deadline": "2026-11-22T10:00:00+01:00" })));
+    assert_eq!(ruling.reason, Some(Reason::DeadlinePassed));
+}
+
+#[test]
+fn v_17_the_agent_gets_the_commitment_in_force_and_its_digest() {
+    let ruling = world().commit(&alice(), &commitment(json!({ "max_calls": 5 })));
+    assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Served, None));
+    let effective = ruling.effective.unwrap();
+    let digest = admission::digest::Digest::of(effective.as_bytes());
+    assert_eq!(ruling.verdict.accepted_commitment_digest, Some(digest));
+    let effective: Value = serde_json::from_str(&effective).unwrap();
+    assert_eq!(effective, commitment(json!({ "max_calls": 5 })));
+}
+
+#[test]
+fn v_23_the_operators_ceiling_reduces_and_adds_and_says_so() {
+    let mut world = world();
+    world.rules.ceiling.max_calls = Some(10);
+    world.rules.ceiling.lasts = Some(SignedDuration::from_hours(1));
+    world.rules.ceiling.limits.set("usd", 2u64.into());
+    let ruling = world.commit(&alice(), &commitment(json!({ "max_calls": 500, "limits": { "tokens": 7 } })));
+    assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Downgraded, Some(Reason::Ceiling)));
+    let applied = ruling.verdict.downgrade.unwrap().applied_scope.unwrap();
+    let deadline = "2026-11-22T10:00:00Z";
+    let budget = json!({ "max_calls": 10, "deadline": deadline, "limits": { "tokens": 7, "usd": 2 } });
+    assert_eq!(applied["budget"], budget);
+}
+
+#[test]
+fn v_23_what_stays_below_the_ceiling_is_served() {
+    let mut world = world();
+    world.rules.ceiling.max_calls = Some(10);
+    let ruling = world.commit(&alice(), &commitment(json!({ "max_calls": 10 })));
+    assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Served, None));
+}
+
+#[test]
+fn the_gateways_own_meters_are_nobody_elses() {
+    let ruling = world().commit(&alice(), &commitment(json!({ "limits": { "vap.judge": 5 } })));
+    assert_eq!(ruling.reason, Some(Reason::OutOfRange));
+}
+
+#[test]
+fn a_record_has_room_for_every_meter_of_a_commitment() {
+    let limits = |n: u32| (0..n).map(|i| (format!("m{i}"), json!(1))).collect::<serde_json::Map<_, _>>();
+    let ruling = world().commit(&alice(), &commitment(json!({ "limits": limits(62) })));
+    assert_eq!(ruling.reason, None);
+    let ruling = world().commit(&alice(), &commitment(json!({ "limits": limits(63) })));
+    assert_eq!(ruling.reason, Some(Reason::OutOfRange));
+}

@@ -1,0 +1,108 @@
+//! Callers without VAP: reading V-33.
+
+use admission::clarify::Answer;
+use admission::decide::{CallRuling, Flag, Stream, Telling};
+use admission::glob::Pattern;
+use admission::reason::Reason;
+use admission::rules::{PolicyRule, Posture, Then};
+use admission::verdict::VerdictKind;
+use serde_json::json;
+
+use crate::world::{Try, World, alice, legacy, mallory, nobody, world};
+
+fn read() -> Try {
+    Try::of("crm.read", json!({})).without_vap()
+}
+
+fn posture(posture: Posture) -> World {
+    let mut world = world();
+    world.rules.posture = posture;
+    world.rules.restricted.push(Pattern::new("crm.read*").unwrap());
+    world
+}
+
+#[test]
+fn v_33_by_default_a_call_without_an_envelope_is_denied() {
+    assert_eq!(world().denied(&read()), Reason::NoEnvelope);
+    assert_eq!(world().denied(&read().by(nobody())), Reason::NoEnvelope);
+}
+
+#[test]
+fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
+    let mut world = posture(Posture::Restricted);
+    let ruling = world.ruled(&read());
+    assert_eq!((ruling.verdict.verdict, ruling.reason), (VerdictKind::Downgraded, Some(Reason::Restricted)));
+    assert!(ruling.forward && ruling.verdict.downgrade.is_some() && ruling.reservation.is_none());
+    assert_eq!(world.denied(&Try::of("crm.write", json!({})).without_vap()), Reason::Restricted);
+}
+
+#[test]
+fn v_33_advisory_forwards_records_and_tells_nothing() {
+    let mut world = posture(Posture::Advisory);
+    let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());
+    assert!(ruling.forward && ruling.telling == Telling::Silent);
+    assert_eq!((ruling.stream, world.records.len()), (Stream::Unbound, 1));
+}
+
+#[test]
+fn v_33_advisory_notes_what_a_rule_would_have_denied() {
+    let mut world = posture(Posture::Advisory);
+    world.rules.policy.push(PolicyRule::new("no", None, None, Then::Deny).unwrap());
+    let ruling = world.ruled(&read());
+    assert!(ruling.forward && ruling.flags == [Flag::WouldDeny]);
+}
+
+#[test]
+fn v_33_leaving_the_envelope_out_is_no_way_around_a_commitment() {
+    for kind in [Posture::Restricted, Posture::Advisory] {
+        let mut world = posture(kind).with_session(json!({ "max_calls": 1 }));
+        assert_eq!(world.denied(&read()), Reason::NoEnvelope);
+        let other_session = admission::principal::Caller { token: alice().token, ..legacy("mcp-2") };
+        assert_eq!(world.denied(&read().by(other_session)), Reason::NoEnvelope);
+        assert!(world.ruled(&read().by(mallory())).forward);
+        assert!(world.close());
+        assert!(world.ruled(&read()).forward, "once it is closed, the posture says");
+    }
+}
+
+#[test]
+fn v_33_a_caller_with_vap_is_held_to_it_in_every_posture() {
+    let mut world = posture(Posture::Advisory);
+    assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::NoCommitment);
+    let mut world = posture(Posture::Advisory).with_session(json!({ "max_calls": 1 }));
+    assert_eq!(world.denied(&Try::of("shell.run", json!({}))), Reason::ScopeEscape);
+    assert_eq!(world.denied(&Try::of("crm.read", json!({})).with(json!({}))), Reason::Malformed);
+}
+
+#[test]
+fn v_33_more_sessions_than_are_known_by_name_are_still_counted() {
+    let mut world = posture(Posture::Advisory);
+    let ids: Vec<_> = (0..40).map(|i| format!("session-number-{i:04}")).collect();
+    for id in &ids {
+        let mut message = crate::world::commitment(json!({ "max_calls": 1 }));
+        message["session_id"] = id.as_str().into();
+        world.commit(&alice(), &message);
+    }
+    for id in &ids {
+        assert_eq!(world.denied(&read()), Reason::NoEnvelope);
+        let session = world.sessions.get_mut(id).unwrap().as_mut().unwrap();
+        let account = world.accounts.get_mut(session.agreed.account()).unwrap();
+        assert!(admission::decide::close(session, account));
+    }
+    assert!(world.ruled(&read()).forward);
+}
+
+#[test]
+fn restricted_calls_are_under_the_operators_rules() {
+    let mut world = posture(Posture::Restricted);
+    world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
+    let ruling = world.ruled(&read());
+    assert_eq!(ruling.verdict.verdict, VerdictKind::Clarify);
+    let ticket = ruling.pending.unwrap().ticket;
+    let stolen = read().by(mallory()).bringing(&ticket, Some(Answer::Confirmed));
+    assert_eq!(world.denied(&stolen), Reason::InvalidState);
+    assert!(world.ruled(&read().bringing(&ticket, Some(Answer::Confirmed))).forward);
+    assert_eq!(world.denied(&read().bringing(&ticket, Some(Answer::Confirmed))), Reason::InvalidState);
+    let asked = world.call(&read().by(legacy("mcp-1")));
+    assert!(matches!(asked, CallRuling::Ask { held: None, .. }));
+}

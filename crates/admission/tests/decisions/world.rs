@@ -1,0 +1,354 @@
+//! A gateway of one process and no disk: it keeps sessions, accounts and what was used up, and passes every decision on as a
+//! record that the log's own reader takes.
+
+use std::collections::{HashMap, HashSet};
+
+use admission::clarify::{Answer, Shown, Ticket};
+use admission::decide::{
+    self, Before, Books, Call, CallRuling, Declared, Dice, MessageRuling, Outcome, Ruling, Scene, Semantic,
+    Settled, Status, Stream,
+};
+use admission::message::slot::{self, Carrier};
+use admission::principal::{Caller, Era, TokenSubject};
+use admission::reason::Reason;
+use admission::record::{self, Place, StreamKey};
+use admission::rules::Rules;
+use admission::session::{Account, ReservationId, Session};
+use admission::signature::{AgentKey, Holder, Keyring};
+use admission::verdict::{Binding, VerdictKind};
+use jiff::{SignedDuration, Timestamp};
+use jose::{jcs, jws};
+use registration::vap::AuditRecord;
+use scitt::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+pub const GATEWAY: &str = "https://gw.example";
+pub const AGENT: &str = "did:example:agent";
+pub const SESSION: &str = "session-0123456789abcdef";
+pub const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+pub struct World {
+    pub rules: Rules,
+    pub now: Timestamp,
+    pub sample: u32,
+    pub sessions: HashMap<String, Option<Session>>,
+    pub accounts: HashMap<String, Account>,
+    pub used: HashSet<String>,
+    /// Stream and bytes of every record.
+    pub records: Vec<(String, Vec<u8>)>,
+    unbound: u64,
+    rolls: u64,
+}
+
+/// A call that somebody tries.
+#[derive(Clone)]
+pub struct Try {
+    pub caller: Caller,
+    pub envelope: Option<Value>,
+    pub tool: String,
+    pub header: Option<String>,
+    pub arguments: String,
+    pub can_ask: bool,
+    pub held: Option<ReservationId>,
+    pub judged: Option<Semantic>,
+    pub answer: Option<Answer>,
+    pub ticket: Option<Option<Ticket>>,
+    pub ticket_answer: Option<Answer>,
+}
+
+pub fn world() -> World {
+    let mut rules = Rules::new("/mcp", GATEWAY, POLICY);
+    let agent =
+        AgentKey::new(Holder::Agent(AGENT.into()), &key(1).public_key().to_jwk(), None, None).unwrap();
+    let approver = AgentKey::new(Holder::Approver, &key(9).public_key().to_jwk(), None, None).unwrap();
+    rules.keyring = Keyring::new(vec![agent, approver]).unwrap();
+    World {
+        rules,
+        now: "2026-11-22T09:00:00Z".parse().unwrap(),
+        sample: u32::MAX,
+        sessions: HashMap::new(),
+        accounts: HashMap::new(),
+        used: HashSet::new(),
+        records: Vec::new(),
+        unbound: 0,
+        rolls: 0,
+    }
+}
+
+pub fn key(seed: u8) -> SigningKey {
+    SigningKey::from_ed25519_seed(&[seed; 32]).unwrap()
+}
+
+/// Alice, with an access token, in the modern era.
+pub fn alice() -> Caller {
+    by_token("alice")
+}
+
+pub fn mallory() -> Caller {
+    by_token("mallory")
+}
+
+pub fn by_token(sub: &str) -> Caller {
+    let token = TokenSubject { iss: "https://as.example".into(), sub: sub.into(), client_id: None };
+    Caller { token: Some(token), ..nobody() }
+}
+
+pub fn nobody() -> Caller {
+    Caller::unknown(Era::Modern)
+}
+
+pub fn legacy(mcp_session: &str) -> Caller {
+    Caller { mcp_session: Some(mcp_session.into()), ..Caller::unknown(Era::Legacy) }
+}
+
+pub fn commitment(budget: Value) -> Value {
+    json!({
+        "vap": "0.1", "type": "scope_commitment", "session_id": SESSION,
+        "goal": "Answer ticket SUP-9931",
+        "scope": { "tools_allow": ["crm.*", "pay"], "tools_deny": ["crm.delete"] },
+        "budget": budget,
+        "principal": { "agent_id": AGENT },
+    })
+}
+
+pub fn envelope(tool: &str, arguments: Value) -> Value {
+    json!({
+        "vap": "0.1", "type": "intent_call", "session_id": SESSION,
+        "intent": { "rationale": "the ticket says so", "expected_effect": "one ticket is read" },
+        "call": { "tool": tool, "arguments": arguments },
+    })
+}
+
+pub fn amendment(prev: &str, additions: Value) -> Value {
+    let mut message = json!({
+        "vap": "0.1", "type": "scope_amendment", "session_id": SESSION,
+        "prev_commitment_digest": prev, "reason": "there is more to do",
+    });
+    for (name, value) in additions.as_object().unwrap() {
+        message[name] = value.clone();
+    }
+    message
+}
+
+/// The message, signed under a header with these members besides `alg` and `kid`.
+pub fn signed(message: &Value, key: &SigningKey, more: Value) -> Value {
+    let mut header = json!({ "alg": "EdDSA", "kid": key.public_key().jwk_thumbprint() });
+    for (name, value) in more.as_object().unwrap() {
+        header[name] = value.clone();
+    }
+    let mut message = message.clone();
+    let input = jws::signing_input(&header, &jcs::canonical(&message));
+    message["signature"] = jws::detached(&input, &key.sign(&input).unwrap()).into();
+    message
+}
+
+impl Try {
+    /// Alice calls a tool and says so.
+    pub fn of(tool: &str, arguments: Value) -> Self {
+        Try {
+            caller: alice(),
+            envelope: Some(envelope(tool, arguments.clone())),
+            tool: tool.into(),
+            header: None,
+            arguments: arguments.to_string(),
+            can_ask: true,
+            held: None,
+            judged: None,
+            answer: None,
+            ticket: None,
+            ticket_answer: None,
+        }
+    }
+
+    pub fn by(self, caller: Caller) -> Self {
+        Try { caller, ..self }
+    }
+
+    pub fn without_vap(self) -> Self {
+        Try { envelope: None, ..self }
+    }
+
+    pub fn with(self, envelope: Value) -> Self {
+        Try { envelope: Some(envelope), ..self }
+    }
+
+    /// With a state of ours, and what the person said.
+    pub fn bringing(self, ticket: &Ticket, answer: Option<Answer>) -> Self {
+        Try { ticket: Some(Some(ticket.clone())), ticket_answer: answer, ..self }
+    }
+}
+
+impl World {
+    pub fn dice(&mut self) -> Dice {
+        self.rolls += 1;
+        let mut secret = [0; 32];
+        secret[..8].copy_from_slice(&self.rolls.to_be_bytes());
+        Dice { sample: self.sample, secret }
+    }
+
+    pub fn pass(&mut self, seconds: i64) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+    }
+
+    pub fn session(&self) -> &Session {
+        self.sessions[SESSION].as_ref().unwrap()
+    }
+
+    /// Alice's session under this budget, accepted.
+    pub fn with_session(mut self, budget: Value) -> World {
+        let ruling = self.commit(&alice(), &commitment(budget));
+        assert!(ruling.verdict.verdict.is_permit(), "{ruling:?}");
+        self
+    }
+
+    pub fn commit(&mut self, caller: &Caller, message: &Value) -> Ruling {
+        match self.declare(caller, message, Carrier::ToolsList, Before::default()) {
+            MessageRuling::Ruled(ruling) => *ruling,
+            MessageRuling::Judge { .. } => panic!("the judge is asked"),
+        }
+    }
+
+    pub fn declare(
+        &mut self,
+        caller: &Caller,
+        message: &Value,
+        carrier: Carrier,
+        before: Before<'_>,
+    ) -> MessageRuling {
+        let read = slot::read(Some(&message.to_string()), None, carrier);
+        let read = read.map(Option::unwrap);
+        let jti = read.as_ref().ok().and_then(decide::claimed_jti);
+        let id = message["session_id"].as_str().unwrap_or_default().to_owned();
+        let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
+        let dice = self.dice();
+        let scene = Scene { rules: &self.rules, caller, now: self.now, dice };
+        let session = self.sessions.entry(id).or_default();
+        let account = account_of(caller, session.as_ref());
+        let account = self.accounts.entry(account).or_default();
+        let books = Books { session, account };
+        let message = match &read {
+            Ok(received) => Ok(received),
+            Err(unreadable) => Err(&**unreadable),
+        };
+        let is_amendment =
+            message.is_ok_and(|received| received.message.kind().as_str() == "scope_amendment");
+        let declared = Declared { message, replayed, before };
+        let ruling = match is_amendment {
+            true => decide::amendment(&scene, books, &declared),
+            false => decide::commitment(&scene, books, &declared),
+        };
+        if let MessageRuling::Ruled(ruling) = &ruling {
+            self.keep(ruling);
+        }
+        ruling
+    }
+
+    pub fn call(&mut self, attempt: &Try) -> CallRuling {
+        let text = attempt.envelope.as_ref().map(Value::to_string);
+        let read = text.as_deref().map(|text| slot::read(Some(text), None, Carrier::ToolsCall));
+        let read = read.map(|read| read.map(Option::unwrap));
+        let jti = read.as_ref().and_then(|read| decide::claimed_jti(read.as_ref().ok()?));
+        let id = attempt.envelope.as_ref().and_then(|message| message["session_id"].as_str());
+        let id = id.unwrap_or_default().to_owned();
+        let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
+        let shown = attempt.ticket.as_ref().map(|ticket| Shown {
+            ticket: ticket.as_ref(),
+            spent: ticket.as_ref().is_some_and(|ticket| self.used.contains(&ticket.nonce)),
+            answer: attempt.ticket_answer,
+        });
+        let dice = self.dice();
+        let scene = Scene { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
+        let session = self.sessions.entry(id).or_default();
+        let account = account_of(&attempt.caller, session.as_ref());
+        let account = self.accounts.entry(account).or_default();
+        let envelope = read.as_ref().map(|read| match read {
+            Ok(received) => Ok(received),
+            Err(unreadable) => Err(&**unreadable),
+        });
+        let call = Call {
+            envelope,
+            tool: &attempt.tool,
+            header: attempt.header.as_deref(),
+            arguments: &attempt.arguments,
+            can_ask: attempt.can_ask,
+            replayed,
+            before: Before { held: attempt.held, judged: attempt.judged, answer: attempt.answer, shown },
+        };
+        let ruling = decide::call(&scene, Books { session, account }, &call);
+        if let CallRuling::Ruled(ruling) = &ruling {
+            self.keep(ruling);
+        }
+        ruling
+    }
+
+    /// Decides about a call that nobody has to be asked about.
+    pub fn ruled(&mut self, attempt: &Try) -> Ruling {
+        match self.call(attempt) {
+            CallRuling::Ruled(ruling) => *ruling,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn served(&mut self, attempt: &Try) -> Ruling {
+        let ruling = self.ruled(attempt);
+        assert_eq!(ruling.verdict.verdict, VerdictKind::Served, "{:?}", ruling.reason);
+        assert!(ruling.forward);
+        ruling
+    }
+
+    pub fn denied(&mut self, attempt: &Try) -> Reason {
+        let ruling = self.ruled(attempt);
+        assert_eq!(ruling.verdict.verdict, VerdictKind::Denied);
+        assert!(!ruling.forward && ruling.reservation.is_none());
+        ruling.reason.unwrap()
+    }
+
+    /// A call that is served, and what came of it.
+    pub fn ran(&mut self, attempt: &Try, cost: Option<&str>) -> Settled {
+        let ruling = self.served(attempt);
+        self.settle(ruling.reservation.unwrap(), Status::Executed, &attempt.tool, cost)
+    }
+
+    pub fn settle(&mut self, id: ReservationId, status: Status, tool: &str, cost: Option<&str>) -> Settled {
+        let session = self.sessions.get_mut(SESSION).unwrap().as_mut().unwrap();
+        let account = self.accounts.entry(session.agreed.account().to_owned()).or_default();
+        decide::settle(&self.rules, session, account, id, Outcome { status, tool, cost }).unwrap()
+    }
+
+    pub fn close(&mut self) -> bool {
+        let session = self.sessions.get_mut(SESSION).unwrap().as_mut().unwrap();
+        let account = self.accounts.entry(session.agreed.account().to_owned()).or_default();
+        decide::close(session, account)
+    }
+
+    /// What a commit of the gateway does with a decision: use up what it claims, and write its record.
+    fn keep(&mut self, ruling: &Ruling) {
+        for claim in &ruling.claims {
+            self.used.insert(claim.key.clone());
+            self.used.insert(format!("{} {}", ruling.verdict.session_id, claim.key));
+        }
+        let unbound = StreamKey::new([7; 32]);
+        let (stream, seq, key) = match &ruling.stream {
+            Stream::Session(id) => {
+                let session = self.sessions.get_mut(id).unwrap().as_mut().unwrap();
+                (id.clone(), session.take_seq(), session.agreed.key().clone())
+            }
+            Stream::Unbound => {
+                self.unbound += 1;
+                ("unbound:test".to_owned(), self.unbound - 1, unbound)
+            }
+        };
+        let place = Place { gateway: GATEWAY, stream: &stream, seq, at: self.now, key: &key };
+        let binding = Binding { iat: 1, jti: format!("jti-{seq}"), req: ruling.req.clone() };
+        let bytes = record::decided(&place, ruling, Some(&binding));
+        let read = AuditRecord::read(&bytes)
+            .unwrap_or_else(|why| panic!("{why:?} in {}", String::from_utf8_lossy(&bytes)));
+        read.agrees(GATEWAY, &stream).unwrap();
+        self.records.push((stream, bytes));
+    }
+}
+
+fn account_of(caller: &Caller, session: Option<&Session>) -> String {
+    let own = decide::account_key(caller, None);
+    own.or_else(|| session.map(|session| session.agreed.account().to_owned())).unwrap_or_default()
+}
