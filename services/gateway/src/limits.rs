@@ -18,6 +18,12 @@ pub const QUESTION_KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub const MAX_KNOWN_TASKS: u64 = 100_000;
 /// How long a task is remembered of which nothing is heard.
 pub const KNOWN_TASK_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// How long an answer is waited for that a legacy server has yet to send on another stream.
+pub const LATE_ANSWER_TIME: Duration = Duration::from_secs(600);
+/// Answers of which it is remembered what was added to them, should they come again.
+pub const MAX_REMEMBERED_ANSWERS: u64 = 4_096;
+/// How long a person is given to answer (V-26).
+pub const QUESTION_TIME: Duration = Duration::from_secs(300);
 /// Bytes of a judge's answer.
 pub const MAX_JUDGE_ANSWER_BYTES: usize = 1 << 20;
 
@@ -35,6 +41,10 @@ pub const CONFIG_LOOK_EVERY: Duration = Duration::from_secs(2);
 pub const MAX_SMALL_FILE_BYTES: u64 = 1 << 20;
 /// How long one round of submitting to the log may keep trying.
 pub const LOG_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server may take to say which revisions it speaks.
+pub const CHECK_TIME: Duration = Duration::from_secs(15);
+/// Bytes of its answer.
+pub const MAX_CHECKED_ANSWER_BYTES: usize = 1 << 20;
 /// The longest file of a secret key.
 pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 /// How long a receipt is waited for where one is required.
@@ -253,3 +263,15 @@ pub const MAX_GATHERED_BYTES: usize = 16 << 20;
 pub const FEDERATED_SESSIONS: usize = 10_000;
 /// How long such a session may do nothing before it is closed with all servers.
 pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);
+/// How long somebody can be asked before what holds the call's place is taken back.
+pub const QUESTION_SLACK: Duration = Duration::from_secs(360);
+/// How long an answer that cost more than was reserved waits until that is durable.
+pub const SETTLE_TIME: Duration = Duration::from_secs(30);
+/// When a stream that is to end, and in which something is under way, is looked at again.
+pub const ENDING_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How often what is due is looked for.
+pub const DUE_EVERY: Duration = Duration::from_secs(10);
+/// How many of what is due, or was left by a process that died, are taken at a time.
+pub const UPKEEP_PAGE: usize = 256;
+/// When the stream of an instance that says nothing any more, of several that share a database, is ended by another.
+pub const UNBOUND_DUE: Duration = Duration::from_secs(60 * 60);

@@ -1,1 +1,176 @@
-//! To come.
+//! What is decided: tool calls, declarations that ride on other requests, and what follows from both.
+//!
+//! A call is read ([`read`](self), `call`), handed to the desk, and goes one of three ways: it is refused in band (`refused`),
+//! somebody is asked (`ask`), or it is forwarded with its outcome owed (`outcome`). A declaration is judged when the request
+//! that carried it has succeeded (`declare`, X-1). Nothing is decided here, and nothing is written: both are the desk's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `call` | a call, from the request to the desk's answer |
+//! | `brought` | the `requestState` that came back with it |
+//! | `ask` | a person asked on an open stream, or by an `input_required` result |
+//! | `refused` | denials, and questions that nobody can be asked |
+//! | `outcome` | the answer of an upstream on its way: cost, result, Verdict |
+//! | `ending` | what an admitted call still owes, whoever brings its answer |
+//! | `unanswered` | answers that a legacy server sends on another stream |
+//! | `tasks` | calls that go on as tasks (V-37) |
+//! | `declare` | commitments and amendments |
+//! | `additions` | what is spliced into an answer's `_meta` |
+//! | `clients` | who can be asked |
+//!
+//! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
+
+mod additions;
+mod ask;
+mod brought;
+mod call;
+mod clients;
+mod declare;
+mod ending;
+mod outcome;
+mod refused;
+mod tasks;
+mod unanswered;
+
+use std::sync::Arc;
+
+use admission::decimal::Decimal;
+use admission::principal::{Caller, Era};
+use admission::rules::Rules;
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::clarify::asked::Asked;
+use crate::clarify::state::Sealer;
+use crate::desk::Desk;
+use crate::frame::reply::Reply;
+use crate::front::{Handlers, Inbound, Late, Opening, Response};
+use crate::judge::Judge;
+use crate::posture;
+use crate::relay::Passing;
+use crate::telemetry::Telemetry;
+
+use call::Subject;
+use clients::Clients;
+use tasks::Tasks;
+use unanswered::Unanswered;
+
+/// What all routes share, and what outlives a configuration.
+pub struct Shared {
+    /// Where decisions are made.
+    pub desk: Desk,
+    /// Seals what clients bring back.
+    pub sealer: Sealer,
+    /// Counts.
+    pub telemetry: Arc<Telemetry>,
+    asked: Asked,
+    clients: Clients,
+    tasks: Tasks,
+    unanswered: Unanswered,
+}
+
+/// The judge of a route.
+#[derive(Clone)]
+pub struct Judging {
+    /// Who is asked.
+    pub judge: Arc<dyn Judge>,
+    /// What an answer costs that does not say how many tokens it took.
+    pub usual: Decimal,
+}
+
+/// Who decides on one route, under one configuration.
+#[derive(Clone)]
+pub struct Calls {
+    route: Arc<str>,
+    rules: Arc<Rules>,
+    posture: Arc<str>,
+    judging: Option<Judging>,
+    shared: Arc<Shared>,
+}
+
+impl Shared {
+    /// What a gateway starts with.
+    #[must_use]
+    pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>) -> Arc<Self> {
+        let (asked, clients) = (Asked::default(), Clients::default());
+        let (tasks, unanswered) = (Tasks::default(), Unanswered::default());
+        Arc::new(Self { desk, sealer, telemetry, asked, clients, tasks, unanswered })
+    }
+}
+
+impl Calls {
+    /// Who decides on the route of these rules. `posture` is what the gateway says of itself there, as JSON (V-34).
+    #[must_use]
+    pub fn new(rules: Rules, posture: &str, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
+        let route = rules.route.as_str().into();
+        Self { route, rules: Arc::new(rules), posture: posture.into(), judging, shared }
+    }
+
+    /// The answer to `initialize` or `server/discover`, with what the gateway adds to its capabilities.
+    fn advertised(&self, era: Era, message: Bytes) -> Bytes {
+        let Ok(reply) = Reply::parse(message.clone()) else { return message };
+        let path = match era {
+            Era::Legacy => ["capabilities", "experimental", posture::EXPERIMENTAL],
+            Era::Modern => ["capabilities", "extensions", posture::EXTENSION],
+        };
+        match reply.result() {
+            Some(_) => reply.with_result_at(&path, &self.posture).unwrap_or(message),
+            None => message,
+        }
+    }
+}
+
+#[async_trait]
+impl Handlers for Calls {
+    async fn tools_call(&self, inbound: Inbound) -> Response {
+        self.call(inbound, Subject::Tool).await
+    }
+
+    async fn gated(&self, inbound: Inbound) -> Response {
+        match inbound.frame.method() {
+            Some(method) if method.starts_with(tasks::METHODS) => self.task(inbound).await,
+            _ => self.call(inbound, Subject::Method).await,
+        }
+    }
+
+    fn gates(&self, method: &str) -> bool {
+        method.starts_with(tasks::METHODS) || self.rules.gated_methods.iter().any(|gated| gated == method)
+    }
+
+    async fn carrier(&self, inbound: Inbound) -> Response {
+        self.carry(inbound).await
+    }
+
+    async fn amend(&self, inbound: Inbound) -> Response {
+        self.amend_only(inbound).await
+    }
+
+    async fn answered(&self, inbound: &Inbound) -> bool {
+        let Ok(response) = serde_json::from_slice::<Value>(inbound.frame.text()) else { return false };
+        self.shared.asked.take(inbound.caller.mcp_session.as_deref(), &response)
+    }
+
+    async fn notified(&self, inbound: &Inbound) -> bool {
+        self.withdrawn(inbound)
+    }
+
+    fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
+        if let Some(session) = &opening.caller.mcp_session {
+            self.shared.clients.met(&self.route, session, &opening.frame);
+        }
+        self.advertised(opening.caller.era, message)
+    }
+
+    async fn late(&self, late: Late<'_>) -> Passing {
+        self.shared.unanswered.came(late.caller, late.message).await
+    }
+
+    async fn ended(&self, caller: &Caller) {
+        if let Some(session) = &caller.mcp_session {
+            self.shared.clients.gone(&self.route, session);
+            self.shared.unanswered.gone(caller);
+        }
+        self.shared.desk.end_sessions_of(caller).await;
+    }
+}

@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use admission::clarify::{Answer, SCHEMA};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
-use super::question;
+use crate::frame::RawId;
 use crate::limits::MAX_OPEN_QUESTIONS;
 
 /// What begins the id of every question of ours.
@@ -19,7 +21,13 @@ const OURS: &str = "tabellion-";
 
 /// The open questions of a process.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<HashMap<String, Open>>>);
+pub struct Asked {
+    open: Arc<Mutex<HashMap<String, Open>>>,
+    withdrawable: Arc<Mutex<HashMap<CallName, Arc<CancellationToken>>>>,
+}
+
+/// A call that is asked about: its MCP session, and the text of its id.
+type CallName = (Option<String>, String);
 
 struct Open {
     session: Option<String>,
@@ -41,13 +49,33 @@ impl Asked {
         getrandom::fill(&mut random).ok()?;
         let id = format!("{OURS}{}", HEXLOWER.encode(&random));
         let (sender, answer) = oneshot::channel();
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= MAX_OPEN_QUESTIONS {
             return None;
         }
         open.insert(id.clone(), Open { session: session.map(str::to_owned), answer: sender });
         drop(open);
         Some(Waiting { id, answer, all: self.clone() })
+    }
+
+    /// Lets a call be taken back for as long as the question about it is open.
+    #[must_use]
+    pub fn withdrawable(&self, session: Option<&str>, call: &RawId) -> Withdrawable {
+        let (name, token) = ((session.map(str::to_owned), call.text().to_owned()), Arc::default());
+        let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.clone(), Arc::clone(&token));
+        Withdrawable { name, token, all: self.clone() }
+    }
+
+    /// Takes a call back. False if no question about it is open.
+    #[must_use]
+    pub fn withdraw(&self, session: Option<&str>, call: &str) -> bool {
+        let name = (session.map(str::to_owned), call.trim().to_owned());
+        let token = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        token.is_some_and(|token| {
+            token.cancel();
+            true
+        })
     }
 
     /// Takes a client's JSON-RPC response, if it has the form of an answer to us: then it is for nobody else, and is
@@ -57,13 +85,37 @@ impl Asked {
         let Some(id) = response.get("id").and_then(Value::as_str).filter(|id| id.starts_with(OURS)) else {
             return false;
         };
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.get(id).is_some_and(|open| open.session.as_deref() == session) {
             if let Some(open) = open.remove(id) {
                 let _ = open.answer.send(response.get("result").cloned().unwrap_or(Value::Null));
             }
         }
         true
+    }
+}
+
+/// A call that can be taken back, until this is dropped.
+pub struct Withdrawable {
+    name: CallName,
+    token: Arc<CancellationToken>,
+    all: Asked,
+}
+
+impl Withdrawable {
+    /// Cancelled once the call is taken back.
+    #[must_use]
+    pub fn token(&self) -> Arc<CancellationToken> {
+        self.token.clone()
+    }
+}
+
+impl Drop for Withdrawable {
+    fn drop(&mut self) {
+        let mut all = self.all.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&self.name).is_some_and(|token| Arc::ptr_eq(token, &self.token)) {
+            all.remove(&self.name);
+        }
     }
 }
 
@@ -75,19 +127,35 @@ impl Waiting {
             "jsonrpc": "2.0",
             "id": self.id,
             "method": "elicitation/create",
-            "params": { "message": words, "requestedSchema": question::schema() },
+            "params": { "message": words, "requestedSchema": schema() },
         })
     }
 
-    /// Waits for the answer: the elicitation's result, or null if the client answered with an error or never will.
-    pub async fn answer(&mut self) -> Value {
-        (&mut self.answer).await.unwrap_or(Value::Null)
+    /// Waits for the answer. A client that answers with an error declines.
+    pub async fn answer(&mut self) -> Answer {
+        (&mut self.answer).await.map_or(Answer::Unanswered, |result| read(&result))
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.all.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// The form of the question, as `requestedSchema`.
+#[must_use]
+pub fn schema() -> Value {
+    serde_json::from_str(SCHEMA).unwrap_or_default()
+}
+
+/// What the result of an elicitation says. The one way to say yes is an accepted form whose `confirm` is true.
+#[must_use]
+pub fn read(result: &Value) -> Answer {
+    let accepted = result.get("action").and_then(Value::as_str) == Some("accept");
+    match accepted && result.pointer("/content/confirm").and_then(Value::as_bool) == Some(true) {
+        true => Answer::Confirmed,
+        false => Answer::Declined,
     }
 }
 
@@ -101,9 +169,9 @@ mod tests {
         let asked = Asked::default();
         let mut waiting = asked.open(Some("m-1")).unwrap();
         let id = waiting.request("?")["id"].clone();
-        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept" } });
-        assert!(asked.take(Some("m-1"), &answer));
-        assert_eq!(waiting.answer().await, json!({ "action": "accept" }));
+        let result = json!({ "action": "accept", "content": { "confirm": true } });
+        assert!(asked.take(Some("m-1"), &json!({ "jsonrpc": "2.0", "id": id, "result": result })));
+        assert_eq!(waiting.answer().await, Answer::Confirmed);
     }
 
     #[tokio::test]
@@ -112,7 +180,7 @@ mod tests {
         let waiting = asked.open(Some("m-1")).unwrap();
         let answer = json!({ "id": waiting.request("?")["id"], "result": { "action": "accept" } });
         assert!(asked.take(Some("m-2"), &answer));
-        assert_eq!(asked.0.lock().unwrap().len(), 1, "the question is still open");
+        assert_eq!(asked.open.lock().unwrap().len(), 1, "the question is still open");
     }
 
     #[test]
@@ -127,6 +195,21 @@ mod tests {
     fn a_question_that_nobody_waits_for_is_forgotten() {
         let asked = Asked::default();
         drop(asked.open(None));
-        assert!(asked.0.lock().unwrap().is_empty());
+        assert!(asked.open.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_an_accepted_form_with_confirm_true_says_yes() {
+        assert_eq!(read(&json!({ "action": "accept", "content": { "confirm": true } })), Answer::Confirmed);
+        for no in [
+            json!({ "action": "accept", "content": { "confirm": false } }),
+            json!({ "action": "accept", "content": { "confirm": "true" } }),
+            json!({ "action": "accept" }),
+            json!({ "action": "decline", "content": { "confirm": true } }),
+            json!({ "action": "cancel" }),
+            json!(null),
+        ] {
+            assert_eq!(read(&no), Answer::Declined, "{no}");
+        }
     }
 }

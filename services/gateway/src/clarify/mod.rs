@@ -4,8 +4,7 @@
 //! era it answers with an `InputRequiredResult`, and everything that it must remember until the client comes back
 //! travels with the client, sealed ([`state`]).
 //!
-//! Not here: whether to ask (`admission`), and what follows from the answer (`calls`).
+//! Not here: whether to ask, and the words of the question (`admission`); what follows from the answer (`calls`).
 
 pub mod asked;
-pub mod question;
 pub mod state;

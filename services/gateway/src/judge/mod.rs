@@ -9,48 +9,56 @@
 
 mod http;
 
+use admission::decide::{Finding, Question, Semantic};
+use admission::decimal::Decimal;
+use admission::risk::Degree;
+use admission::verdict::Trigger;
 use async_trait::async_trait;
 
 pub use http::{HttpJudge, JudgeSettings};
-
-/// What the judge is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matter {
-    /// What is judged: a commitment, an amendment, or a call.
-    pub kind: &'static str,
-    /// The fields under examination, each a text of its own.
-    pub fields: Vec<(&'static str, String)>,
-}
 
 /// What a judge thinks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opinion {
     /// The answer.
     pub finding: Finding,
-    /// From 0 to 1, if the judge said so.
-    pub confidence: Option<f64>,
-    /// Tokens spent, for the judge's own meter.
-    pub tokens: u64,
-    /// Its words, or why there is no answer. For the audit store only.
+    /// How sure it is; not at all, if it did not say so.
+    pub confidence: Degree,
+    /// Tokens spent, if the endpoint said how many.
+    pub tokens: Option<u64>,
+    /// Its words, or why there is no answer. For the operator only.
     pub words: String,
-}
-
-/// The answer of a judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// The matter agrees with the goal.
-    Consistent,
-    /// It does not.
-    Inconsistent,
-    /// The judge cannot tell.
-    Unsure,
-    /// No answer came, or none that is one.
-    NoAnswer,
 }
 
 /// Whoever can be asked.
 #[async_trait]
 pub trait Judge: Send + Sync {
     /// Asks. Answers in bounded time, whatever happens.
-    async fn ask(&self, matter: &Matter) -> Opinion;
+    async fn ask(&self, question: &Question) -> Opinion;
+}
+
+impl Opinion {
+    /// No answer, and why.
+    #[must_use]
+    pub fn none(words: impl Into<String>) -> Self {
+        Self { finding: Finding::Unavailable, confidence: Degree::ZERO, tokens: None, words: words.into() }
+    }
+
+    /// The finding in a word, for counting.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self.finding {
+            Finding::Consistent => "consistent",
+            Finding::Inconsistent => "inconsistent",
+            Finding::Unsure => "unsure",
+            Finding::Unavailable => "failed",
+        }
+    }
+
+    /// What follows for the decision. An answer costs its tokens, or else what the operator says that one costs.
+    #[must_use]
+    pub fn semantic(&self, trigger: Trigger, usual: Decimal) -> Semantic {
+        let cost = self.tokens.map_or(usual, Decimal::from);
+        Semantic { finding: self.finding, confidence: self.confidence, trigger, cost }
+    }
 }

@@ -1,0 +1,186 @@
+//! A call, from the request to the desk's answer.
+
+use std::sync::Arc;
+
+use admission::clarify::Asked;
+use admission::decide::Question;
+use admission::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
+use admission::principal::{Caller, Era};
+use jose::json::{self, Limits};
+use serde_json::value::RawValue;
+
+use super::additions::{Additions, Place};
+use super::brought::Brought;
+use super::{Calls, clients};
+use crate::desk::{CallAnswer, CallJob, HeldCall, Told};
+use crate::frame::{Frame, RawId};
+use crate::front::{Aside, Client, Inbound, Response, Route};
+use crate::limits::MAX_DEPTH;
+use crate::upstream::Exchange;
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A tool.
+    Tool,
+    /// A method that the operator wants judged like a tool, by its own name (1.4).
+    Method,
+}
+
+/// A call that is being decided: what is needed to answer it, whatever is decided.
+pub struct Call {
+    /// Where it came in.
+    pub route: Arc<Route>,
+    /// What goes to the upstream.
+    pub exchange: Exchange,
+    /// Its id.
+    pub id: RawId,
+    /// What it calls.
+    pub subject: Subject,
+    /// Who calls.
+    pub caller: Caller,
+    /// Who waits.
+    pub client: Client,
+    /// Where the Verdict goes.
+    pub place: Place,
+    /// Whether the caller speaks VAP.
+    pub speaks_vap: bool,
+    /// What is echoed whatever is decided.
+    pub echo: Additions,
+}
+
+/// How far a call has come.
+pub enum Heard {
+    /// It is decided.
+    Told(Box<Told>),
+    /// A person is asked, on an open stream.
+    Ask(Box<Asked>, HeldCall),
+}
+
+type Envelope = Option<Result<Received, Box<Unreadable>>>;
+
+impl Calls {
+    /// Decides about a call and answers it.
+    pub(super) async fn call(&self, inbound: Inbound, subject: Subject) -> Response {
+        let Some((call, job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        let answer = self.shared.desk.call(job).await;
+        match self.heard(answer).await {
+            Heard::Told(told) => self.answer(call, told).await,
+            Heard::Ask(asked, held) => self.ask(call, *asked, held),
+        }
+    }
+
+    /// Answers what was decided.
+    async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
+        self.count(&told);
+        match told.pass.take() {
+            Some(pass) => self.forward(call, told, pass).await,
+            None => self.refuse(&call, &told),
+        }
+    }
+
+    /// Asks the judge for as long as it is to be asked.
+    pub(super) async fn heard(&self, mut answer: CallAnswer) -> Heard {
+        loop {
+            answer = match answer {
+                CallAnswer::Ruled(told) => return Heard::Told(told),
+                CallAnswer::Ask(asked, held) => return Heard::Ask(asked, held),
+                CallAnswer::Judge(question, held) => held.judged(self.judged(&question).await).await,
+            };
+        }
+    }
+
+    /// What the judge says. Where there is none any more, that is no answer.
+    pub(super) async fn judged(&self, question: &Question) -> admission::decide::Semantic {
+        let Some(judging) = &self.judging else {
+            return crate::judge::Opinion::none("there is no judge").semantic(question.trigger, 0.into());
+        };
+        let opinion = judging.judge.ask(question).await;
+        tracing::info!(finding = ?opinion.finding, words = %opinion.words, "the judge answered");
+        self.shared.telemetry.judged(opinion.word());
+        opinion.semantic(question.trigger, judging.usual)
+    }
+
+    /// Counts a verdict.
+    pub(super) fn count(&self, told: &Told) {
+        let reason = told.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
+        self.shared.telemetry.decided(told.verdict.verdict.as_str(), reason.as_deref());
+    }
+
+    /// The call as the desk and its answer need it. None: it has no id, so nobody could be answered.
+    fn read(&self, inbound: Inbound, subject: Subject) -> Option<(Call, CallJob)> {
+        let id = inbound.frame.id()?.clone();
+        let envelope = envelope(&inbound.frame);
+        let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
+        let can_ask = self.can_ask(&inbound);
+        let (tool, arguments) = subject.named(&inbound.frame);
+        let Inbound { route, mut exchange, aside, era, caller, client, .. } = inbound;
+        brought.restore(&mut exchange);
+        let job = CallJob {
+            rules: self.rules.clone(),
+            caller: caller.clone(),
+            // The front let it in only with a header that agrees with the body.
+            header: (era == Era::Modern && subject == Subject::Tool).then(|| tool.clone()),
+            tool,
+            arguments,
+            can_ask,
+            shown: brought.shown,
+            aside: None,
+            envelope: None,
+        };
+        let mut echo = Additions::default();
+        echo.echo(aside.as_ref());
+        let place = place(&envelope);
+        let speaks_vap = envelope.is_some();
+        let job = CallJob { aside: aside.map(|Aside { invocation, .. }| invocation), envelope, ..job };
+        Some((Call { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+    }
+
+    /// Whether the client can be asked something: by form, and while it waits for this answer.
+    fn can_ask(&self, inbound: &Inbound) -> bool {
+        match (inbound.era, &inbound.caller.mcp_session) {
+            (Era::Modern, _) => clients::modern_can_be_asked(&inbound.frame),
+            (Era::Legacy, Some(session)) => {
+                inbound.client.reads_events() && self.shared.clients.can_be_asked(&self.route, session)
+            }
+            (Era::Legacy, None) => false,
+        }
+    }
+}
+
+impl Subject {
+    /// The name that is judged, and the text of the arguments.
+    fn named(self, frame: &Frame) -> (String, String) {
+        match self {
+            Subject::Tool => (frame.tool_name().unwrap_or_default(), frame.arguments_text().to_owned()),
+            Subject::Method => (frame.method().unwrap_or_default().to_owned(), parameters(frame)),
+        }
+    }
+}
+
+/// The parameters of a method, without what stands beside them.
+fn parameters(frame: &Frame) -> String {
+    let members = frame.params_text().and_then(|text| {
+        let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
+        let text = json::check(text.as_bytes(), limits).ok()?;
+        text.read::<std::collections::BTreeMap<String, Box<RawValue>>>().ok()
+    });
+    let mut members = members.unwrap_or_default();
+    for beside in ["_meta", "inputResponses", "requestState"] {
+        members.remove(beside);
+    }
+    serde_json::to_string(&members).unwrap_or_else(|_| "{}".to_owned())
+}
+
+fn envelope(frame: &Frame) -> Envelope {
+    slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), Carrier::ToolsCall).transpose()
+}
+
+/// Where the Verdict goes: where the message was.
+pub(super) fn place(envelope: &Envelope) -> Place {
+    match envelope {
+        Some(Ok(received)) => Place { shape: received.shape, key: received.key },
+        Some(Err(unreadable)) => Place { shape: unreadable.shape, key: unreadable.key },
+        None => Place::default(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Denials, in band: a tool's error result with the Verdict beside it, so that the session lives on.
+
+use admission::explain::explain;
+use admission::principal::Era;
+use admission::reason::Reason;
+use admission::verdict::VerdictKind;
+use bytes::Bytes;
+use http::StatusCode;
+
+use super::Calls;
+use super::additions::{Additions, EVIDENCE};
+use super::call::{Call, Subject};
+use crate::desk::Told;
+use crate::frame::reply;
+use crate::front::Response;
+use crate::relay;
+
+/// The JSON-RPC code of a request that is refused where no tool result can say so.
+pub const REFUSED: i32 = -31002;
+
+impl Calls {
+    /// The answer to a call that does not go on.
+    pub(super) fn refuse(&self, call: &Call, told: &Told) -> Response {
+        relay::json(StatusCode::OK, self.refusal(call, told))
+    }
+
+    /// The same, as a message.
+    pub(super) fn refusal(&self, call: &Call, told: &Told) -> Bytes {
+        if let Some(message) = self.input_required(call, told) {
+            return message;
+        }
+        let words = words(told);
+        match call.subject {
+            Subject::Tool => tool_error(call, told, &words),
+            Subject::Method => {
+                let data = format!("{{\"vap\":{}}}", call.place.shape.dress(&told.text));
+                reply::error(Some(&call.id), REFUSED, &words, Some(&data))
+            }
+        }
+    }
+}
+
+/// What goes beside an answer that the caller is told of.
+pub(super) fn additions(call: &Call, told: &Told) -> Additions {
+    let mut additions = call.echo.clone();
+    additions.verdict(call.place, &told.text);
+    if let Some(evidence) = &told.evidence {
+        additions.put(EVIDENCE, evidence.to_json());
+    }
+    additions
+}
+
+fn tool_error(call: &Call, told: &Told, words: &str) -> Bytes {
+    let more: &[_] = match call.client.era() {
+        Era::Modern => &[("resultType", "\"complete\"")],
+        Era::Legacy => &[],
+    };
+    reply::tool_error(&call.id, words, more, &additions(call, told).members())
+}
+
+/// What a person reads who sees the answer: fixed texts (V-27).
+fn words(told: &Told) -> String {
+    let reason = told.verdict.verification.reason.as_ref();
+    let decided = match told.verdict.verdict {
+        VerdictKind::Clarify => "This call has to be confirmed first",
+        _ => "This call was denied",
+    };
+    match reason {
+        Some(reason) => format!("{decided} ({reason}). {} {}", explain(reason).what, explain(reason).remedy),
+        None => format!("{decided}."),
+    }
+}
+
+/// A request that cannot be answered, since it has no id.
+pub(super) fn no_id() -> Response {
+    relay::error(StatusCode::BAD_REQUEST, -32600, &format!("{}: a request needs an id", Reason::Malformed))
+}
