@@ -55,11 +55,7 @@ impl Options {
     /// # Errors
     /// When it is no such URL.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self {
-            server: Server::from_url(url)?,
-            connections: MAX_CONNECTIONS,
-            commit_timeout: COMMIT,
-        })
+        Ok(Self { server: Server::from_url(url)?, connections: MAX_CONNECTIONS, commit_timeout: COMMIT })
     }
 
     /// How many connections answer reads, from 1 to [`MAX_CONNECTIONS`].

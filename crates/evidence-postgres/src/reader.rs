@@ -18,6 +18,9 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
     );
     // No stream has such a name, and the server would not read it.
     let asked: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
+    if asked.is_empty() {
+        return Ok(names.iter().map(|_| None).collect());
+    }
     let mut found = HashMap::with_capacity(names.len());
     for row in &select.bind(asked).fetch_all(pool).await.map_err(store_error)? {
         let kept = Kept {
@@ -34,6 +37,9 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
 }
 
 pub(crate) async fn claimed(pool: &PgPool, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
     let streams: Vec<&str> = claims.iter().map(|claim| claim.stream.as_str()).collect();
     let kinds: Vec<i16> = claims.iter().map(|claim| claim.kind.number()).collect();
     let keys: Vec<&[u8]> = claims.iter().map(|claim| &claim.key[..]).collect();

@@ -24,8 +24,10 @@ pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
         refuse_newer(theirs)?;
     }
     make_schema(&mut connection).await?;
-    let outcome = MIGRATOR.run(&mut connection).await;
     close(connection).await;
+    let pool = server.pool(Role::Migration, 1);
+    let outcome = MIGRATOR.run(&pool).await;
+    pool.close().await;
     outcome.map_err(|error| match error {
         MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => store_error(cause),
         other => StoreError::Refused(format!("the schema cannot be brought up to date: {other}")),

@@ -7,7 +7,7 @@ use std::fmt;
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, Row};
 use uuid::Uuid;
 
-use crate::session::SCHEMA;
+use crate::session::{Role, SCHEMA};
 use crate::{Options, Postgres};
 
 /// Says where the throw-away server is.
@@ -92,6 +92,45 @@ impl Database {
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut connection).await.map(drop)
     }
 
+    /// A transaction of somebody else's that has run a statement, and goes on holding what it locked.
+    ///
+    /// # Panics
+    ///
+    /// When the statement fails.
+    pub async fn hold(&self, statement: &str) -> Holder {
+        let mut connection = connect(&self.url).await;
+        for statement in ["BEGIN", statement] {
+            let done = sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await;
+            done.expect("the statement succeeds");
+        }
+        Holder(connection)
+    }
+
+    /// Ends the sessions of this database whose name is like that one.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn end_sessions(&self, name: &str) {
+        let end = format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+              WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE '{name}'"
+        );
+        self.run(&end).await;
+    }
+
+    /// How a session like the store's would answer a query.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub async fn plan(&self, query: &str) -> String {
+        let mut connection =
+            self.options().server.connect(Role::Reader).await.expect("the database is there");
+        let explain = sqlx::query_scalar::<_, String>(AssertSqlSafe(format!("EXPLAIN {query}")));
+        explain.fetch_all(&mut connection).await.expect("the query can be planned").join("\n")
+    }
+
     /// The first column of the only row, as text.
     ///
     /// # Panics
@@ -104,6 +143,21 @@ impl Database {
             .await
             .expect("the query succeeds");
         row.get(0)
+    }
+}
+
+/// Holds what it locked until it is let go.
+#[derive(Debug)]
+pub struct Holder(PgConnection);
+
+impl Holder {
+    /// Ends the transaction.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be ended.
+    pub async fn let_go(mut self) {
+        sqlx::raw_sql("COMMIT").execute(&mut self.0).await.expect("the transaction ends");
     }
 }
 

@@ -49,6 +49,12 @@ pub(crate) async fn writer(path: &Path) -> Result<SqliteConnection, StoreError> 
     options.connect().await.map_err(sql::store_error)
 }
 
+/// A pool that brings the tables up to date, and is closed then.
+pub(crate) async fn migrator(path: &Path) -> Result<SqlitePool, StoreError> {
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(writing(path));
+    pool.await.map_err(sql::store_error)
+}
+
 /// The one that copies the write-ahead log into the file.
 pub(crate) async fn checkpointer(path: &Path) -> Result<SqliteConnection, StoreError> {
     writing(path).connect().await.map_err(sql::store_error)

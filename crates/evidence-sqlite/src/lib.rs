@@ -124,8 +124,10 @@ impl Sqlite {
         leases::check_name(&instance)?;
         let place = Arc::new(Place::take(&path, false, Access::Secret).map_err(sql::place)?);
         connect::make_file(&path)?;
+        let migrator = connect::migrator(&path).await?;
+        MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;
+        migrator.close().await;
         let mut connection = connect::writer(&path).await?;
-        MIGRATIONS.run(&mut connection).await.map_err(sql::migration)?;
         leases::refuse_used_name(&mut connection, &instance).await?;
         // Only now: a reader of an empty file could not find out that it is in WAL mode.
         let read = connect::readers(&path, readers).await?;

@@ -62,6 +62,21 @@ async fn a_second_process_is_told_that_another_one_has_the_database() {
     place.open("two").await.unwrap();
 }
 
+/// The gateway opens it in a task.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_comes_second_of_many_is_refused() {
+    let place = Place::new();
+    let opening = (0..4).map(|n| {
+        let settings = Settings::new(&place.path, format!("run {n}"));
+        tokio::spawn(async move { Sqlite::open(settings).await })
+    });
+    let mut opened = Vec::new();
+    for one in opening.collect::<Vec<_>>() {
+        opened.push(one.await.unwrap());
+    }
+    assert_eq!(opened.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+}
+
 #[tokio::test]
 async fn a_run_that_takes_the_name_of_one_with_open_decisions_is_refused() {
     let place = Place::new();

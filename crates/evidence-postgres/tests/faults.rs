@@ -1,0 +1,231 @@
+//! Commits whose answer is lost, processes that are cut off, and two that want the same.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evidence::contract::{Stream, record};
+use evidence::{Change, CommitError, EvidenceStore, StoreError};
+use evidence_postgres::testing::Database;
+use evidence_postgres::{Options, Postgres};
+
+/// As long as a commit may take here before nobody knows.
+const SHORT: Duration = Duration::from_millis(400);
+const WRITER: &str = "tabellion evidence writer";
+
+async fn impatient(database: &Database, instance: &str) -> Arc<Postgres> {
+    let options = Options::from_url(database.url()).unwrap().with_commit_timeout(SHORT);
+    Arc::new(Postgres::connect(&options, instance).await.unwrap())
+}
+
+async fn is_kept(database: &Database, stream: &str, seq: u64) -> bool {
+    let id = record(stream, seq).id;
+    database.ask(&format!("SELECT EXISTS (SELECT FROM record WHERE id = '\\x{id}')::text")).await == "true"
+}
+
+/// Until a session of that name waits for a lock.
+async fn until_it_waits(database: &Database, name: &str) {
+    let query = format!(
+        "SELECT count(*)::text FROM pg_stat_activity
+          WHERE datname = current_database() AND application_name = '{name}' AND wait_event_type = 'Lock'"
+    );
+    for _ in 0..600 {
+        if database.ask(&query).await != "0" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody waits for a lock");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_without_an_answer_is_in_doubt_until_it_has_ended() {
+    let database = Database::fresh().await;
+    let store = impatient(&database, "one").await;
+    let mut stream = Stream::new("s");
+    stream.grow(&*store, 1).await;
+    let change = [stream.change(1)];
+    let holder = database.hold("SELECT 1 FROM stream FOR UPDATE").await;
+    let outcome = store.commit(&change).await;
+    assert!(matches!(outcome, Err(CommitError::MayHaveHappened(_))), "{outcome:?}");
+    let asked = tokio::spawn({
+        let (store, change) = (Arc::clone(&store), change.clone());
+        async move { store.happened(&change).await }
+    });
+    until_it_waits(&database, "tabellion evidence doubter").await;
+    assert!(!asked.is_finished(), "the commit in doubt still runs");
+    holder.let_go().await;
+    let happened = asked.await.unwrap().unwrap();
+    assert_eq!(happened, is_kept(&database, "s", 1).await);
+    if !happened {
+        store.commit(&change).await.unwrap();
+    }
+    assert!(store.happened(&change).await.unwrap());
+    stream.grow(&*store, 1).await;
+    assert_eq!(store.backlog().await.unwrap().records, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_killed_in_a_commit_leaves_nothing_half_done() {
+    let database = Database::fresh().await;
+    let store = Arc::new(database.store("one").await);
+    let mut stream = Stream::new("s");
+    stream.grow(&*store, 1).await;
+    let change = [stream.change(2)];
+    let holder = database.hold("SELECT 1 FROM stream FOR UPDATE").await;
+    let sent = tokio::spawn({
+        let (store, change) = (Arc::clone(&store), change.clone());
+        async move { store.commit(&change).await }
+    });
+    until_it_waits(&database, WRITER).await;
+    database.end_sessions(WRITER).await;
+    let outcome = sent.await.unwrap();
+    assert!(matches!(outcome, Err(CommitError::MayHaveHappened(_))), "{outcome:?}");
+    holder.let_go().await;
+    assert!(!store.happened(&change).await.unwrap());
+    assert!(!is_kept(&database, "s", 1).await);
+    store.commit(&change).await.unwrap();
+    assert_eq!(store.backlog().await.unwrap().records, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_died_between_commits_costs_a_question_and_no_change() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    let mut stream = Stream::new("s");
+    for _ in 0..3 {
+        stream.grow(&store, 1).await;
+        database.end_sessions("tabellion evidence%").await;
+        let change = [stream.change(1)];
+        match store.commit(&change).await {
+            Ok(()) => {}
+            Err(CommitError::MayHaveHappened(_)) => {
+                assert!(!store.happened(&change).await.unwrap());
+                store.commit(&change).await.unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let kept = store.streams(&["s"]).await.unwrap().remove(0).unwrap();
+    assert_eq!((kept.version, kept.next_seq), (6, 6));
+}
+
+/// What was sent before the question and reaches the server after the answer.
+#[tokio::test]
+async fn a_commit_that_arrives_after_it_was_said_not_to_have_happened_is_kept_out() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    let mut stream = Stream::new("s");
+    stream.grow(&store, 1).await;
+    let change = [stream.change(1)];
+    assert!(!store.happened(&change).await.unwrap());
+    let late = database
+        .try_run(
+            "SELECT commit_group(no, 0, '{s}', '{1}', '{2}', '{1}', '{0}', '{f}', '{5}', '{x}', '{NULL}',
+                                 '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
+               FROM instance WHERE name = 'one'",
+        )
+        .await;
+    assert!(late.unwrap_err().to_string().contains("asked meanwhile"));
+    store.commit(&change).await.unwrap();
+}
+
+/// Locks are taken in one order, so nobody waits for ever and nothing is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_over_the_same_streams_in_any_order_wait_for_each_other_and_not_for_ever() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    const EACH: usize = 12;
+    let database = Database::fresh().await;
+    let mut workers = Vec::new();
+    for n in 0..4 {
+        let store = database.store(&format!("instance {n}")).await;
+        workers.push(tokio::spawn(async move {
+            for turn in 0..EACH {
+                move_all(&store, n + turn).await;
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let store = database.store("last").await;
+    for kept in store.streams(&NAMES).await.unwrap() {
+        assert_eq!(kept.unwrap().version, 4 * EACH as u64);
+    }
+
+    async fn move_all(store: &Postgres, from: usize) {
+        loop {
+            let kept = store.streams(&NAMES).await.unwrap();
+            let changes: Vec<Change> = (0..NAMES.len())
+                .map(|place| (from + place * 3) % NAMES.len())
+                .map(|place| Change {
+                    from: kept[place].as_ref().map(|kept| kept.version),
+                    ..Stream::new(NAMES[place]).change(0)
+                })
+                .collect();
+            match store.commit(&changes).await {
+                Ok(()) => return,
+                Err(CommitError::Conflict(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_one_runs_alone() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    for name in ["one", "", "a\0b"] {
+        let outcome = Postgres::connect(&database.options(), name).await;
+        assert!(matches!(outcome, Err(StoreError::Refused(_))), "{name:?}: {outcome:?}");
+    }
+    store.leave().await.unwrap();
+    let outcome = Postgres::connect(&database.options(), "one").await;
+    assert!(matches!(outcome, Err(StoreError::Refused(_))), "its records bear the name");
+}
+
+#[tokio::test]
+async fn an_instance_that_is_long_gone_is_forgotten_and_what_it_counted_is_not() {
+    let database = Database::fresh().await;
+    let (one, other) = (database.store("one").await, database.store("other").await);
+    let ids = Stream::new("s").grow(&one, 5).await;
+    let deliver = |id| evidence::Delivered { id, leaf_index: None, receipt: None };
+    other.delivered(&ids.into_iter().take(4).map(deliver).collect::<Vec<_>>()).await.unwrap();
+    let horizon = evidence::Horizon { streams: 0, records: 0 };
+    let instances = async || database.ask("SELECT count(*)::text FROM instance").await;
+    let before = other.backlog().await.unwrap();
+    assert_eq!(before.records, 1);
+    database.run("UPDATE instance SET until = now() - interval '2 days' WHERE name = 'one'").await;
+    other.prune(horizon, 10).await.unwrap();
+    assert_eq!(instances().await, "2", "something of it waits");
+    let last = other.pending(10).await.unwrap().remove(0).id;
+    other.delivered(&[deliver(last)]).await.unwrap();
+    other.prune(horizon, 10).await.unwrap();
+    assert_eq!(instances().await, "1");
+    assert_eq!(other.backlog().await.unwrap(), evidence::Backlog::default());
+    assert!(matches!(one.renew(SHORT).await, Err(StoreError::Refused(_))));
+    let refused = one.commit(&[Stream::new("t").change(1)]).await;
+    assert!(matches!(refused, Err(CommitError::Failed(StoreError::Refused(_)))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_would_forget_a_commit_is_refused() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    store.check_durability().await.unwrap();
+    let name = database.ask("SELECT current_database()::text").await;
+    database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
+    match store.check_durability().await {
+        Err(StoreError::Refused(text)) => assert!(text.contains("synchronous_commit"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable_and_nothing_happened() {
+    let options = Options::from_url("postgres://nobody@127.0.0.1:1/nothing").unwrap();
+    let outcome = Postgres::connect(&options, "one").await;
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    assert!(matches!(Options::from_url("no URL"), Err(StoreError::Refused(_))));
+}
