@@ -10,7 +10,7 @@
 //! * [`open`]: a stream that the gateway starts itself, to ask the client something before the upstream has been asked.
 
 mod answer;
-mod events;
+pub mod events;
 mod opened;
 mod tapped;
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! Over HTTP (`http`), as child processes (`stdio`), or as several servers behind one endpoint (`federation`), an
 //! [`Upstream`] takes one HTTP exchange and answers with a status, headers and a body that streams.
 
+pub mod answer;
 pub mod federation;
 pub mod http;
+pub mod request;
 pub mod stdio;
 pub mod text;
 

@@ -10,7 +10,6 @@
 //!
 //! Not here: headers that mirror the message, versions, origins, tokens (`front`).
 
-mod answer;
 mod child;
 mod routing;
 mod session;
@@ -21,15 +20,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
-use data_encoding::BASE64URL_NOPAD;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
-pub use self::answer::{LAST_EVENT, SESSION, VERSION};
 pub use self::child::{HARMLESS_ENV, Program};
 use self::session::{Begun, Session};
 use self::shared::Shared;
+use super::request::{
+    LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern, new_session_id,
+};
 use super::text::{Json, Kind, Message};
-use super::{Answer, Exchange, Upstream, UpstreamError};
+use super::{Answer, Exchange, Upstream, UpstreamError, answer};
 use crate::limits;
 
 /// A program that speaks MCP over its standard streams.
@@ -88,13 +88,13 @@ impl Stdio {
             return match message.kind {
                 Kind::Request => self.shared.request(&message).await,
                 Kind::Notification => self.shared.tell(&message).await,
-                Kind::Response => Ok(no_responses()),
+                Kind::Response => Ok(answer::no_responses()),
             };
         }
         let id = message.id().map(Json::raw);
         match self.session(request, id) {
             Ok(session) if message.kind != Kind::Request => Ok(session.tell(&message).await),
-            Ok(_) if is_initialize(&message) => Ok(initialized_already(id)),
+            Ok(_) if is_initialize(&message) => Ok(answer::initialized_already(id)),
             Ok(session) => session.request(&message).await,
             Err(_) if is_initialize(&message) => self.initialize(&message).await,
             Err(refusal) => Ok(refusal),
@@ -144,12 +144,7 @@ impl Stdio {
     /// The session that a request names.
     fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<Session>, Answer> {
         let Some(named) = header(request, &SESSION) else {
-            return Err(answer::error(
-                StatusCode::BAD_REQUEST,
-                id,
-                answer::NO_SESSION,
-                "an Mcp-Session-Id is missing; initialize gives one",
-            ));
+            return Err(answer::session_missing(id));
         };
         let session = self.sessions.lock().open.get(named).cloned();
         session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
@@ -161,7 +156,7 @@ impl Upstream for Stdio {
     async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
         match request.method {
             Method::POST => self.post(&request).await,
-            Method::GET | Method::DELETE if speaks_modern(&request) => Ok(answer::not_allowed("POST")),
+            _ if is_method_of_the_past(&request) => Ok(answer::not_allowed("POST")),
             Method::GET => Ok(self.listen(&request)),
             Method::DELETE => Ok(self.delete(&request)),
             _ => Ok(answer::not_allowed("GET, POST, DELETE")),
@@ -224,35 +219,6 @@ async fn end_idle(sessions: Weak<Sessions>) {
     }
 }
 
-fn is_modern(request: &Exchange, message: &Message<'_>) -> bool {
-    message.is_modern() || (!is_initialize(message) && speaks_modern(request))
-}
-
-/// Whether the headers say so. Revisions are dates: their order is that of their text.
-fn speaks_modern(request: &Exchange) -> bool {
-    header(request, &VERSION).is_some_and(|version| version >= FIRST_MODERN)
-}
-
-const FIRST_MODERN: &str = "2026-07-28";
-
-fn is_initialize(message: &Message<'_>) -> bool {
-    message.kind == Kind::Request && message.method().as_deref() == Some("initialize")
-}
-
-fn header<'a>(request: &'a Exchange, name: &HeaderName) -> Option<&'a str> {
-    request.headers.get(name)?.to_str().ok()
-}
-
-fn initialized_already(id: Option<&str>) -> Answer {
-    let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
-    answer::error(StatusCode::BAD_REQUEST, id, answer::INVALID_REQUEST, why)
-}
-
-fn no_responses() -> Answer {
-    let why = "clients send no responses in this revision";
-    answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, why)
-}
-
 /// A refusal of `initialize` is an answer like any other, unless it is the modern era that says no.
 fn refusal_status(text: &[u8]) -> StatusCode {
     let message = std::str::from_utf8(text).ok().and_then(Message::read);
@@ -260,11 +226,4 @@ fn refusal_status(text: &[u8]) -> StatusCode {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
-}
-
-/// Nobody guesses it, and it is visible ASCII.
-fn new_session_id() -> Result<String, UpstreamError> {
-    let mut random = [0; 24];
-    getrandom::fill(&mut random).map_err(|error| UpstreamError::NeverSent(error.to_string()))?;
-    Ok(BASE64URL_NOPAD.encode(&random))
 }

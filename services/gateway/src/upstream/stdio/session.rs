@@ -8,11 +8,11 @@ use futures::{StreamExt, stream};
 use http::StatusCode;
 use tokio::time::timeout;
 
-use super::answer;
 use super::child::{Child, Gone, Lines, Program};
 use super::routing::{NotTaken, Route, Routing};
 use super::streams::{COMMON, Next, NoReader, Place, Reader, StreamNo, Streams};
 use crate::limits;
+use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, Message};
 use crate::upstream::{Answer, AnswerBody, UpstreamError};
 
@@ -104,7 +104,7 @@ impl Session {
             }
             Some(Next::End | Next::Broken) => Err(lost()),
             Some(Next::Event(event)) => {
-                Ok(self.stream(reader, Some(answer::event(Some(event.place), &event.text))))
+                Ok(self.stream(reader, Some(answer::event(Some(&event.place.to_string()), &event.text))))
             }
             None => Ok(self.stream(reader, None)),
         }
@@ -189,7 +189,7 @@ impl Session {
     fn stream(&self, reader: Reader, first: Option<Bytes>) -> Answer {
         let primed = self.version.get().is_some_and(|version| &**version >= PRIMING_SINCE);
         let place = Place { stream: reader.place().stream, number: 0 };
-        let start = (primed && place.stream != COMMON).then(|| answer::priming(place));
+        let start = (primed && place.stream != COMMON).then(|| answer::priming(&place.to_string()));
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))
     }
 
@@ -273,7 +273,7 @@ fn as_events(reader: Reader, first: Vec<Bytes>) -> AnswerBody {
             Err(_) => Some((Ok(answer::ALIVE), Some(reader))),
             Ok(Next::Event(event)) => {
                 let reader = (!event.last).then_some(reader);
-                Some((Ok(answer::event(Some(event.place), &event.text)), reader))
+                Some((Ok(answer::event(Some(&event.place.to_string()), &event.text)), reader))
             }
             Ok(Next::End) => None,
             Ok(Next::Broken) => Some((Err(lost()), None)),

@@ -21,9 +21,9 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::answer;
 use super::child::{Child, Gone, Lines, Program};
 use crate::limits;
+use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, Kind, Message, meta};
 use crate::upstream::{Answer, AnswerBody, UpstreamError};
 

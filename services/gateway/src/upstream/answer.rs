@@ -1,23 +1,22 @@
-//! HTTP answers, as a Streamable HTTP server gives them.
+//! HTTP answers, as a Streamable HTTP server gives them: what [`stdio`](super::stdio) and
+//! [`federation`](super::federation) say themselves.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::streams::Place;
-use crate::upstream::text::{Message, quoted};
-use crate::upstream::{Answer, AnswerBody};
+use super::text::{Message, quoted};
+use super::{Answer, AnswerBody};
 
-/// The header that names a legacy session.
-pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The header that says where a stream is resumed.
-pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// The header that says which revision is spoken.
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-
+/// What JSON-RPC calls a text that is no message.
+pub const PARSE_ERROR: i64 = -32700;
 /// What JSON-RPC calls a message that is not as it should be.
 pub const INVALID_REQUEST: i64 = -32600;
+/// What JSON-RPC calls a method that a server does not have.
+pub const NO_METHOD: i64 = -32601;
+/// What JSON-RPC calls parameters that do not do.
+pub const INVALID_PARAMS: i64 = -32602;
 /// What servers answer to a session that they do not know, or a request without one.
 pub const NO_SESSION: i64 = -32000;
 /// A server that is busy, or does not start.
@@ -43,6 +42,29 @@ pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> 
         status,
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into(),
     )
+}
+
+/// A request of the legacy eras that names no session.
+pub fn session_missing(id: Option<&str>) -> Answer {
+    let why = "an Mcp-Session-Id is missing; initialize gives one";
+    error(StatusCode::BAD_REQUEST, id, NO_SESSION, why)
+}
+
+/// A second `initialize` in a session.
+pub fn initialized_already(id: Option<&str>) -> Answer {
+    let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
+    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
+}
+
+/// A response of a client to a server that has no requests.
+pub fn no_responses() -> Answer {
+    let why = "clients send no responses in this revision";
+    error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why)
+}
+
+/// A body that is no message.
+pub fn no_message() -> Answer {
+    error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is no JSON-RPC message")
 }
 
 /// A session that is not here, or not any more.
@@ -73,15 +95,15 @@ pub fn events(body: AnswerBody) -> Answer {
     Answer { status: StatusCode::OK, headers, body }
 }
 
-/// A message as an event; with its place where it can be resumed.
-pub fn event(place: Option<Place>, text: &[u8]) -> Bytes {
-    let id = place.map(|place| format!("id: {place}\n")).unwrap_or_default();
+/// A message as an event; with its id where it can be resumed.
+pub fn event(id: Option<&str>, text: &[u8]) -> Bytes {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     [b"event: message\n", id.as_bytes(), b"data: ", text, b"\n\n"].concat().into()
 }
 
 /// The event without a message by which a client knows from the start where to resume (2025-11-25).
-pub fn priming(place: Place) -> Bytes {
-    format!("id: {place}\ndata: \n\n").into()
+pub fn priming(id: &str) -> Bytes {
+    format!("id: {id}\ndata: \n\n").into()
 }
 
 /// Something that is no event, to show that the stream lives.

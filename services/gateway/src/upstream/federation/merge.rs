@@ -1,0 +1,255 @@
+//! Several answers as one.
+//!
+//! What the gateway does not know is taken from the first server that says it; a capability is there if any server has
+//! it; how long and for whom an answer may be kept is what the strictest says (1.4).
+
+use super::names::{Names, Whose};
+use super::rewrite::item_outward;
+use crate::upstream::text::{Json, quoted};
+
+/// A result, and whose it is.
+pub type Part<'a> = (Whose, Json<'a>);
+
+/// An object that is put together, member for member, of JSON texts.
+#[derive(Clone, Debug, Default)]
+struct Members(Vec<(String, String)>);
+
+impl Members {
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value.into(),
+            None => self.0.push((name.to_owned(), value.into())),
+        }
+    }
+
+    fn text(&self) -> String {
+        let members = self.0.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// The answer with this id and result.
+pub fn response(id: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// Objects as one: members of either, what is an object in both as one again, `true` before `false`, else the first.
+pub fn united(objects: &[Json<'_>]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in objects.iter().flat_map(|object| object.members()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut all = Members::default();
+    for name in names {
+        let values: Vec<Json<'_>> = objects.iter().filter_map(|object| object.get(&name)).collect();
+        all.set(&name, united_value(&values));
+    }
+    all.text()
+}
+
+fn united_value(values: &[Json<'_>]) -> String {
+    if values.iter().all(|value| value.is_object()) {
+        return united(values);
+    }
+    if values.iter().any(|value| value.raw() == "true") {
+        return "true".to_owned();
+    }
+    values.first().map_or("null", |value| value.raw()).to_owned()
+}
+
+/// The result of `initialize` of all servers.
+pub fn initialized(names: &Names, parts: &[Part<'_>], version: &str) -> String {
+    let mut all = introduced(names, parts);
+    all.set("protocolVersion", quoted(version));
+    all.set("serverInfo", us());
+    all.text()
+}
+
+/// The result of `server/discover`; none if there is no revision that all of them speak.
+pub fn discovered(names: &Names, parts: &[Part<'_>]) -> Option<String> {
+    let versions = |part: &Part<'_>| -> Vec<String> {
+        let versions = part.1.get("supportedVersions").map(Json::items).unwrap_or_default();
+        versions.into_iter().filter_map(Json::string).collect()
+    };
+    let all_of = parts.iter().map(versions).collect::<Vec<_>>();
+    let (first, rest) = all_of.split_first()?;
+    let common: Vec<_> =
+        first.iter().filter(|version| rest.iter().all(|other| other.contains(version))).collect();
+    if common.is_empty() {
+        return None;
+    }
+    let mut all = introduced(names, parts);
+    all.set("supportedVersions", serde_json::json!(common).to_string());
+    tighten(&mut all, parts);
+    let metas: Vec<_> = parts.iter().filter_map(|(_, result)| result.get("_meta")).collect();
+    if !metas.is_empty() {
+        let united = united(&metas);
+        let mut members = Members::default();
+        for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
+            members.set(&name, value.raw());
+        }
+        members.set(SERVER_INFO, us());
+        all.set("_meta", members.text());
+    }
+    Some(all.text())
+}
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// What the client speaks to is none of the servers.
+fn us() -> String {
+    format!(r#"{{"name":"tabellion-gateway","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
+}
+
+fn introduced(names: &Names, parts: &[Part<'_>]) -> Members {
+    let mut all = first_of_each(parts);
+    let capabilities: Vec<_> = parts.iter().filter_map(|(_, result)| result.get("capabilities")).collect();
+    all.set("capabilities", united(&capabilities));
+    let instructions: Vec<String> = parts
+        .iter()
+        .filter_map(|(whose, result)| Some((names.server(*whose), result.get("instructions")?.string()?)))
+        .map(|(server, text)| format!("# {server}\n\n{text}"))
+        .collect();
+    if !instructions.is_empty() {
+        all.set("instructions", quoted(&instructions.join("\n\n")));
+    }
+    all
+}
+
+/// One page of a list: what all servers that were asked gave, and a cursor for those that have more.
+pub fn listed(names: &Names, list: &str, parts: &[Part<'_>]) -> String {
+    let mut items = Vec::new();
+    let mut cursors = vec![None; names.len()];
+    for (whose, result) in parts {
+        for item in result.get(list).map(Json::items).unwrap_or_default() {
+            items.push(String::from_utf8_lossy(&item_outward(names, *whose, list, item)).into_owned());
+        }
+        cursors[*whose] = result.get("nextCursor").and_then(Json::string);
+    }
+    let mut all = Members::default();
+    all.set(list, format!("[{}]", items.join(",")));
+    for (name, value) in first_of_each(parts).0 {
+        if name != list && name != "nextCursor" {
+            all.set(&name, value);
+        }
+    }
+    if cursors.iter().any(Option::is_some) {
+        all.set("nextCursor", quoted(&names.cursor_outside(&cursors)));
+    }
+    tighten(&mut all, parts);
+    all.text()
+}
+
+fn first_of_each(parts: &[Part<'_>]) -> Members {
+    let mut all = Members::default();
+    for (name, value) in parts.iter().flat_map(|(_, result)| result.members()) {
+        if !all.0.iter().any(|(known, _)| *known == name) {
+            all.set(&name, value.raw());
+        }
+    }
+    all
+}
+
+/// For as long as the shortest, and for nobody else if one says so or says nothing.
+fn tighten(all: &mut Members, parts: &[Part<'_>]) {
+    if parts.iter().any(|(_, result)| result.get("ttlMs").is_some()) {
+        let times = parts.iter().map(|(_, result)| result.get("ttlMs").and_then(Json::integer).unwrap_or(0));
+        all.set("ttlMs", times.min().unwrap_or(0).to_string());
+    }
+    let scope = |(_, result): &Part<'_>| result.get("cacheScope").and_then(Json::string);
+    if parts.iter().any(|part| scope(part).is_some()) {
+        let public = parts.iter().all(|part| scope(part).as_deref() == Some("public"));
+        all.set("cacheScope", if public { "\"public\"" } else { "\"private\"" });
+    }
+}
+
+/// The acknowledgement of a subscription with all servers: what any of them agreed to.
+pub fn acknowledged(names: &Names, acks: &[Part<'_>]) -> String {
+    let params: Vec<Json<'_>> = acks.iter().filter_map(|(_, ack)| ack.get("params")).collect();
+    let united = united(&params);
+    let mut all = Members::default();
+    for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
+        all.set(&name, value.raw());
+    }
+    let uris: Vec<String> = acks
+        .iter()
+        .flat_map(|(whose, ack)| {
+            let uris = ack.at(&["params", "notifications", "resourceSubscriptions"]).map(Json::items);
+            uris.unwrap_or_default()
+                .into_iter()
+                .filter_map(|uri| Some(names.uri_outside(*whose, &uri.string()?)))
+        })
+        .collect();
+    let filters: Vec<Json<'_>> = params.iter().filter_map(|params| params.get("notifications")).collect();
+    if !uris.is_empty() {
+        let mut filter = Members::default();
+        let united = self::united(&filters);
+        for (name, value) in Json::whole(&united).map(Json::members).unwrap_or_default() {
+            filter.set(&name, value.raw());
+        }
+        filter.set("resourceSubscriptions", serde_json::json!(uris).to_string());
+        all.set("notifications", filter.text());
+    }
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}}"#,
+        all.text()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::new(vec!["a".into(), "b".into()], ".").unwrap()
+    }
+
+    fn json(text: &str) -> Json<'_> {
+        Json::whole(text).unwrap()
+    }
+
+    #[test]
+    fn a_capability_is_there_if_any_server_has_it() {
+        let all = united(&[
+            json(r#"{"tools":{"listChanged":false},"x":{"n":1.0}}"#),
+            json(r#"{"tools":{"listChanged":true},"prompts":{}}"#),
+        ]);
+        assert_eq!(all, r#"{"tools":{"listChanged":true},"x":{"n":1.0},"prompts":{}}"#);
+    }
+
+    #[test]
+    fn a_list_has_the_items_of_all_as_they_were_written_but_for_their_names() {
+        let a = r#"{"tools":[{"name":"x","n":1e2}],"nextCursor":"c","ttlMs":5,"cacheScope":"public"}"#;
+        let b = r#"{"tools":[{ "name":"x" }],"ttlMs":3,"cacheScope":"private"}"#;
+        let list = listed(&names(), "tools", &[(0, json(a)), (1, json(b))]);
+        let cursor = names().cursor_outside(&[Some("c".into()), None]);
+        let expected = format!(
+            r#"{{"tools":[{{"name":"a.x","n":1e2}},{{ "name":"b.x" }}],"ttlMs":3,"cacheScope":"private","nextCursor":"{cursor}"}}"#
+        );
+        assert_eq!(list, expected);
+    }
+
+    #[test]
+    fn servers_without_a_common_revision_are_not_one() {
+        let (a, b) = (json(r#"{"supportedVersions":["x"]}"#), json(r#"{"supportedVersions":["y"]}"#));
+        assert_eq!(discovered(&names(), &[(0, a), (1, b)]), None);
+    }
+
+    #[test]
+    fn what_one_server_keeps_private_is_private() {
+        let (a, b) = (
+            json(r#"{"supportedVersions":["x"],"cacheScope":"public"}"#),
+            json(r#"{"supportedVersions":["x"]}"#),
+        );
+        assert!(discovered(&names(), &[(0, a), (1, b)]).unwrap().contains(r#""cacheScope":"private""#));
+    }
+
+    #[test]
+    fn instructions_say_whose_they_are() {
+        let (a, b) = (json(r#"{"instructions":"A"}"#), json(r#"{"instructions":"B"}"#));
+        let all = initialized(&names(), &[(0, a), (1, b)], "2025-06-18");
+        assert!(all.contains(r##""instructions":"# a\n\nA\n\n# b\n\nB""##), "{all}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Names of several servers in one space: whose a name is, and how it is called inside and outside.
+//!
+//! | what | outside |
+//! |---|---|
+//! | tools, prompts, tasks | `server.name`, the separator being a setting |
+//! | resources | `server+uri`, which is a URI again: a scheme has letters, digits, `+`, `-` and `.` |
+//! | ids and progress tokens of requests that servers send | `"server:" + the id as it is written`, type and all |
+//! | ids of events | `server:id`; on a stream of several servers where each of them was |
+//! | cursors | where each server that has more was |
+//!
+//! Nothing of this is remembered: what comes back says whose it is.
+
+use data_encoding::BASE64URL_NOPAD;
+use thiserror::Error;
+
+use crate::limits;
+use crate::upstream::text::{Id, Json, quoted};
+
+/// Whose a thing is: an index in the list of servers.
+pub type Whose = usize;
+
+/// The servers' names, and how they are put before others.
+#[derive(Clone, Debug)]
+pub struct Names {
+    servers: Vec<String>,
+    separator: String,
+}
+
+/// A name that a server cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadName {
+    /// It would not be a scheme, with a resource behind it.
+    #[error("{0:?} is no name for a server: it is letters, digits and hyphens, a letter first")]
+    Unsound(String),
+    /// Nobody could say where it ends.
+    #[error("{0:?} is no name for a server: it holds the separator {1:?}")]
+    HoldsSeparator(String, String),
+    /// Schemes have no case.
+    #[error("two servers are named {0:?}")]
+    Twice(String),
+    /// Nothing would be between two names.
+    #[error("the separator is empty, or holds what no name may hold")]
+    Separator,
+}
+
+impl Names {
+    /// The names of these servers.
+    ///
+    /// # Errors
+    /// If they cannot be told apart.
+    pub fn new(servers: Vec<String>, separator: &str) -> Result<Self, BadName> {
+        let in_names = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        if separator.is_empty() || !separator.chars().all(in_names) {
+            return Err(BadName::Separator);
+        }
+        for (at, name) in servers.iter().enumerate() {
+            let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+            if !letters || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                return Err(BadName::Unsound(name.clone()));
+            }
+            if name.contains(separator) {
+                return Err(BadName::HoldsSeparator(name.clone(), separator.to_owned()));
+            }
+            if servers[..at].iter().any(|other| other.eq_ignore_ascii_case(name)) {
+                return Err(BadName::Twice(name.clone()));
+            }
+        }
+        Ok(Self { servers, separator: separator.to_owned() })
+    }
+
+    /// How many servers there are.
+    pub const fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// What a server is called.
+    pub fn server(&self, whose: Whose) -> &str {
+        &self.servers[whose]
+    }
+
+    fn find(&self, name: &str) -> Option<Whose> {
+        self.servers.iter().position(|server| server == name)
+    }
+
+    /// A tool, prompt or task as it is called outside.
+    pub fn outside(&self, whose: Whose, name: &str) -> String {
+        [self.server(whose), &self.separator, name].concat()
+    }
+
+    /// Whose a tool, prompt or task is, and what it is called there.
+    pub fn inside<'a>(&self, name: &'a str) -> Option<(Whose, &'a str)> {
+        let (server, rest) = name.split_once(&self.separator)?;
+        Some((self.find(server)?, rest))
+    }
+
+    /// A resource as it is called outside.
+    pub fn uri_outside(&self, whose: Whose, uri: &str) -> String {
+        format!("{}+{uri}", self.server(whose).to_ascii_lowercase())
+    }
+
+    /// Whose a resource is, and what it is called there. Clients may have changed the case of the scheme.
+    pub fn uri_inside<'a>(&self, uri: &'a str) -> Option<(Whose, &'a str)> {
+        let (server, rest) = uri.split_once('+')?;
+        Some((self.servers.iter().position(|name| name.eq_ignore_ascii_case(server))?, rest))
+    }
+
+    /// The id or token of something that a server asks, as JSON.
+    pub fn id_outside(&self, whose: Whose, id: Json<'_>) -> String {
+        quoted(&format!("{}:{}", self.server(whose), id.raw()))
+    }
+
+    /// Whose question an id is of, and the id as that server wrote it.
+    pub fn id_inside(&self, id: Json<'_>) -> Option<(Whose, String)> {
+        let text = id.string()?;
+        let (server, raw) = text.split_once(':')?;
+        Id::read(Json::whole(raw)?)?;
+        Some((self.find(server)?, raw.to_owned()))
+    }
+
+    /// The id of an event on a stream of one server.
+    pub fn event_outside(&self, whose: Whose, id: &str) -> String {
+        format!("{}:{id}", self.server(whose))
+    }
+
+    /// The id of an event on a stream of several: where each of them was.
+    pub fn place_outside(&self, places: &[Option<String>]) -> String {
+        format!("*:{}", self.packed(places))
+    }
+
+    /// Where a stream is resumed.
+    pub fn event_inside(&self, id: &str) -> Option<Place> {
+        match id.split_once(':')? {
+            ("*", places) => self.unpacked(places).map(Place::All),
+            (server, id) => Some(Place::One(self.find(server)?, id.to_owned())),
+        }
+    }
+
+    /// A cursor: what each server that has more gave for one.
+    pub fn cursor_outside(&self, cursors: &[Option<String>]) -> String {
+        self.packed(cursors)
+    }
+
+    /// What each server that has more gave for a cursor.
+    pub fn cursor_inside(&self, cursor: &str) -> Option<Vec<Option<String>>> {
+        let cursors = self.unpacked(cursor)?;
+        cursors.iter().any(Option::is_some).then_some(cursors)
+    }
+
+    fn packed(&self, texts: &[Option<String>]) -> String {
+        let named = self.servers.iter().zip(texts).filter_map(|(name, text)| Some((name, text.as_ref()?)));
+        BASE64URL_NOPAD.encode(serde_json::json!(named.collect::<Vec<_>>()).to_string().as_bytes())
+    }
+
+    fn unpacked(&self, text: &str) -> Option<Vec<Option<String>>> {
+        if text.len() > limits::MAX_PACKED_BYTES {
+            return None;
+        }
+        let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+        let named: Vec<(String, String)> = serde_json::from_slice(&json).ok()?;
+        let mut texts = vec![None; self.len()];
+        for (name, text) in named {
+            texts[self.find(&name)?] = Some(text);
+        }
+        Some(texts)
+    }
+}
+
+/// Where a stream is resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A stream of one server.
+    One(Whose, String),
+    /// The common stream: where each server was, if it said so.
+    All(Vec<Option<String>>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::new(vec!["git".into(), "time".into()], ".").unwrap()
+    }
+
+    #[test]
+    fn a_name_is_cut_at_the_first_separator() {
+        assert_eq!(names().inside("git.log.all"), Some((0, "log.all")));
+        assert_eq!(names().inside("svn.log"), None);
+        assert_eq!(names().inside("git"), None);
+        assert_eq!(names().inside("gitlog"), None);
+    }
+
+    #[test]
+    fn servers_that_cannot_be_told_apart_are_refused() {
+        let new = |servers: &[&str], separator| {
+            Names::new(servers.iter().map(|name| (*name).to_owned()).collect(), separator).unwrap_err()
+        };
+        assert_eq!(new(&["a-b"], "-"), BadName::HoldsSeparator("a-b".into(), "-".into()));
+        assert_eq!(new(&["a.b"], "."), BadName::Unsound("a.b".into()));
+        assert_eq!(new(&["7up"], "."), BadName::Unsound("7up".into()));
+        assert_eq!(new(&["a", "A"], "."), BadName::Twice("A".into()));
+        assert_eq!(new(&["a"], ""), BadName::Separator);
+        assert_eq!(new(&["a"], ":"), BadName::Separator);
+    }
+
+    #[test]
+    fn an_id_comes_back_as_it_was_written() {
+        let names = names();
+        for id in ["0", "\"0\"", "1e2", "\"a:b\\u0041\"", "9007199254740993"] {
+            let outside = names.id_outside(1, Json::whole(id).unwrap());
+            assert_eq!(names.id_inside(Json::whole(&outside).unwrap()), Some((1, id.to_owned())));
+        }
+        for forged in ["7", "\"time\"", "\"svn:7\"", "\"time:7,\\\"x\\\":1\"", "\"time:{}\""] {
+            assert_eq!(names.id_inside(Json::whole(forged).unwrap()), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_resource_of_a_server_is_a_uri_in_any_case() {
+        let names = names();
+        assert_eq!(names.uri_outside(0, "file:///a+b"), "git+file:///a+b");
+        assert_eq!(names.uri_inside("GIT+file:///a+b"), Some((0, "file:///a+b")));
+    }
+
+    #[test]
+    fn a_cursor_that_is_none_of_ours_is_refused() {
+        let names = names();
+        let cursors = [None, Some("x".to_owned())];
+        assert_eq!(names.cursor_inside(&names.cursor_outside(&cursors)).unwrap(), cursors);
+        let other = Names::new(vec!["svn".into(), "x".into()], ".").unwrap();
+        let long = "A".repeat(limits::MAX_PACKED_BYTES + 1);
+        for cursor in
+            ["", "more", &other.cursor_outside(&cursors), &names.cursor_outside(&[None, None]), &long]
+        {
+            assert_eq!(names.cursor_inside(cursor), None, "{cursor}");
+        }
+    }
+
+    #[test]
+    fn a_place_says_where_one_server_was_or_all_of_them() {
+        let names = names();
+        let one = Place::One(0, "a:b".into());
+        assert_eq!(names.event_inside(&names.event_outside(0, "a:b")), Some(one));
+        let all = vec![None, Some("7".to_owned())];
+        assert_eq!(names.event_inside(&names.place_outside(&all)), Some(Place::All(all)));
+        assert_eq!(names.event_inside("svn:1"), None);
+    }
+}

@@ -1,0 +1,266 @@
+//! Messages between one server and the client of all: the same text, but for the names in it.
+//!
+//! Names are changed where the protocol has them. A URI in an argument or a text that a tool writes is not known to be
+//! one, and stays.
+
+use bytes::Bytes;
+
+use super::names::{Names, Whose};
+use crate::upstream::text::{Edits, Json, Kind, Message, meta, quoted};
+
+/// Where a request goes: to this server, and what it names there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The server.
+    pub whose: Whose,
+    /// The name in the text of the request.
+    pub part: Json<'a>,
+    /// What it is there.
+    pub inside: String,
+}
+
+/// What the name of a request is, if its method goes to one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A tool or prompt, at this place.
+    Name(&'static [&'static str]),
+    /// A resource.
+    Uri(&'static [&'static str]),
+    /// A task.
+    Task,
+    /// What is completed: a prompt or a resource.
+    Reference,
+}
+
+/// What a method names; none if it goes to all servers, or is not known.
+pub fn named(method: &str) -> Option<Named> {
+    Some(match method {
+        "tools/call" | "prompts/get" => Named::Name(&["params", "name"]),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Named::Uri(&["params", "uri"]),
+        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => Named::Task,
+        "completion/complete" => Named::Reference,
+        _ => return None,
+    })
+}
+
+/// Where a request goes that names something; none if there is no such server.
+pub fn target<'a>(names: &Names, request: &Message<'a>, named: Named) -> Option<Target<'a>> {
+    let by_name = |part: Json<'a>| {
+        let name = part.string()?;
+        let (whose, inside) = names.inside(&name)?;
+        Some(Target { whose, part, inside: inside.to_owned() })
+    };
+    let by_uri = |part: Json<'a>| {
+        let uri = part.string()?;
+        let (whose, inside) = names.uri_inside(&uri)?;
+        Some(Target { whose, part, inside: inside.to_owned() })
+    };
+    match named {
+        Named::Name(path) => by_name(request.at(path)?),
+        Named::Task => by_name(request.at(&["params", "taskId"])?),
+        Named::Uri(path) => by_uri(request.at(path)?),
+        Named::Reference => match request.at(&["params", "ref", "name"]) {
+            Some(name) => by_name(name),
+            None => by_uri(request.at(&["params", "ref", "uri"])?),
+        },
+    }
+}
+
+/// A request as the server is to get it.
+pub fn inward(names: &Names, request: &Message<'_>, target: &Target<'_>) -> Bytes {
+    let mut edits = Edits::of(request.text());
+    edits.replace(target.part, quoted(&target.inside));
+    let task = request.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId"));
+    task_inward(names, task, &mut edits);
+    edits.done()
+}
+
+/// The answer to a question of a server, and whose question it was.
+pub fn reply_inward(names: &Names, reply: &Message<'_>) -> Option<(Whose, Bytes)> {
+    let id = reply.id()?;
+    let (whose, raw) = names.id_inside(id)?;
+    let mut edits = Edits::of(reply.text());
+    edits.replace(id, raw);
+    task_inward(names, reply.at(&["result", "_meta", meta::RELATED_TASK, "taskId"]), &mut edits);
+    Some((whose, edits.done()))
+}
+
+fn task_inward<'a>(names: &Names, task: Option<Json<'a>>, edits: &mut Edits<'a>) {
+    let Some((part, name)) = task.and_then(|part| Some((part, part.string()?))) else { return };
+    if let Some((_, inside)) = names.inside(&name) {
+        edits.replace(part, quoted(inside));
+    }
+}
+
+/// A message of a server as the client is to get it.
+pub fn outward(names: &Names, whose: Whose, text: &[u8]) -> Option<Bytes> {
+    let text = std::str::from_utf8(text).ok()?;
+    let message = Message::read(text)?;
+    let mut out = Outward { names, whose, edits: Edits::of(text) };
+    match message.kind {
+        Kind::Request => out.question(&message),
+        Kind::Notification => out.notification(&message),
+        Kind::Response => {
+            if let Some(result) = message.get("result") {
+                out.result(result);
+            }
+        }
+    }
+    (!out.edits.is_empty()).then(|| out.edits.done())
+}
+
+/// An item of a list as the client is to see it.
+pub fn item_outward(names: &Names, whose: Whose, list: &str, item: Json<'_>) -> Bytes {
+    let mut out = Outward { names, whose, edits: Edits::of(item.raw()) };
+    match list {
+        "tools" | "prompts" => out.name(item.get("name")),
+        "resources" => out.uri(item.get("uri")),
+        "resourceTemplates" => out.uri(item.get("uriTemplate")),
+        _ => out.name(item.get("taskId")),
+    }
+    // The extension "MCP apps": the page that shows a tool is a resource.
+    out.uri(item.at(&["_meta", "ui", "resourceUri"]));
+    out.uri(item.at(&["_meta", "ui/resourceUri"]));
+    out.edits.done()
+}
+
+struct Outward<'n, 'a> {
+    names: &'n Names,
+    whose: Whose,
+    edits: Edits<'a>,
+}
+
+impl<'a> Outward<'_, 'a> {
+    fn question(&mut self, message: &Message<'a>) {
+        self.id(message.id());
+        self.id(message.meta(meta::PROGRESS_TOKEN));
+        self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
+    }
+
+    fn notification(&mut self, message: &Message<'a>) {
+        self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
+        match message.method().unwrap_or_default().as_str() {
+            "notifications/cancelled" => self.id(message.param("requestId")),
+            "notifications/resources/updated" => self.uri(message.param("uri")),
+            "notifications/tasks" | "notifications/tasks/status" => self.name(message.param("taskId")),
+            _ => {}
+        }
+    }
+
+    /// Whatever it is a result of: the members have these names in one place only.
+    fn result(&mut self, result: Json<'a>) {
+        for (name, value) in result.members() {
+            match name.as_str() {
+                "content" => self.blocks(value),
+                "messages" => {
+                    value.items().into_iter().filter_map(|one| one.get("content")).for_each(|content| {
+                        self.block(content);
+                        self.blocks(content);
+                    })
+                }
+                "contents" => value.items().into_iter().for_each(|one| self.uri(one.get("uri"))),
+                "task" => self.name(value.get("taskId")),
+                "taskId" => self.name(Some(value)),
+                "_meta" => self.name(value.at(&[meta::RELATED_TASK, "taskId"])),
+                // The modern tasks extension: what the task came to.
+                "result" => self.result(value),
+                _ => {}
+            }
+        }
+    }
+
+    fn blocks(&mut self, blocks: Json<'a>) {
+        blocks.items().into_iter().for_each(|block| self.block(block));
+    }
+
+    fn block(&mut self, block: Json<'a>) {
+        match block.get("type").and_then(Json::string).as_deref() {
+            Some("resource_link") => self.uri(block.get("uri")),
+            Some("resource") => self.uri(block.at(&["resource", "uri"])),
+            _ => {}
+        }
+    }
+
+    fn id(&mut self, part: Option<Json<'a>>) {
+        if let Some(part) = part {
+            self.edits.replace(part, self.names.id_outside(self.whose, part));
+        }
+    }
+
+    fn name(&mut self, part: Option<Json<'a>>) {
+        if let Some((part, name)) = part.and_then(|part| Some((part, part.string()?))) {
+            self.edits.replace(part, quoted(&self.names.outside(self.whose, &name)));
+        }
+    }
+
+    fn uri(&mut self, part: Option<Json<'a>>) {
+        if let Some((part, uri)) = part.and_then(|part| Some((part, part.string()?))) {
+            self.edits.replace(part, quoted(&self.names.uri_outside(self.whose, &uri)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::new(vec!["a".into(), "b".into()], ".").unwrap()
+    }
+
+    fn out(text: &str) -> String {
+        let same = || text.to_owned().into();
+        String::from_utf8(outward(&names(), 1, text.as_bytes()).unwrap_or_else(same).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn only_the_names_of_a_request_change_on_the_way_in() {
+        let text = r#"{"id":1e0, "method":"tools/call","params":{"name" : "b.x.y","arguments":{"name":"b.x","n":1.0}}}"#;
+        let message = Message::read(text).unwrap();
+        let target = target(&names(), &message, named("tools/call").unwrap()).unwrap();
+        assert_eq!(target.whose, 1);
+        assert_eq!(inward(&names(), &message, &target), text.replace("\"b.x.y\"", "\"x.y\"").as_bytes());
+    }
+
+    #[test]
+    fn resources_in_answers_have_the_names_by_which_they_are_read() {
+        let text = r#"{"id":1,"result":{"content":[{"type":"text","text":"file:///x"},{"type":"resource_link","uri":"file:///x"},{"type":"resource","resource":{"uri":"file:///y"}}]}}"#;
+        let expected = text.replace("\"uri\":\"file", "\"uri\":\"b+file");
+        assert_eq!(out(text), expected);
+        let read = r#"{"id":1,"result":{"contents":[{"uri":"u:1","text":"{}"}]}}"#;
+        assert_eq!(out(read), read.replace("u:1", "b+u:1"));
+        let prompt = r#"{"id":1,"result":{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"u:1"}}}]}}"#;
+        assert_eq!(out(prompt), prompt.replace("u:1", "b+u:1"));
+    }
+
+    #[test]
+    fn what_has_no_names_is_the_same_byte_for_byte() {
+        for text in [
+            r#"{ "id":1,"result":{"structuredContent":{"uri":"u:1","taskId":"t","content":[{"type":"resource_link","uri":"x"}]}}}"#,
+            r#"{"method":"notifications/progress","params":{"progressToken":"a.b","progress":1.0}}"#,
+            r#"{"id":1,"error":{"code":-32602,"message":"a","data":{"uri":"u:1"}}}"#,
+        ] {
+            assert!(outward(&names(), 1, text.as_bytes()).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_question_and_its_answer_find_their_way_with_the_id_that_the_server_wrote() {
+        let question =
+            out(r#"{"id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":"p"}}}"#);
+        let expected =
+            r#"{"id":"b:0","method":"elicitation/create","params":{"_meta":{"progressToken":"b:\"p\""}}}"#;
+        assert_eq!(question, expected);
+        let reply = r#"{"id":"b:0","result":{ "action":"accept" }}"#;
+        let (whose, text) = reply_inward(&names(), &Message::read(reply).unwrap()).unwrap();
+        assert_eq!((whose, &text[..]), (1, &br#"{"id":0,"result":{ "action":"accept" }}"#[..]));
+    }
+
+    #[test]
+    fn tasks_are_named_by_their_server() {
+        let created = r#"{"id":1,"result":{"task":{"taskId":"t","status":"working"}}}"#;
+        assert_eq!(out(created), created.replace("\"t\"", "\"b.t\""));
+        let related = r#"{"id":7,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
+        assert!(out(related).contains(r#""taskId":"b.t""#));
+    }
+}

@@ -1,0 +1,159 @@
+//! Bodies on their way from servers to the client of all: each message with the names of outside, each event with an id
+//! that says whose it is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, select_all};
+use futures::{StreamExt, future};
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use tokio::time::timeout;
+
+use super::gather::{self, is_events};
+use super::names::{Names, Whose};
+use super::{merge, rewrite};
+use crate::limits;
+use crate::relay::events::{Event, Splitter};
+use crate::upstream::request::SESSION;
+use crate::upstream::text::Json;
+use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
+
+/// The answer of one server.
+pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer) -> Answer {
+    answer.headers.remove(SESSION);
+    answer.headers.remove(CONTENT_LENGTH);
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if is_events(&answer.headers) {
+        let renamed = events(answer.body)
+            .map(move |event| Ok(renamed(&names, whose, event?, |id| Some(names.event_outside(whose, id)))));
+        answer.body = renamed.boxed();
+    } else if kind.starts_with("application/json") {
+        let body = answer.body;
+        let renamed = async move {
+            let text = gather::whole(body, limits::MAX_ANSWER_BYTES).await?;
+            Ok(rewrite::outward(&names, whose, &text).unwrap_or(text))
+        };
+        answer.body = stream::once(renamed).boxed();
+    }
+    answer
+}
+
+/// The common streams of several servers as one. It is over when one of them is, so that the client comes again, and for
+/// all of them: the id of an event says where each of them was.
+pub fn common(names: Arc<Names>, mut places: Vec<Option<String>>, answers: Vec<(Whose, Answer)>) -> Answer {
+    let streams = answers.into_iter().map(|(whose, answer)| (whose, events(answer.body))).collect();
+    let renamed = until_one_ends(streams).map(move |(whose, event)| {
+        Ok(renamed(&names, whose, event?, |id| {
+            places[whose] = Some(id.to_owned());
+            let all = names.place_outside(&places);
+            (all.len() <= limits::MAX_PACKED_BYTES).then_some(all)
+        }))
+    });
+    answer::events(renamed.boxed())
+}
+
+/// The subscriptions of several servers as one, acknowledged once. It is over when one of them is.
+///
+/// # Errors
+/// If one does not acknowledge.
+pub async fn subscribed(names: Arc<Names>, answers: Vec<(Whose, Answer)>) -> Result<Answer, UpstreamError> {
+    let acknowledging = answers.into_iter().map(|(whose, answer)| async move {
+        let mut events = events(answer.body);
+        while let Some(event) = events.next().await {
+            if let Some(ack) = event?.data() {
+                return Ok((whose, ack, events));
+            }
+        }
+        Err(UpstreamError::Lost("a subscription ended before it began".to_owned()))
+    });
+    let acknowledged = timeout(limits::GATHER_TIME, future::try_join_all(acknowledging));
+    let acknowledged = acknowledged.await.map_err(|_| UpstreamError::TimedOut)??;
+    let texts: Vec<(Whose, String)> = acknowledged
+        .iter()
+        .map(|(whose, ack, _)| (*whose, String::from_utf8_lossy(ack).into_owned()))
+        .collect();
+    let acks: Vec<_> = texts.iter().filter_map(|(whose, text)| Some((*whose, Json::whole(text)?))).collect();
+    let ack = answer::event(None, merge::acknowledged(&names, &acks).as_bytes());
+    let streams = acknowledged.into_iter().map(|(whose, _, events)| (whose, events)).collect();
+    let rest = until_one_ends(streams).map(move |(whose, event)| {
+        Ok(renamed(&names, whose, event?, |id| Some(names.event_outside(whose, id))))
+    });
+    Ok(answer::events(stream::once(future::ready(Ok(ack))).chain(rest).boxed()))
+}
+
+/// What servers said to opening a stream: those that did, or what is said instead.
+pub fn opened(answers: Vec<(Whose, Answer)>) -> Result<Vec<(Whose, Answer)>, Option<Answer>> {
+    let (open, other): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
+    let mut refusals: Vec<Answer> = other.into_iter().map(|(_, answer)| answer).collect();
+    let serious = |answer: &Answer| {
+        !matches!(answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) || open.is_empty()
+    };
+    match refusals.iter().position(serious) {
+        Some(at) => Err(Some(refusals.swap_remove(at))),
+        None if open.is_empty() => Err(None),
+        None => Ok(open),
+    }
+}
+
+type Events = BoxStream<'static, Result<Event, UpstreamError>>;
+
+fn events(body: AnswerBody) -> Events {
+    let mut splitter = Splitter::default();
+    body.flat_map(move |chunk| {
+        let cut = chunk
+            .and_then(|chunk| splitter.push(chunk).map_err(|error| UpstreamError::Lost(error.to_string())));
+        stream::iter(match cut {
+            Ok(events) => events.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        })
+    })
+    .boxed()
+}
+
+fn until_one_ends(
+    streams: Vec<(Whose, Events)>,
+) -> impl futures::Stream<Item = (Whose, Result<Event, UpstreamError>)> + Send + 'static {
+    let marked = streams.into_iter().map(|(whose, events)| {
+        let end = stream::once(future::ready(None));
+        events.map(move |event| Some((whose, event))).chain(end).boxed()
+    });
+    select_all(marked).take_while(|next| future::ready(next.is_some())).filter_map(future::ready)
+}
+
+fn renamed(
+    names: &Names,
+    whose: Whose,
+    event: Event,
+    id_outside: impl FnMut(&str) -> Option<String>,
+) -> Bytes {
+    let data = event.data().and_then(|data| rewrite::outward(names, whose, &data));
+    let raw = match data {
+        Some(data) => event.with_data(&data),
+        None => event.into_raw(),
+    };
+    with_id(raw, id_outside)
+}
+
+/// The event with another id, or none if there is none for it.
+fn with_id(raw: Bytes, mut outside: impl FnMut(&str) -> Option<String>) -> Bytes {
+    let mut out = Vec::with_capacity(raw.len() + 32);
+    let mut changed = false;
+    for line in raw.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+        let text = line.trim_ascii_end();
+        let id = text.strip_prefix(b"id:").map(|id| id.strip_prefix(b" ").unwrap_or(id));
+        match id.and_then(|id| std::str::from_utf8(id).ok()).filter(|id| !id.is_empty()) {
+            None => out.extend_from_slice(line),
+            Some(id) => {
+                changed = true;
+                if let Some(id) = outside(id) {
+                    out.extend_from_slice(b"id: ");
+                    out.extend_from_slice(id.as_bytes());
+                    out.extend_from_slice(&line[text.len()..]);
+                }
+            }
+        }
+    }
+    if changed { out.into() } else { raw }
+}

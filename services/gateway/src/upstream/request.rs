@@ -1,0 +1,54 @@
+//! What a request over HTTP says besides its message: session, revision, place in a stream.
+
+use data_encoding::BASE64URL_NOPAD;
+use http::{HeaderName, Method};
+
+use super::text::{Kind, Message};
+use super::{Exchange, UpstreamError};
+
+/// The header that names a legacy session.
+pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header that says where a stream is resumed.
+pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// The header that says which revision is spoken.
+pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The header that says what a modern request names.
+pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The first revision without sessions. Revisions are dates: their order is that of their text.
+const FIRST_MODERN: &str = "2026-07-28";
+
+/// A header, if it is text.
+pub fn header<'a>(request: &'a Exchange, name: &HeaderName) -> Option<&'a str> {
+    request.headers.get(name)?.to_str().ok()
+}
+
+/// Whether a message is of the era without sessions: it says so itself, or its headers do.
+pub fn is_modern(request: &Exchange, message: &Message<'_>) -> bool {
+    message.is_modern() || (!is_initialize(message) && speaks_modern(request))
+}
+
+/// Whether the headers say that no sessions are known.
+pub fn speaks_modern(request: &Exchange) -> bool {
+    header(request, &VERSION).is_some_and(|version| version >= FIRST_MODERN)
+}
+
+/// Whether this is a GET or DELETE of the era that has none.
+pub fn is_method_of_the_past(request: &Exchange) -> bool {
+    request.method != Method::POST && speaks_modern(request)
+}
+
+/// Whether this asks for a session.
+pub fn is_initialize(message: &Message<'_>) -> bool {
+    message.kind == Kind::Request && message.method().as_deref() == Some("initialize")
+}
+
+/// A session's name that nobody guesses, in visible ASCII.
+///
+/// # Errors
+/// If there is no randomness.
+pub fn new_session_id() -> Result<String, UpstreamError> {
+    let mut random = [0; 24];
+    getrandom::fill(&mut random).map_err(|error| UpstreamError::NeverSent(error.to_string()))?;
+    Ok(BASE64URL_NOPAD.encode(&random))
+}
