@@ -36,11 +36,27 @@ const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs
 /// How often addresses are forgotten that have not come for a while.
 const SWEEP: Duration = Duration::from_secs(60);
 
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// A client sends its headers, or comes back on an idle connection.
+    pub head: Duration,
+    /// Requests in flight finish when the gateway stops.
+    pub drain: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { head: HEAD_TIME, drain: DRAIN_TIME }
+    }
+}
+
 /// A front being served.
 pub struct Serving {
     /// Where.
     pub address: SocketAddr,
     front: Arc<Front>,
+    times: Times,
     kill: CancellationToken,
     connections: TaskTracker,
 }
@@ -50,15 +66,16 @@ impl Front {
     ///
     /// # Errors
     /// If the listener has no address.
-    pub fn serve(self: &Arc<Self>, listener: TcpListener) -> io::Result<Serving> {
+    pub fn serve(self: &Arc<Self>, listener: TcpListener, times: Times) -> io::Result<Serving> {
         let serving = Serving {
             address: listener.local_addr()?,
             front: self.clone(),
+            times,
             kill: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        let (front, kill, connections) = (self.clone(), serving.kill.clone(), serving.connections.clone());
-        serving.connections.spawn(accept(listener, front, kill, connections));
+        let door = Door { front: self.clone(), head_time: times.head };
+        serving.connections.spawn(accept(listener, door, serving.kill.clone(), serving.connections.clone()));
         serving.connections.spawn(sweep(self.clone()));
         Ok(serving)
     }
@@ -75,7 +92,7 @@ impl Serving {
             self.connections.wait().await;
             self.front.tasks.wait().await;
         };
-        if tokio::time::timeout(DRAIN_TIME, finished).await.is_err() {
+        if tokio::time::timeout(self.times.drain, finished).await.is_err() {
             let (connections, calls) = (self.connections.len(), self.front.tasks.len());
             tracing::warn!(connections, calls, "cut what did not finish");
             self.kill.cancel();
@@ -90,8 +107,15 @@ async fn sweep(front: Arc<Front>) {
     }
 }
 
-async fn accept(listener: TcpListener, front: Arc<Front>, kill: CancellationToken, connections: TaskTracker) {
-    let room = Arc::new(Semaphore::new(front.connections()));
+/// What each connection needs to know.
+#[derive(Clone)]
+struct Door {
+    front: Arc<Front>,
+    head_time: Duration,
+}
+
+async fn accept(listener: TcpListener, door: Door, kill: CancellationToken, connections: TaskTracker) {
+    let room = Arc::new(Semaphore::new(door.front.connections()));
     loop {
         let arrival = async {
             let place = room.clone().acquire_owned().await.ok()?;
@@ -105,31 +129,56 @@ async fn accept(listener: TcpListener, front: Arc<Front>, kill: CancellationToke
             }
         };
         let arrived = tokio::select! {
-            () = front.stop.cancelled() => return,
+            () = door.front.stop.cancelled() => return,
             arrived = arrival => arrived,
         };
         let Some((place, stream, peer)) = arrived else { continue };
-        let (front, kill) = (front.clone(), kill.clone());
+        let (door, kill) = (door.clone(), kill.clone());
         connections.spawn(async move {
             let _place = place;
             tokio::select! {
                 () = kill.cancelled() => {}
-                () = serve(stream, peer, front) => {}
+                () = door.serve(stream, peer) => {}
             }
         });
     }
 }
 
-async fn serve(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
-    let _ = stream.set_nodelay(true);
-    let two = tokio::select! {
-        two = tokio::time::timeout(HEAD_TIME, speaks_http2(&stream)) => two,
-        () = front.stop.cancelled() => return,
-    };
-    match two {
-        Ok(Ok(true)) => http2(stream, peer, front).await,
-        Ok(Ok(false)) => http1(stream, peer, front).await,
-        Ok(Err(_)) | Err(_) => tracing::debug!(%peer, "a connection said nothing"),
+impl Door {
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        let _ = stream.set_nodelay(true);
+        let two = tokio::select! {
+            two = tokio::time::timeout(self.head_time, speaks_http2(&stream)) => two,
+            () = self.front.stop.cancelled() => return,
+        };
+        match two {
+            Ok(Ok(true)) => self.http2(stream, peer).await,
+            Ok(Ok(false)) => self.http1(stream, peer).await,
+            Ok(Err(_)) | Err(_) => tracing::debug!(%peer, "a connection said nothing"),
+        }
+    }
+
+    async fn http1(&self, stream: TcpStream, peer: SocketAddr) {
+        // A client that closes its side is gone: nothing else tells us so while it waits for an answer.
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .half_close(false)
+            .header_read_timeout(self.head_time)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service(peer, self.front.clone()));
+        drive(connection, http1::Connection::graceful_shutdown, peer, &self.front).await;
+    }
+
+    async fn http2(&self, stream: TcpStream, peer: SocketAddr) {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
+            .max_concurrent_streams(HTTP2_STREAMS)
+            .keep_alive_interval(PING.0)
+            .keep_alive_timeout(PING.1)
+            .serve_connection(TokioIo::new(stream), service(peer, self.front.clone()));
+        drive(connection, http2::Connection::graceful_shutdown, peer, &self.front).await;
     }
 }
 
@@ -145,29 +194,6 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
             Some(_) => tokio::time::sleep(PREFACE_PAUSE).await,
         }
     }
-}
-
-async fn http1(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
-    // A client that closes its side is gone: nothing else tells us so while it waits for an answer.
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .half_close(false)
-        .header_read_timeout(HEAD_TIME)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service(peer, front.clone()));
-    drive(connection, http1::Connection::graceful_shutdown, peer, &front).await;
-}
-
-async fn http2(stream: TcpStream, peer: SocketAddr, front: Arc<Front>) {
-    let connection = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
-        .max_concurrent_streams(HTTP2_STREAMS)
-        .keep_alive_interval(PING.0)
-        .keep_alive_timeout(PING.1)
-        .serve_connection(TokioIo::new(stream), service(peer, front.clone()));
-    drive(connection, http2::Connection::graceful_shutdown, peer, &front).await;
 }
 
 /// Runs a connection to its end; once the gateway stops, to the end of what it is answering.

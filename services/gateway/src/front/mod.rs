@@ -30,7 +30,7 @@ pub use client::Client;
 pub use handlers::{Handlers, Late, Opening};
 pub use headers::end_to_end;
 pub use inbound::{Aside, Inbound, VAP_KEYS, VAP_SLOTS};
-pub use listen::Serving;
+pub use listen::{Serving, Times};
 pub use refusal::{UPSTREAM_FAILED, unanswered};
 pub use service::Front;
 

@@ -59,6 +59,8 @@ impl Http {
     /// # Errors
     /// If a file or a header of the configuration cannot be used.
     pub fn new(server: &HttpServer, answer_time: Duration) -> Result<Self, HttpError> {
+        // Whoever came first chose the provider; ours is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(Policy::none())
             .retry(reqwest::retry::never())
