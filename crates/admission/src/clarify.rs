@@ -10,7 +10,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{QUESTION_ARGUMENT_CHARACTERS, QUESTION_SECONDS, QUESTION_TOOL_CHARACTERS};
+use crate::limits::{
+    QUESTION_ARGUMENT_CHARACTERS, QUESTION_SECONDS, QUESTION_TOOL_CHARACTERS, UPSTREAM_STATE_SECONDS,
+};
 
 /// The schema of the answer: one required boolean.
 pub const SCHEMA: &str = r#"{"properties":{"confirm":{"title":"Allow this call","type":"boolean"}},"required":["confirm"],"type":"object"}"#;
@@ -98,10 +100,14 @@ impl Ticket {
     }
 }
 
-/// When a question asked now is no longer answered.
+/// When a question asked now is no longer answered. The upstream's own questions have their own time; ours is only an end.
 #[must_use]
-pub fn expiry(now: Timestamp) -> i64 {
-    now.checked_add(SignedDuration::from_secs(QUESTION_SECONDS)).unwrap_or(now).as_second()
+pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
+    let seconds = match purpose {
+        Purpose::Question => QUESTION_SECONDS,
+        Purpose::Upstream => UPSTREAM_STATE_SECONDS,
+    };
+    now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(now).as_second()
 }
 
 /// The question about a call.

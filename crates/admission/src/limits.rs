@@ -57,6 +57,8 @@ pub const DENIALS_PER_MINUTE: u32 = 100;
 pub const SHORT_SESSION_ID: usize = 16;
 /// Seconds that a question to a human stays open (V-26).
 pub const QUESTION_SECONDS: i64 = 300;
+/// Seconds that a question of an upstream's own may take to be answered (V-38).
+pub const UPSTREAM_STATE_SECONDS: i64 = 86_400;
 /// Characters of a tool's name that a question shows.
 pub const QUESTION_TOOL_CHARACTERS: usize = 256;
 /// Characters of the arguments that a question shows.

@@ -97,7 +97,7 @@ pub(super) fn ticket(
         arguments: arguments.digest().to_string(),
         policy: scene.rules.policy_digest.clone(),
         issued: scene.now.as_second(),
-        expires: clarify::expiry(scene.now),
+        expires: clarify::expiry(purpose, scene.now),
         nonce: data_encoding::BASE64URL_NOPAD.encode(&scene.dice.secret),
     }
 }

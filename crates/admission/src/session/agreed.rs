@@ -1,5 +1,7 @@
 //! What a session agreed to: the commitment in force, and whose it is.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +11,13 @@ use crate::message::{Budget, Scope};
 use crate::principal::Principal;
 use crate::record::StreamKey;
 
-/// What was agreed. It changes only with an accepted amendment.
+/// What was agreed. It changes only with an accepted amendment; copies, of which every call makes one, share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Agreed {
+#[serde(transparent)]
+pub struct Agreed(Arc<Terms>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Terms {
     effective: Effective,
     /// Its canonical text, and whether a number in it is beyond JCS.
     text: String,
@@ -43,7 +49,7 @@ impl Agreed {
     pub fn new(effective: Effective, owner: Owner) -> Self {
         let canon = effective.canon();
         let Owner { principal, route, committed, key } = owner;
-        Agreed {
+        Agreed(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,
@@ -53,104 +59,104 @@ impl Agreed {
             route,
             committed,
             key,
-        }
+        }))
     }
 
     /// The same session under an amended commitment.
     #[must_use]
     pub(crate) fn amended(&self, effective: Effective) -> Self {
         let canon = effective.canon();
-        Agreed {
+        Agreed(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,
             effective,
-            ..self.clone()
-        }
+            ..Terms::clone(&self.0)
+        }))
     }
 
     /// The session's name.
     #[must_use]
     pub fn session_id(&self) -> &str {
-        &self.effective.session_id
+        &self.0.effective.session_id
     }
 
     /// E(n), the commitment in force.
     #[must_use]
     pub fn effective(&self) -> &Effective {
-        &self.effective
+        &self.0.effective
     }
 
     /// Its canonical text: what the agent is given, and what its digest is over.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// Whether a number in that text is beyond JCS (reading V-22).
     #[must_use]
     pub fn is_raw(&self) -> bool {
-        self.raw
+        self.0.raw
     }
 
     /// The digest that an amendment has to name.
     #[must_use]
     pub fn digest(&self) -> &Digest {
-        &self.digest
+        &self.0.digest
     }
 
     /// What the session is for.
     #[must_use]
     pub fn goal(&self) -> &str {
-        &self.effective.goal
+        &self.0.effective.goal
     }
 
     /// Which tools may be called.
     #[must_use]
     pub fn scope(&self) -> &Scope {
-        &self.effective.scope
+        &self.0.effective.scope
     }
 
     /// How much may be spent.
     #[must_use]
     pub fn budget(&self) -> &Budget {
-        &self.effective.budget
+        &self.0.effective.budget
     }
 
     /// The agent, as it calls itself.
     #[must_use]
     pub fn agent_id(&self) -> &str {
-        &self.effective.principal.agent_id
+        &self.0.effective.principal.agent_id
     }
 
     /// Whose session it is.
     #[must_use]
     pub fn principal(&self) -> &Principal {
-        &self.principal
+        &self.0.principal
     }
 
     /// The key of its principal's [`Account`](super::Account).
     #[must_use]
     pub fn account(&self) -> &str {
-        &self.account
+        &self.0.account
     }
 
     /// The route it was committed on, and is good for.
     #[must_use]
     pub fn route(&self) -> &str {
-        &self.route
+        &self.0.route
     }
 
     /// When it was committed.
     #[must_use]
     pub fn committed(&self) -> Timestamp {
-        self.committed
+        self.0.committed
     }
 
     /// The secret behind the commitments in its records.
     #[must_use]
     pub fn key(&self) -> &StreamKey {
-        &self.key
+        &self.0.key
     }
 
     /// When it ends by itself.

@@ -131,6 +131,19 @@ fn v_12_cancelling_every_call_does_not_make_a_tool_free_for_ever() {
 }
 
 #[test]
+fn v_12_a_tool_that_only_failed_has_not_told_what_it_costs() {
+    let mut world = usd("1");
+    for _ in 0..9 {
+        let ruling = world.served(&read());
+        assert!(matches!(world.call(&read()), CallRuling::Wait));
+        world.settle(ruling.reservation.unwrap(), Status::Errored, "crm.read", None);
+    }
+    world.ran(&read(), None);
+    world.served(&read());
+    world.served(&read());
+}
+
+#[test]
 fn v_12_strict_a_tool_of_unknown_cost_is_not_called_in_a_session_with_limits() {
     let mut strict = usd("1");
     strict.rules.costs.strict = true;

@@ -1,5 +1,6 @@
 //! S2 and C5: readings V-27 to V-31.
 
+use admission::clarify::Answer;
 use admission::decide::{CallRuling, Finding, MessageRuling, Question, Semantic};
 use admission::decimal::Decimal;
 use admission::glob::Pattern;
@@ -13,7 +14,7 @@ use admission::verdict::{Trigger, VerdictKind};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::world::{Try, World, alice, amendment, commitment, key, signed, world};
+use crate::world::{Try, World, alice, amendment, commitment, key, legacy, signed, world};
 
 fn judge() -> JudgeRules {
     JudgeRules {
@@ -221,6 +222,23 @@ fn v_31_questions_under_way_count_against_the_cap() {
     asked(&mut world, &pay());
     asked(&mut world, &pay());
     assert_eq!(world.denied(&pay()), Reason::JudgeBudget);
+}
+
+#[test]
+fn v_31_a_judge_who_left_it_to_a_person_is_paid_once() {
+    let mut world = judged();
+    world.sessions.clear();
+    let caller = legacy("mcp-1");
+    world.commit(&caller, &commitment(json!({ "max_calls": 5 })));
+    let attempt = pay().by(caller);
+    let (_, held) = asked(&mut world, &attempt);
+    let judged = Some(said(Finding::Unsure));
+    let CallRuling::Ask { held, .. } = world.call(&Try { held: Some(held), judged, ..attempt.clone() })
+    else {
+        panic!()
+    };
+    world.served(&Try { held, judged, answer: Some(Answer::Confirmed), ..attempt });
+    assert_eq!(world.session().running.judge_used().to_string(), "3");
 }
 
 #[test]

@@ -221,6 +221,28 @@ fn v_38_a_retry_needs_an_envelope_and_stays_within_the_meters() {
 }
 
 #[test]
+fn v_38_an_upstreams_question_may_take_longer_than_ours() {
+    let mut world = modern(1);
+    let question = pending(&mut world, &pay());
+    let first = world.served(&pay().bringing(&question, Some(Answer::Confirmed)));
+    world.pass(3_600);
+    world.served(&pay().bringing(first.ticket.as_ref().unwrap(), None));
+    let mut world = modern(1);
+    let first = world.served(&Try::of("crm.read", json!({})));
+    world.pass(86_400);
+    let late = Try::of("crm.read", json!({})).bringing(first.ticket.as_ref().unwrap(), None);
+    assert_eq!(world.denied(&late), Reason::InvalidState);
+}
+
+#[test]
+fn v_38_an_upstreams_state_is_good_for_its_own_arguments() {
+    let mut world = modern(5);
+    let first = world.served(&Try::of("crm.read", json!({})));
+    let other = Try::of("crm.read", json!({ "all": true }));
+    assert_eq!(world.denied(&other.bringing(first.ticket.as_ref().unwrap(), None)), Reason::InvalidState);
+}
+
+#[test]
 fn a_pending_question_is_recorded_in_the_sessions_stream() {
     let mut world = modern(5);
     let ruling = world.ruled(&pay());
