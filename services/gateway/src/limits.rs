@@ -57,8 +57,6 @@ pub const MAX_BODY_BYTES: usize = 64 << 20;
 pub const REQUESTS_PER_SECOND: u32 = 200;
 /// Requests at once from one address (V-11).
 pub const REQUEST_BURST: u32 = 400;
-/// Denials a minute and principal (V-11).
-pub const DENIALS_PER_MINUTE: u32 = 100;
 /// Open connections.
 pub const CONNECTIONS: usize = 16_384;
 /// A session that nobody used for so long is closed.
@@ -89,6 +87,8 @@ pub const MAX_ROUTES: usize = 256;
 pub const MAX_RULES: usize = 256;
 /// Servers behind one route.
 pub const MAX_SERVERS: usize = 32;
+/// The longest text between a prefix and a name.
+pub const MAX_SEPARATOR_BYTES: usize = 4;
 /// The longest prefix of a server's names.
 pub const MAX_PREFIX_BYTES: usize = 32;
 /// Meters named in one place.

@@ -51,6 +51,12 @@ impl Account {
         }
     }
 
+    /// Its live sessions, as far as they are known by name.
+    #[must_use]
+    pub fn live_sessions(&self) -> &[String] {
+        &self.live
+    }
+
     pub(crate) fn opened(&mut self, session_id: &str) {
         match self.live.len() < REMEMBERED_SESSIONS {
             true => self.live.push(session_id.to_owned()),

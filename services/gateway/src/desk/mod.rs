@@ -5,39 +5,61 @@
 //! anybody answered. What comes of a call is settled the same way, with nobody waiting unless it cost more than
 //! was reserved. Afterwards the outbox brings every statement to the log.
 //!
+//! | file | what |
+//! |---|---|
+//! | `asking` | what `calls` asks the desk |
+//! | `jobs`, `told`, `pass`, `held` | what goes in, and what comes back |
+//! | `writer` | the one transaction after the other |
+//! | `decisions` | what is decided in them |
+//! | `notary`, `published` | statements, and the keys on the log |
+//! | `outbox` | to the log, and how much waits for it |
+//! | `recovery`, `upkeep` | what a process that died left, and what is due |
+//!
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), and what travels in an answer (`calls`).
 
+mod asking;
 mod clock;
+mod decisions;
 mod error;
+mod held;
 mod house;
+mod jobs;
 mod notary;
 mod outbox;
+mod pass;
 mod published;
+mod recovery;
 mod settings;
+mod shelf;
 mod states;
 mod status;
+mod told;
 mod upkeep;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use evidence::{EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use clock::Clock;
 pub use error::DeskError;
+pub use held::{HeldCall, HeldMessage};
+pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, ShownState};
 pub use notary::Keys;
 pub use outbox::{Backpressure, Log, NoReceipt, OutboxLimits};
-pub use settings::Settings;
+pub use pass::{Came, Pass};
+pub use settings::{RulesOf, Settings};
 pub use status::Status;
+pub use told::{Evidence, Told};
 
 use house::House;
 use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
-use published::PublishKeys;
 use status::Alarms;
 use writer::{Job, Writer};
 
@@ -50,10 +72,14 @@ pub struct Desk {
 struct Inner {
     house: Arc<House>,
     jobs: mpsc::UnboundedSender<Job>,
+    /// Decisions that are asked for and not made.
+    queued: AtomicUsize,
     gauge: Arc<Gauge>,
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
     store: Arc<dyn EvidenceStore>,
+    /// What is owed and not handed in yet.
+    owing: TaskTracker,
 }
 
 /// What runs for the desk until it is stopped.
@@ -66,8 +92,8 @@ pub struct Running {
 }
 
 impl Desk {
-    /// Opens the desk over a store: checks that it keeps what it promises, says the keys if they changed, and begins to
-    /// bring to the log what waits.
+    /// Opens the desk over a store: checks that it keeps what it promises, settles what a process that died left, says the
+    /// keys if they changed, and begins to bring to the log what waits.
     ///
     /// # Errors
     /// If the database would forget what it acknowledged, or does not answer.
@@ -90,8 +116,8 @@ impl Desk {
         let (gauge, alarms, waiting): (Arc<Gauge>, Arc<Alarms>, Arc<Waiting>) = Default::default();
         gauge.set(store.backlog().await?);
         let (wake, (jobs, queue)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-        let parts = (gauge.clone(), alarms.clone(), wake.clone());
-        let writer = Writer::new(house.clone(), store.clone(), parts, queue);
+        let writer =
+            Writer::new(house.clone(), store.clone(), (gauge.clone(), alarms.clone(), wake.clone()), queue);
         let courier = Courier {
             store: store.clone(),
             log,
@@ -102,19 +128,20 @@ impl Desk {
             wake,
             batches: AtomicBool::new(true),
         };
-        let desk = Self { inner: Arc::new(Inner { house, jobs, gauge, alarms, waiting, store }) };
+        let (queued, owing) = (AtomicUsize::new(0), TaskTracker::new());
+        let desk =
+            Self { inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, owing }) };
         let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
-        let running = Running {
+        let mut running = Running {
             writer: tokio::spawn(writer.run(stop_writer.clone())),
-            others: vec![
-                tokio::spawn(courier.run(stop_others.clone())),
-                tokio::spawn(upkeep::run(desk.clone(), stop_others.clone())),
-            ],
+            others: vec![tokio::spawn(courier.run(stop_others.clone()))],
             stop_writer,
-            stop_others,
+            stop_others: stop_others.clone(),
             desk: desk.clone(),
         };
+        desk.recover().await;
         desk.publish(&keys.jwk_set).await;
+        running.others.push(tokio::spawn(upkeep::run(desk.clone(), stop_others)));
         Ok((desk, running))
     }
 
@@ -132,18 +159,9 @@ impl Desk {
         }
     }
 
-    /// Says the keys, if they are not those that were said last. A gateway whose disk is full still starts: it denies.
-    pub async fn publish(&self, jwk_set: &serde_json::Value) -> bool {
-        let (job, told) = PublishKeys::job(jwk_set);
-        self.hand_in(job);
-        match told.await {
-            Ok(Ok(said)) => said,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the gateway's keys could not be recorded");
-                false
-            }
-            Err(_) => false,
-        }
+    /// The stream of what belongs to no session.
+    pub(crate) fn unbound(&self) -> &str {
+        &self.inner.house.unbound
     }
 
     /// A job for the writer; it is told if there is no writer any more.
@@ -152,11 +170,20 @@ impl Desk {
             unsent.0.failed(&DeskError::Stopping);
         }
     }
+
+    /// Something that has to be handed in before the desk may stop.
+    fn owe(&self, owed: impl Future<Output = ()> + Send + 'static) {
+        self.inner.owing.spawn(owed);
+    }
 }
 
 impl Running {
-    /// Ends it: what was handed in is still written, and what waits for the log is there at the next start.
+    /// Ends it: what was handed in is still written, the stream of this instance is ended unless a call of it is still
+    /// under way, and what waits for the log is there at the next start.
     pub async fn stop(self) {
+        self.desk.inner.owing.close();
+        self.desk.inner.owing.wait().await;
+        self.desk.end_unbound().await;
         self.stop_others.cancel();
         for other in self.others {
             // A task that panicked has said so.
@@ -165,7 +192,13 @@ impl Running {
         self.stop_writer.cancel();
         let _ = self.writer.await;
         if let Err(error) = self.desk.inner.store.leave().await {
-            tracing::warn!(%error, "the instance could not be signed off; what it left open waits for its lease to end");
+            tracing::warn!(%error, "the instance is not signed off; what it left open waits for its lease to end");
         }
+    }
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("instance", &self.inner.house.instance).finish_non_exhaustive()
     }
 }

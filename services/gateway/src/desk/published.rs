@@ -44,7 +44,7 @@ impl Work for PublishKeys {
             Ok(signed) => signed,
             Err(error) => return Step::Impossible(error.into()),
         };
-        sheet.put(State::Said(Said { digest }));
+        sheet.put(State::Said(Said { digest }), false);
         sheet.keep(FOR_EVER);
         let annex = self.set.clone().into();
         sheet.record(KEYS_STREAM, now, NewRecord { kind: RecordKind::Keys, signed, verdict: None, annex });

@@ -1,8 +1,11 @@
 //! The states that streams have: those of sessions, and the gateway's own.
 //!
 //! A session is kept under its id. What belongs to none has names that begin as no session id may (`unbound:`, X-5), with a
-//! point after it for what is the gateway's alone.
+//! point after it for what is the gateway's alone and has no records of calls.
 
+use admission::message::UNBOUND;
+use admission::record::StreamKey;
+use admission::session::{Account, Agreed, ReservationId, Running, Session};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -10,14 +13,57 @@ use super::error::DeskError;
 
 /// The keys that were said last.
 pub const KEYS_STREAM: &str = "unbound:.keys";
-/// What principals have, by the digest of who they are.
-const PRINCIPALS: &str = "unbound:.principal:";
+/// Where states of ours that came back outside any session are used up (V-26).
+pub const STATES_STREAM: &str = "unbound:.states";
+/// What principals hold, by `admission`'s key for them.
+const ACCOUNTS: &str = "unbound:.principal:";
 
 /// A stream's state.
 #[derive(Clone, Debug)]
 pub enum State {
+    /// A session.
+    Session(Box<SessionState>),
+    /// What belongs to no session.
+    Unbound(Unbound),
+    /// What a principal holds.
+    Account(Account),
     /// Keys that were said.
     Said(Said),
+}
+
+/// A session, and what the desk remembers about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionState {
+    /// The session.
+    pub session: Session,
+    /// Reservations for which somebody is being asked.
+    pub asking: Vec<Asking>,
+    /// Whether it is to be closed as soon as nothing is under way.
+    pub ending: bool,
+}
+
+/// A reservation that holds the place of a call, while a judge or a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asking {
+    /// The reservation.
+    pub held: ReservationId,
+    /// Which instance asks.
+    pub instance: String,
+    /// When nobody can still be asking, in Unix seconds.
+    pub until: u64,
+}
+
+/// The stream of what belongs to no session, of one instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unbound {
+    /// The secret behind the commitments in its records (4.10).
+    pub key: StreamKey,
+    /// Calls that were forwarded and are not settled.
+    pub open: u64,
+    /// Whether it is to be closed as soon as nothing is under way.
+    pub ending: bool,
 }
 
 /// Keys that were said.
@@ -28,17 +74,32 @@ pub struct Said {
     pub digest: String,
 }
 
-/// A state as the database keeps it.
-#[derive(Debug, Default)]
-pub struct Written {
-    /// What changes seldom.
-    pub agreed: Bytes,
-    /// What changes with every call.
-    pub running: Bytes,
+/// A session's changing part, as the database keeps it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changing {
+    running: Running,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asking: Vec<Asking>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ending: bool,
+}
+
+/// The same, to be written.
+#[derive(Serialize)]
+struct ChangingNow<'a> {
+    running: &'a Running,
+    #[serde(skip_serializing_if = "<[Asking]>::is_empty")]
+    asking: &'a [Asking],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ending: bool,
 }
 
 impl State {
-    /// Reads what the database kept. Nothing is left of a session that has ended.
+    /// Reads what the database kept. An empty state is none.
+    ///
+    /// # Errors
+    /// If the database holds something else.
     pub fn read(
         name: &str,
         agreed: Option<&Bytes>,
@@ -47,20 +108,71 @@ impl State {
         if running.is_empty() {
             return Ok(None);
         }
-        if name == KEYS_STREAM {
-            return read(running).map(Self::Said).map(Some);
-        }
-        let _ = (agreed, PRINCIPALS);
-        Ok(None)
+        let state = match name {
+            KEYS_STREAM => Self::Said(read(running)?),
+            name if name.starts_with(ACCOUNTS) => Self::Account(read(running)?),
+            name if name.starts_with(UNBOUND) => Self::Unbound(read(running)?),
+            _ => {
+                let agreed: Agreed = read(agreed.unwrap_or(&Bytes::new()))?;
+                let Changing { running, asking, ending } = read(running)?;
+                Self::Session(Box::new(SessionState { session: Session { agreed, running }, asking, ending }))
+            }
+        };
+        Ok(Some(state))
     }
 
-    /// As the database keeps it.
-    pub fn write(&self) -> Result<Written, DeskError> {
-        let (agreed, running) = match self {
-            Self::Said(said) => (Bytes::new(), write(said)?),
-        };
-        Ok(Written { agreed, running })
+    /// What changes with every call, as the database keeps it.
+    ///
+    /// # Errors
+    /// If it has no JSON, which does not happen.
+    pub fn running(&self) -> Result<Bytes, DeskError> {
+        match self {
+            Self::Session(state) => write(&ChangingNow {
+                running: &state.session.running,
+                asking: &state.asking,
+                ending: state.ending,
+            }),
+            Self::Unbound(unbound) => write(unbound),
+            Self::Account(account) => write(account),
+            Self::Said(said) => write(said),
+        }
     }
+
+    /// What changes seldom.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn agreed(&self) -> Result<Bytes, DeskError> {
+        match self {
+            Self::Session(state) => write(&state.session.agreed),
+            Self::Unbound(_) | Self::Account(_) | Self::Said(_) => Ok(Bytes::new()),
+        }
+    }
+}
+
+impl Unbound {
+    /// With a secret of its own.
+    ///
+    /// # Errors
+    /// If there is no randomness.
+    pub fn generate() -> Result<Self, DeskError> {
+        Ok(Self { key: StreamKey::new(random()?), open: 0, ending: false })
+    }
+}
+
+/// Where an account is kept.
+pub fn account_stream(key: &str) -> String {
+    format!("{ACCOUNTS}{key}")
+}
+
+/// Random bytes.
+///
+/// # Errors
+/// If the system has none.
+pub fn random<const N: usize>() -> Result<[u8; N], DeskError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| DeskError::Unsigned(error.to_string()))?;
+    Ok(bytes)
 }
 
 fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, serde_json::Error> {

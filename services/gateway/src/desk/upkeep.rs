@@ -1,24 +1,33 @@
-//! What has to be done from time to time: the lease, the gauge and its alarms.
+//! What has to be done from time to time: the lease, the gauge and its alarms, what is due, and what others left.
 
-use tokio::time::MissedTickBehavior;
+use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::Desk;
-use crate::limits::{LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY};
+use super::decisions::CloseWork;
+use crate::limits::{DUE_EVERY, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE};
 
 /// Until told to stop.
 pub async fn run(desk: Desk, stop: CancellationToken) {
-    let (mut look, mut lease) =
-        (tokio::time::interval(OUTBOX_LOOK_EVERY), tokio::time::interval(LEASE_EVERY));
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    lease.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = look.tick() => desk.look_at_outbox().await,
             _ = lease.tick() => desk.renew().await,
+            _ = due.tick() => {
+                desk.end_what_is_due().await;
+                desk.settle_orphans().await;
+            }
         }
     }
+}
+
+fn every(period: std::time::Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 impl Desk {
@@ -36,5 +45,24 @@ impl Desk {
         if let Err(error) = self.inner.store.renew(LEASE).await {
             tracing::warn!(%error, "the instance's lease could not be renewed");
         }
+    }
+
+    /// Sessions end at their deadline, or when they were idle for long.
+    async fn end_what_is_due(&self) {
+        match self.inner.store.due(self.inner.house.clock.seconds(), UPKEEP_PAGE).await {
+            Ok(due) => {
+                for listed in due {
+                    self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed.stream)));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what is due could not be looked for"),
+        }
+    }
+
+    /// The stream of this instance ends with it, unless a call of it is still under way: then the next start ends it.
+    pub(super) async fn end_unbound(&self) {
+        let (tell, told) = oneshot::channel();
+        self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound().to_owned(), Some(tell))));
+        let _ = tokio::time::timeout(SETTLE_TIME, told).await;
     }
 }

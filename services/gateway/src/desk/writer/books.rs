@@ -6,10 +6,10 @@ use bytes::Bytes;
 use evidence::{Change, Claim, EvidenceStore, Kept, Record, RecordKind, StoreError};
 use merkle::EntryDigest;
 
-use super::shelf::Shelf;
 use crate::desk::error::DeskError;
 use crate::desk::house::House;
 use crate::desk::notary::Signed;
+use crate::desk::shelf::Shelf;
 use crate::desk::states::State;
 
 /// A stream as it was committed last.
@@ -97,11 +97,6 @@ impl Sheet {
         }
     }
 
-    /// Whether the name was ever used.
-    pub fn exists(&self) -> bool {
-        self.held.version.is_some() || self.changed
-    }
-
     /// Whether the stream has ended.
     pub fn is_closed(&self) -> bool {
         self.held.closed
@@ -122,15 +117,10 @@ impl Sheet {
         self.held.state.as_ref()
     }
 
-    /// The state, to change. Not what was agreed: that is [`put`](Self::put).
-    pub fn change(&mut self) -> Option<&mut State> {
+    /// Another state. `agreed` says whether what changes seldom is another too.
+    pub fn put(&mut self, state: State, agreed: bool) {
         self.changed = true;
-        self.held.state.as_mut()
-    }
-
-    /// Another state, with what was agreed.
-    pub fn put(&mut self, state: State) {
-        (self.changed, self.agreed_changed) = (true, true);
+        self.agreed_changed |= agreed;
         self.held.state = Some(state);
     }
 
@@ -182,12 +172,13 @@ impl Sheet {
 
     fn into_change(self, stream: String) -> Result<(Change, Held), DeskError> {
         let state = self.held.state.as_ref();
-        let kept = state.map(State::write).transpose()?.unwrap_or_default();
+        let running = state.map(State::running).transpose()?.unwrap_or_default();
+        let agreed = self.agreed_changed.then(|| state.map(State::agreed).transpose()).transpose()?.flatten();
         let change = Change {
             stream,
             from: self.version,
-            agreed: self.agreed_changed.then_some(kept.agreed),
-            running: kept.running,
+            agreed,
+            running,
             closed: self.held.closed,
             keep_until: self.held.keep_until,
             records: self.records,
@@ -252,6 +243,25 @@ impl<'a> Books<'a> {
             self.missing.push(stream.to_owned());
         }
         self.sheets.get_mut(stream)
+    }
+
+    /// A call that belongs to no session is about to be forwarded.
+    pub fn count_open(&mut self, stream: &str) {
+        self.count(stream, |open| open.saturating_add(1));
+    }
+
+    /// It is over.
+    pub fn count_settled(&mut self, stream: &str) {
+        self.count(stream, |open| open.saturating_sub(1));
+    }
+
+    fn count(&mut self, stream: &str, change: impl Fn(u64) -> u64) {
+        if let Some(sheet) = self.sheets.get_mut(stream)
+            && let Some(State::Unbound(unbound)) = &mut sheet.held.state
+        {
+            unbound.open = change(unbound.open);
+            sheet.changed = true;
+        }
     }
 
     /// What was asked for and was not open.

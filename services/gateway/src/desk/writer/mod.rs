@@ -6,7 +6,7 @@
 //! closing) is kept and tried again until it is durable; what is asked for is told that it was not to be.
 
 mod books;
-mod shelf;
+
 mod work;
 
 use std::collections::HashSet;
@@ -15,11 +15,10 @@ use std::time::Duration;
 
 use evidence::{Change, CommitError, EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use books::{Books, Held, NewRecord};
-use shelf::Shelf;
+use super::shelf::Shelf;
+pub use books::{Books, Held, NewRecord, Sheet};
 pub use work::{Step, Work};
 
 use super::error::DeskError;
@@ -44,6 +43,9 @@ pub struct Writer {
     pub jobs: mpsc::UnboundedReceiver<Job>,
     shelf: Shelf<Held>,
     parked: Vec<Parked>,
+    /// What waited in a stream that has moved: it has another go at once.
+    ready: Vec<Job>,
+    /// What is owed and could not be committed.
     owed: Vec<Job>,
 }
 
@@ -51,7 +53,6 @@ pub struct Writer {
 struct Parked {
     job: Job,
     stream: String,
-    since: Instant,
 }
 
 /// What became of a batch.
@@ -73,7 +74,8 @@ impl Writer {
         jobs: mpsc::UnboundedReceiver<Job>,
     ) -> Self {
         let shelf = Shelf::new(house.settings.sessions_in_memory);
-        Self { house, store, gauge, alarms, outbox, jobs, shelf, parked: Vec::new(), owed: Vec::new() }
+        let (parked, ready, owed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { house, store, gauge, alarms, outbox, jobs, shelf, parked, ready, owed }
     }
 
     /// Writes until told to stop; then what queued, and no more.
@@ -95,6 +97,9 @@ impl Writer {
                 _ = again.tick(), if !self.owed.is_empty() => {}
             }
             self.take(batch).await;
+            while !self.ready.is_empty() {
+                self.take(Vec::new()).await;
+            }
         }
         self.jobs.close();
         let mut rest = Vec::new();
@@ -111,6 +116,7 @@ impl Writer {
     async fn take(&mut self, mut batch: Vec<Job>) {
         let mut jobs = std::mem::take(&mut self.owed);
         jobs.append(&mut batch);
+        jobs.append(&mut self.ready);
         while jobs.len() < COMMIT_JOBS
             && let Ok(job) = self.jobs.try_recv()
         {
@@ -228,8 +234,7 @@ impl Writer {
                         continue 'afresh;
                     }
                     Step::Wait(stream) => {
-                        let parked = Parked { job: jobs.remove(place), stream, since: Instant::now() };
-                        self.parked.push(parked);
+                        self.parked.push(Parked { job: jobs.remove(place), stream });
                     }
                     Step::Impossible(why) => {
                         tracing::error!(%why, "a decision could not be made");
@@ -281,7 +286,7 @@ impl Writer {
         let (ready, parked): (Vec<Parked>, Vec<Parked>) =
             std::mem::take(&mut self.parked).into_iter().partition(|parked| moved.contains(&*parked.stream));
         self.parked = parked;
-        self.owed.extend(ready.into_iter().map(|parked| parked.job));
+        self.ready.extend(ready.into_iter().map(|parked| parked.job));
     }
 
     /// Another process may have settled what is waited for, and nobody would say so: look again.
@@ -290,7 +295,7 @@ impl Writer {
         parked.iter().for_each(|parked| self.shelf.remove(&parked.stream));
         let longest: Duration = self.house.settings.wait_for_cost;
         let (late, ready): (Vec<Parked>, Vec<Parked>) =
-            parked.into_iter().partition(|parked| parked.since.elapsed() > longest);
+            parked.into_iter().partition(|parked| parked.job.since().elapsed() > longest);
         for parked in late {
             let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
             parked.job.failed(&DeskError::Unavailable(why));

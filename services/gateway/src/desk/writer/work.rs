@@ -1,5 +1,7 @@
 //! Something for the writer to do.
 
+use std::time::Instant;
+
 use evidence::Claim;
 
 use super::books::Books;
@@ -18,6 +20,11 @@ pub trait Work: Send {
     /// Whether nobody waits any more and nothing is owed.
     fn is_abandoned(&self) -> bool {
         false
+    }
+
+    /// Since when it is wanted.
+    fn since(&self) -> Instant {
+        Instant::now()
     }
 
     /// Whether it makes the outbox longer by something that need not be.

@@ -1,0 +1,227 @@
+//! What the desk is asked by the rest of the gateway.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use admission::decide::{Dice, Telling, account_key};
+use admission::message::slot::{Key, Received, Shape, Unreadable};
+use admission::message::{MessageType, NO_SESSION};
+use admission::principal::Caller;
+use admission::verdict::{Verdict, VerdictKind, Verification};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::Desk;
+use super::decisions::{CallWork, CloseWork, Closed, Done, MessageKind, MessageWork};
+use super::error::DeskError;
+use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob};
+use super::outbox::NoReceipt;
+use super::published::PublishKeys;
+use super::states::{State, account_stream, random};
+use super::told::{Told, unrecorded};
+use super::writer::Job;
+use crate::limits::QUEUED_DECISIONS;
+
+/// What came in a slot.
+type Slot = Result<Received, Box<Unreadable>>;
+
+impl Desk {
+    /// Decides a call. What cannot be made durable is denied.
+    pub async fn call(&self, job: CallJob) -> CallAnswer {
+        self.decide_call(Arc::new(job), Done::default()).await
+    }
+
+    /// Decides a commitment whose carrier succeeded.
+    pub async fn commitment(&self, job: MessageJob) -> MessageAnswer {
+        self.decide_message(Arc::new(job), MessageKind::Commitment, Done::default()).await
+    }
+
+    /// Decides an amendment whose carrier succeeded.
+    pub async fn amendment(&self, job: MessageJob) -> MessageAnswer {
+        self.decide_message(Arc::new(job), MessageKind::Amendment, Done::default()).await
+    }
+
+    /// The caller ended its MCP session: what it committed there ends with it, as soon as nothing is under way.
+    pub async fn end_sessions_of(&self, caller: &Caller) {
+        let Some(stream) = account_key(caller, None).map(|key| account_stream(&key)) else { return };
+        let account = match self.inner.store.streams(&[&stream]).await {
+            Ok(kept) => kept.into_iter().next().flatten(),
+            Err(error) => return tracing::warn!(%error, "sessions are left to end by themselves"),
+        };
+        let Some(Ok(Some(State::Account(account)))) =
+            account.map(|kept| State::read(&stream, None, &kept.running))
+        else {
+            return;
+        };
+        for session in account.live_sessions() {
+            self.hand_in(Box::new(CloseWork::of_caller(self.clone(), session.clone(), caller.clone())));
+        }
+    }
+
+    /// Ends a session. False: there is none, or something of it is still under way and it ends afterwards.
+    pub async fn end_session(&self, session_id: &str) -> bool {
+        let (tell, told) = oneshot::channel();
+        self.hand_in(Box::new(CloseWork::new(self.clone(), session_id.to_owned(), Some(tell))));
+        matches!(told.await, Ok(Closed::Now))
+    }
+
+    /// Says the keys, if they are not those that were said last. A gateway whose disk is full still starts: it denies.
+    pub async fn publish(&self, jwk_set: &Value) -> bool {
+        let (job, told) = PublishKeys::job(jwk_set);
+        self.hand_in(job);
+        match told.await {
+            Ok(Ok(said)) => said,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the gateway's keys could not be recorded");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(super) async fn decide_call(&self, job: Arc<CallJob>, done: Done) -> CallAnswer {
+        let decided = match self.make_call(&job, done).await {
+            Ok(CallAnswer::Ruled(told)) => {
+                self.with_receipt(told).await.map(|told| CallAnswer::Ruled(Box::new(told)))
+            }
+            other => other,
+        };
+        decided.unwrap_or_else(|why| {
+            CallAnswer::Ruled(Box::new(self.unrecorded(job.envelope.as_ref(), MessageType::IntentCall, &why)))
+        })
+    }
+
+    async fn make_call(&self, job: &Arc<CallJob>, done: Done) -> Result<CallAnswer, DeskError> {
+        check_name(job.envelope.as_ref())?;
+        let (parked, (tell, told)) = (Arc::new(AtomicBool::new(false)), oneshot::channel());
+        let work = CallWork::new(self.clone(), job.clone(), done, dice()?, parked.clone(), tell);
+        self.ask(Box::new(work), told, &parked).await
+    }
+
+    pub(super) async fn decide_message(
+        &self,
+        job: Arc<MessageJob>,
+        kind: MessageKind,
+        done: Done,
+    ) -> MessageAnswer {
+        let response = match kind {
+            MessageKind::Commitment => MessageType::ScopeCommitment,
+            MessageKind::Amendment => MessageType::ScopeAmendment,
+        };
+        self.make_message(&job, kind, done).await.unwrap_or_else(|why| {
+            MessageAnswer::Ruled(Box::new(self.unrecorded(Some(&job.message), response, &why)))
+        })
+    }
+
+    async fn make_message(
+        &self,
+        job: &Arc<MessageJob>,
+        kind: MessageKind,
+        done: Done,
+    ) -> Result<MessageAnswer, DeskError> {
+        check_name(Some(&job.message))?;
+        let (tell, told) = oneshot::channel();
+        let work = MessageWork::new(self.clone(), (job.clone(), kind), done, dice()?, tell);
+        self.ask(Box::new(work), told, &AtomicBool::new(false)).await
+    }
+
+    /// Hands in a decision and waits for it: not for ever, unless it waits for another call's cost.
+    async fn ask<T>(
+        &self,
+        job: Job,
+        mut told: oneshot::Receiver<Result<T, DeskError>>,
+        parked: &AtomicBool,
+    ) -> Result<T, DeskError> {
+        let _place = Place::take(self)?;
+        self.hand_in(job);
+        loop {
+            match tokio::time::timeout(self.inner.house.settings.decide_time, &mut told).await {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(_)) => return Err(DeskError::Stopping),
+                Err(_) if parked.load(Ordering::Relaxed) => {}
+                Err(_) => return Err(DeskError::Unavailable("no decision in time".to_owned())),
+            }
+        }
+    }
+
+    /// Where it is demanded, a call does not go on before the log gave a receipt for its decision.
+    async fn with_receipt(&self, mut told: Box<Told>) -> Result<Told, DeskError> {
+        let required = self.inner.house.settings.receipt_required;
+        let (Some(pass), Some(evidence)) = (told.pass.take_if(|_| required), told.evidence.as_mut()) else {
+            return Ok(*told);
+        };
+        match self.receipt(&evidence.id).await {
+            Ok(receipt) => {
+                evidence.receipt = Some(receipt);
+                told.pass = Some(pass);
+                Ok(*told)
+            }
+            Err(why) => pass.deny(why.into()).await,
+        }
+    }
+
+    async fn receipt(&self, id: &merkle::EntryDigest) -> Result<bytes::Bytes, NoReceipt> {
+        let told = self.inner.waiting.wait(*id);
+        // It may have been delivered before anybody waited.
+        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.standing) {
+            Some(evidence::Standing::Delivered { receipt: Some(receipt), .. }) => return Ok(receipt),
+            Some(evidence::Standing::Stuck(why)) => return Err(NoReceipt::Refused(why)),
+            _ => {}
+        }
+        let wait = self.inner.house.settings.receipt_wait;
+        tokio::time::timeout(wait, told).await.ok().and_then(Result::ok).unwrap_or(Err(NoReceipt::TimedOut))
+    }
+
+    fn unrecorded(&self, slot: Option<&Slot>, response: MessageType, why: &DeskError) -> Told {
+        let (session_id, telling, req) = match slot {
+            Some(Ok(received)) => {
+                let telling = Telling::Told(received.shape, received.key);
+                (Some(received.message.session_id()), telling, Some(received.digest.clone()))
+            }
+            Some(Err(unreadable)) => {
+                let telling = Telling::Told(unreadable.shape, unreadable.key);
+                (unreadable.session_id.as_deref(), telling, Some(unreadable.digest.clone()))
+            }
+            None => (None, Telling::Told(Shape::default(), Key::default()), None),
+        };
+        let verification = Verification { reason: Some(why.reason()), ..Verification::default() };
+        let session_id = session_id.unwrap_or(NO_SESSION);
+        let verdict = Verdict::new(session_id, Some(response), VerdictKind::Denied, verification);
+        tracing::warn!(%why, session_id, "denied without a record");
+        unrecorded(&self.inner.house, verdict, telling, req)
+    }
+}
+
+/// A place in the queue of decisions.
+struct Place<'a>(&'a Desk);
+
+impl<'a> Place<'a> {
+    fn take(desk: &'a Desk) -> Result<Self, DeskError> {
+        let place = Self(desk);
+        match desk.inner.queued.fetch_add(1, Ordering::Relaxed) < QUEUED_DECISIONS {
+            true => Ok(place),
+            false => Err(DeskError::Busy),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.inner.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// No database has a NUL in a name, and one that refused a batch for it would refuse everybody's.
+fn check_name(slot: Option<&Slot>) -> Result<(), DeskError> {
+    match slot {
+        Some(Ok(received)) if received.message.session_id().contains('\0') => {
+            Err(DeskError::Unrecordable("the session's name holds a NUL".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What chance decides about one message (V-28), and the secret of a session that it may begin.
+fn dice() -> Result<Dice, DeskError> {
+    Ok(Dice { sample: u32::from_be_bytes(random()?), secret: random()? })
+}

@@ -1,0 +1,267 @@
+//! A call: decided, reserved, recorded, and only then let go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use admission::clarify::{Answer, Purpose, Shown};
+use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic, claimed_jti};
+use admission::message::slot::Received;
+use admission::session::{ReservationId, Session};
+use evidence::{Claim, ClaimKind};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::copies::Copies;
+use super::writing::{Written, claim, states_stream, timestamp, write};
+use crate::desk::Desk;
+use crate::desk::error::DeskError;
+use crate::desk::held::HeldCall;
+use crate::desk::jobs::{CallAnswer, CallJob};
+use crate::desk::pass::{Pass, Ticket};
+use crate::desk::states::{Asking, STATES_STREAM};
+use crate::desk::told::Told;
+use crate::desk::writer::{Books, Job, Step, Work};
+use crate::limits::QUESTION_SLACK;
+
+/// What was done about a call already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// What holds its place.
+    pub held: Option<ReservationId>,
+    /// What the judge said.
+    pub judged: Option<Semantic>,
+    /// What a person said.
+    pub answer: Option<Answer>,
+}
+
+/// A call to be decided.
+pub struct CallWork {
+    desk: Desk,
+    job: Arc<CallJob>,
+    done: Done,
+    dice: Dice,
+    since: Instant,
+    parked: Arc<AtomicBool>,
+    tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
+    made: Option<Made>,
+}
+
+/// What was decided, to be told once it is durable.
+enum Made {
+    Ruled(Box<decide::Ruling>, Written, Option<Box<Session>>),
+    Judge(Box<decide::Question>, Option<ReservationId>),
+    Ask(Box<admission::clarify::Asked>, Option<ReservationId>),
+}
+
+impl CallWork {
+    /// A call. `parked` says whether it waits for another one's cost.
+    pub fn new(
+        desk: Desk,
+        job: Arc<CallJob>,
+        done: Done,
+        dice: Dice,
+        parked: Arc<AtomicBool>,
+        tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
+    ) -> Self {
+        Self { desk, job, done, dice, since: Instant::now(), parked, tell, made: None }
+    }
+
+    fn received(&self) -> Option<&Received> {
+        self.job.envelope.as_ref()?.as_ref().ok()
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        self.received().map(|received| received.message.session_id())
+    }
+
+    fn jti(&self) -> Option<Claim> {
+        let received = self.received()?;
+        Some(claim(received.message.session_id(), ClaimKind::MessageId, &claimed_jti(received)?))
+    }
+
+    fn state(&self) -> Option<Claim> {
+        let ticket = self.job.shown.as_ref()?.ticket.as_ref()?;
+        Some(claim(states_stream(self.session_id()), ClaimKind::Question, &ticket.nonce))
+    }
+
+    fn ruling(&self, books: &mut Books<'_>, copies: &mut Copies) -> CallRuling {
+        let job = &*self.job;
+        let is_used = |claim: Option<Claim>| claim.is_some_and(|claim| books.is_used(&claim));
+        let (replayed, spent) = (is_used(self.jti()), is_used(self.state()));
+        let shown = |state: &'_ crate::desk::jobs::ShownState| state.answer;
+        let before = Before {
+            held: self.done.held,
+            judged: self.done.judged,
+            answer: self.done.answer,
+            shown: job.shown.as_ref().map(|state| Shown {
+                ticket: state.ticket.as_ref(),
+                spent,
+                answer: shown(state),
+            }),
+        };
+        let call = Call {
+            envelope: job
+                .envelope
+                .as_ref()
+                .map(|envelope| envelope.as_ref().map_err(|unreadable| &**unreadable)),
+            tool: &job.tool,
+            header: job.header.as_deref(),
+            arguments: &job.arguments,
+            can_ask: job.can_ask,
+            replayed,
+            before,
+        };
+        let scene =
+            Scene { rules: &job.rules, caller: &job.caller, now: timestamp(books.now), dice: self.dice };
+        let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
+        decide::call(&scene, admission_books, &call)
+    }
+
+    /// Somebody is asked: the reservation is kept, with who asks and how long that can take.
+    fn hold(&self, books: &mut Books<'_>, mut copies: Copies, held: Option<ReservationId>) {
+        copies.asking.retain(|asking| Some(asking.held) != self.done.held);
+        if let Some(held) = held {
+            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
+            copies.asking.push(Asking { held, instance: books.house.instance.clone(), until });
+        }
+        copies.keep(books);
+    }
+
+    fn rule(&mut self, books: &mut Books<'_>, copies: Copies, mut ruling: Box<decide::Ruling>) -> Step {
+        let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
+        let retry = self.state_purpose() == Some(Purpose::Upstream);
+        self.hold(books, copies, None);
+        let written = match write(books, &mut ruling, self.job.aside.as_ref(), self.beside(retry)) {
+            Ok(written) => written,
+            Err(why) => return Step::Impossible(why),
+        };
+        if ruling.forward && ruling.reservation.is_none() {
+            books.count_open(&written.stream);
+        }
+        self.made = Some(Made::Ruled(ruling, written, snapshot));
+        Step::Decided
+    }
+
+    fn state_purpose(&self) -> Option<Purpose> {
+        Some(self.job.shown.as_ref()?.ticket.as_ref()?.purpose)
+    }
+
+    /// What the annex keeps besides: enough to decide the call again.
+    fn beside(&self, retry: bool) -> Value {
+        let job = &*self.job;
+        json!({
+            "route": job.rules.route,
+            "caller": caller(&job.caller),
+            "message": self.received().map(|received| &received.text),
+            "tool": job.tool,
+            "header": job.header,
+            "sample": self.dice.sample,
+            "retry": retry,
+            "answer": self.done.answer.map(|answer| format!("{answer:?}").to_lowercase()),
+        })
+    }
+}
+
+/// Who called, for the annex.
+pub fn caller(caller: &admission::principal::Caller) -> Value {
+    json!({
+        "era": caller.era,
+        "token": caller.token,
+        "certificate": caller.certificate,
+        "mcp_session": caller.mcp_session,
+    })
+}
+
+impl Work for CallWork {
+    fn streams(&self) -> Vec<String> {
+        let mut streams = vec![self.desk.unbound().to_owned()];
+        streams.extend(self.session_id().map(str::to_owned));
+        if self.job.shown.is_some() {
+            streams.push(STATES_STREAM.to_owned());
+        }
+        streams
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.jti().into_iter().chain(self.state()).collect()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        // What holds its place is given back by whoever gave up.
+        self.tell.is_closed()
+    }
+
+    fn may_be_turned_away(&self) -> bool {
+        true
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        self.parked.store(false, Ordering::Relaxed);
+        let (job, now) = (self.job.clone(), timestamp(books.now));
+        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
+        let Some(mut copies) = Copies::of_message(books, &job.rules, &job.caller, received, now) else {
+            return Step::Needs(books.missing());
+        };
+        copies.forget_questions(books, &job.rules);
+        match self.ruling(books, &mut copies) {
+            CallRuling::Ruled(ruling) => self.rule(books, copies, ruling),
+            CallRuling::Wait => {
+                self.parked.store(true, Ordering::Relaxed);
+                Step::Wait(copies.stream.unwrap_or_default())
+            }
+            CallRuling::Judge { question, held } => {
+                self.hold(books, copies, Some(held));
+                self.made = Some(Made::Judge(question, Some(held)));
+                Step::Decided
+            }
+            CallRuling::Ask { asked, held } => {
+                self.hold(books, copies, held);
+                self.made = Some(Made::Ask(asked, held));
+                Step::Decided
+            }
+        }
+    }
+
+    fn committed(self: Box<Self>) {
+        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held);
+        let answer = match self.made {
+            Some(Made::Ruled(ruling, written, snapshot)) => {
+                let pass = ruling.forward.then(|| {
+                    let ticket = Ticket {
+                        rules: self.job.rules.clone(),
+                        stream: written.stream.clone(),
+                        decision: written.id,
+                        reservation: ruling.reservation,
+                        tool: self.job.tool.clone(),
+                        snapshot,
+                        ruling: ruling.clone(),
+                    };
+                    Pass::new(self.desk.clone(), ticket)
+                });
+                CallAnswer::Ruled(Box::new(Told {
+                    verdict: ruling.verdict.clone(),
+                    text: written.text,
+                    telling: ruling.telling,
+                    evidence: Some(written.evidence),
+                    pass,
+                    ruling: Some(ruling),
+                }))
+            }
+            Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation)),
+            Some(Made::Ask(asked, reservation)) => CallAnswer::Ask(asked, held(reservation)),
+            None => return,
+        };
+        // Nobody there any more: the answer is dropped, and with it the pass or the reservation, which gives it back.
+        let _ = self.tell.send(Ok(answer));
+    }
+
+    fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
+        let _ = self.tell.send(Err(why.clone()));
+        None
+    }
+}

@@ -1,0 +1,160 @@
+//! The end of a stream: a record after which there is none, so that a missing tail shows.
+
+use std::time::Instant;
+
+use admission::decide;
+use admission::principal::Caller;
+use admission::record::{self, Place};
+use evidence::RecordKind;
+use tokio::sync::oneshot;
+
+use super::copies::Copies;
+use super::writing::{place, timestamp};
+use crate::desk::Desk;
+use crate::desk::error::DeskError;
+use crate::desk::states::State;
+use crate::desk::writer::{Books, Job, NewRecord, Sheet, Step, Work};
+use crate::limits::{ENDING_AGAIN_AFTER, FOR_EVER};
+
+/// Closes a stream, now or as soon as nothing in it is under way.
+pub struct CloseWork {
+    desk: Desk,
+    stream: String,
+    /// Only if it is due.
+    due: bool,
+    /// Only if it is this caller's.
+    caller: Option<Caller>,
+    since: Instant,
+    tell: Option<oneshot::Sender<Closed>>,
+    closed: Closed,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It is closed.
+    Now,
+    /// It will be, when what is under way has ended.
+    Later,
+    /// There was nothing to close.
+    Nothing,
+}
+
+impl CloseWork {
+    /// Closes it.
+    pub fn new(desk: Desk, stream: String, tell: Option<oneshot::Sender<Closed>>) -> Self {
+        Self { desk, stream, due: false, caller: None, since: Instant::now(), tell, closed: Closed::Nothing }
+    }
+
+    /// Closes it if it is due: at its deadline, or when it was idle for long.
+    pub fn if_due(desk: Desk, stream: String) -> Self {
+        Self { due: true, ..Self::new(desk, stream, None) }
+    }
+
+    /// Closes it if it is this caller's.
+    pub fn of_caller(desk: Desk, stream: String, caller: Caller) -> Self {
+        Self { caller: Some(caller), ..Self::new(desk, stream, None) }
+    }
+
+    fn is_meant(&self, sheet: &Sheet, now: u64) -> bool {
+        let is_shown = |caller: &Caller| match sheet.state() {
+            Some(State::Session(state)) => state.session.agreed.principal().is_shown_by(caller, None),
+            _ => false,
+        };
+        let due = !self.due || sheet.keep_until() <= now;
+        sheet.state().is_some() && !sheet.is_closed() && due && self.caller.as_ref().is_none_or(is_shown)
+    }
+
+    fn close(&mut self, books: &mut Books<'_>) -> Result<Step, DeskError> {
+        let now = books.now / 1000;
+        let Some(sheet) = books.sheet(&self.stream) else { return Ok(Step::Needs(books.missing())) };
+        let sheet: &Sheet = sheet;
+        if !self.is_meant(sheet, now) {
+            self.closed = Closed::Nothing;
+            return Ok(Step::Nothing);
+        }
+        if !mark(books, &self.stream) {
+            return Ok(Step::Needs(books.missing()));
+        }
+        self.closed = if end(books, &self.stream)? { Closed::Now } else { Closed::Later };
+        Ok(Step::Decided)
+    }
+}
+
+/// Says that it is to end. False: not everything is open.
+fn mark(books: &mut Books<'_>, stream: &str) -> bool {
+    let now = books.now / 1000;
+    if let Some(sheet) = books.sheet(stream)
+        && let Some(State::Unbound(unbound)) = sheet.state().cloned()
+    {
+        sheet.put(State::Unbound(crate::desk::states::Unbound { ending: true, ..unbound }), false);
+        return true;
+    }
+    let Some(mut copies) = Copies::of_session(books, stream) else { return false };
+    copies.ending = true;
+    copies.keep(books);
+    if let Some(sheet) = books.sheet(stream) {
+        sheet.keep(now + ENDING_AGAIN_AFTER.as_secs());
+    }
+    true
+}
+
+/// Writes the last record of a stream that is to end and in which nothing is under way. Says whether it did.
+pub fn end(books: &mut Books<'_>, stream: &str) -> Result<bool, DeskError> {
+    let Some(sheet) = books.sheet(stream) else { return Ok(false) };
+    let over = match sheet.state() {
+        Some(State::Unbound(unbound)) => unbound.ending && unbound.open == 0,
+        Some(State::Session(state)) if state.ending => {
+            let Some(mut copies) = Copies::of_session(books, stream) else { return Ok(false) };
+            let Some(session) = &mut copies.session else { return Ok(false) };
+            let over = decide::close(session, &mut copies.account);
+            copies.asking.clear();
+            copies.keep(books);
+            over
+        }
+        _ => false,
+    };
+    if !over {
+        return Ok(false);
+    }
+    let (house, now) = (books.house, books.now);
+    let (key, seq) = place(books, stream)?;
+    let place = Place { gateway: house.notary.issuer(), stream, seq, at: timestamp(now), key: &key };
+    let signed = house.notary.audit_record(record::closed(&place), stream)?;
+    if let Some(sheet) = books.sheet(stream) {
+        let annex = bytes::Bytes::from_static(b"{}");
+        sheet.record(stream, now, NewRecord { kind: RecordKind::Closed, signed, verdict: None, annex });
+        // The log holds its numbers for ever, so the name is never used again (V-2).
+        sheet.close(FOR_EVER);
+    }
+    Ok(true)
+}
+
+impl Work for CloseWork {
+    fn streams(&self) -> Vec<String> {
+        vec![self.stream.clone(), self.desk.unbound().to_owned()]
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        self.close(books).unwrap_or_else(Step::Impossible)
+    }
+
+    fn committed(self: Box<Self>) {
+        if let Some(tell) = self.tell {
+            let _ = tell.send(self.closed);
+        }
+    }
+
+    fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
+        match why {
+            DeskError::Unrecordable(_) | DeskError::Stopping => None,
+            // What is due is found due again.
+            _ if self.due => None,
+            _ => Some(self),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Copies of a session and of what its principal holds, for one decision: they replace the originals if it comes to one.
+
+use admission::decide::{self, account_key};
+use admission::message::Message;
+use admission::message::slot::Received;
+use admission::principal::{Caller, Identity};
+use admission::rules::Rules;
+use admission::session::{Account, Session};
+use admission::signature;
+use jiff::Timestamp;
+
+use crate::desk::states::{Asking, SessionState, State, account_stream};
+use crate::desk::writer::Books;
+use crate::limits::FOR_EVER;
+
+/// The copies.
+pub struct Copies {
+    /// The stream of the session, if one is named that can be one.
+    pub stream: Option<String>,
+    /// The session.
+    pub session: Option<Session>,
+    /// Who is being asked about it.
+    pub asking: Vec<Asking>,
+    /// Whether it is to end.
+    pub ending: bool,
+    /// What the principal holds.
+    pub account: Account,
+    account_stream: Option<String>,
+}
+
+impl Copies {
+    /// Of the session that a message names, and of what its sender holds. None: not everything is open yet.
+    pub fn of_message(
+        books: &mut Books<'_>,
+        rules: &Rules,
+        caller: &Caller,
+        received: Option<&Received>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let stream = received.map(|received| received.message.session_id().to_owned());
+        let state = match &stream {
+            Some(stream) => session_of(books, stream)?,
+            None => None,
+        };
+        let session = state.as_ref().map(|state| &state.session);
+        let key = account_of(rules, caller, received, session, now);
+        Self::of(books, stream, state, key)
+    }
+
+    /// Of a session that is known, and of what its principal holds.
+    pub fn of_session(books: &mut Books<'_>, stream: &str) -> Option<Self> {
+        let state = session_of(books, stream)?;
+        let key = state.as_ref().map(|state| state.session.agreed.account().to_owned());
+        Self::of(books, Some(stream.to_owned()), state, key)
+    }
+
+    fn of(
+        books: &mut Books<'_>,
+        stream: Option<String>,
+        state: Option<SessionState>,
+        key: Option<String>,
+    ) -> Option<Self> {
+        let account_stream = key.as_deref().map(account_stream);
+        let account = match &account_stream {
+            Some(name) => match books.sheet(name)?.state() {
+                Some(State::Account(account)) => account.clone(),
+                _ => Account::default(),
+            },
+            None => Account::default(),
+        };
+        let (session, asking, ending) = match state {
+            Some(SessionState { session, asking, ending }) => (Some(session), asking, ending),
+            None => (None, Vec::new(), false),
+        };
+        Some(Self { stream, session, asking, ending, account, account_stream })
+    }
+
+    /// Gives back what is held for questions that nobody asks any more: their process died, or forgot them.
+    pub fn forget_questions(&mut self, books: &Books<'_>, rules: &Rules) {
+        let Some(session) = &mut self.session else { return };
+        let (now, house) = (books.now / 1000, books.house);
+        let is_over = |asking: &Asking| {
+            let elsewhere = asking.instance != house.instance;
+            now > asking.until || (elsewhere && !house.settings.shared)
+        };
+        let (over, live): (Vec<Asking>, Vec<Asking>) =
+            std::mem::take(&mut self.asking).into_iter().partition(is_over);
+        for asking in over {
+            decide::refund(rules, session, &mut self.account, asking.held);
+        }
+        self.asking = live;
+    }
+
+    /// Replaces the originals, where something changed.
+    pub fn keep(self, books: &mut Books<'_>) {
+        let due = self.session.as_ref().map(|session| due(session, books));
+        if let (Some(stream), Some(session)) = (self.stream, self.session)
+            && let Some(sheet) = books.sheet(&stream)
+        {
+            let state = SessionState { session, asking: self.asking, ending: self.ending };
+            let before = match sheet.state() {
+                Some(State::Session(before)) => Some(before),
+                _ => None,
+            };
+            let agreed = before.is_none_or(|before| before.session.agreed != state.session.agreed);
+            if agreed || before.is_none_or(|before| **before != state) {
+                sheet.put(State::Session(Box::new(state)), agreed);
+            }
+            if !sheet.is_closed() {
+                sheet.keep(due.unwrap_or(FOR_EVER));
+            }
+        }
+        if let Some(name) = self.account_stream
+            && let Some(sheet) = books.sheet(&name)
+        {
+            let before = match sheet.state() {
+                Some(State::Account(account)) => account.clone(),
+                _ => Account::default(),
+            };
+            if before != self.account {
+                sheet.put(State::Account(self.account), false);
+                sheet.keep(FOR_EVER);
+            }
+        }
+    }
+}
+
+/// When a session is looked at again if nothing happens: at its deadline, or when it has been idle for long.
+fn due(session: &Session, books: &Books<'_>) -> u64 {
+    let idle = books.now / 1000 + books.house.settings.session_idle.as_secs();
+    let ends = session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
+    ends.unwrap_or(FOR_EVER).min(idle).min(FOR_EVER)
+}
+
+/// Not open: none. No session: none in it.
+fn session_of(books: &mut Books<'_>, stream: &str) -> Option<Option<SessionState>> {
+    Some(match books.sheet(stream)?.state() {
+        Some(State::Session(state)) => Some((**state).clone()),
+        _ => None,
+    })
+}
+
+/// Whose account a message is decided with: that of the session's principal, if it is shown, or else the sender's own.
+fn account_of(
+    rules: &Rules,
+    caller: &Caller,
+    received: Option<&Received>,
+    session: Option<&Session>,
+    now: Timestamp,
+) -> Option<String> {
+    let by_key = session
+        .is_some_and(|session| matches!(session.agreed.principal().identity(), Identity::SigningKey(_)));
+    let signed_by = match by_key || account_key(caller, None).is_none() {
+        true => received.and_then(|received| signed_by(rules, received, session, now)),
+        false => None,
+    };
+    let shown =
+        session.filter(|session| session.agreed.principal().is_shown_by(caller, signed_by.as_deref()));
+    match shown {
+        Some(session) => Some(session.agreed.account().to_owned()),
+        None => account_key(caller, signed_by.as_deref()),
+    }
+}
+
+/// The thumbprint of the key that signed a message, if the signature is good.
+fn signed_by(
+    rules: &Rules,
+    received: &Received,
+    session: Option<&Session>,
+    now: Timestamp,
+) -> Option<String> {
+    let agent_id = match (&received.message, session) {
+        (Message::ScopeCommitment(commitment), _) => &commitment.principal.agent_id,
+        (_, Some(session)) => session.agreed.agent_id(),
+        (_, None) => return None,
+    };
+    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, now);
+    signed.ok().flatten().map(|signed| signed.thumbprint)
+}

@@ -1,0 +1,172 @@
+//! A commitment or an amendment whose carrier succeeded: judged, and in force as soon as it is durable.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene, claimed_jti};
+use admission::session::ReservationId;
+use evidence::{Claim, ClaimKind};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::call::{Done, caller};
+use super::copies::Copies;
+use super::writing::{Written, claim, timestamp, write};
+use crate::desk::Desk;
+use crate::desk::error::DeskError;
+use crate::desk::held::HeldMessage;
+use crate::desk::jobs::{MessageAnswer, MessageJob};
+use crate::desk::states::Asking;
+use crate::desk::told::Told;
+use crate::desk::writer::{Books, Job, Step, Work};
+use crate::limits::QUESTION_SLACK;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A scope commitment.
+    Commitment,
+    /// A scope amendment.
+    Amendment,
+}
+
+/// A message to be decided.
+pub struct MessageWork {
+    desk: Desk,
+    job: Arc<MessageJob>,
+    kind: MessageKind,
+    done: Done,
+    dice: Dice,
+    since: Instant,
+    tell: oneshot::Sender<Result<MessageAnswer, DeskError>>,
+    made: Option<Made>,
+}
+
+enum Made {
+    Ruled(Box<decide::Ruling>, Written),
+    Judge(Box<decide::Question>, Option<ReservationId>),
+}
+
+impl MessageWork {
+    /// A message.
+    pub fn new(
+        desk: Desk,
+        (job, kind): (Arc<MessageJob>, MessageKind),
+        done: Done,
+        dice: Dice,
+        tell: oneshot::Sender<Result<MessageAnswer, DeskError>>,
+    ) -> Self {
+        Self { desk, job, kind, done, dice, since: Instant::now(), tell, made: None }
+    }
+
+    fn jti(&self) -> Option<Claim> {
+        let received = self.job.message.as_ref().ok()?;
+        Some(claim(received.message.session_id(), ClaimKind::MessageId, &claimed_jti(received)?))
+    }
+
+    fn ruling(&self, books: &mut Books<'_>, copies: &mut Copies) -> MessageRuling {
+        let job = &*self.job;
+        let before = Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None };
+        let declared = Declared {
+            message: job.message.as_ref().map_err(|unreadable| &**unreadable),
+            replayed: self.jti().is_some_and(|claim| books.is_used(&claim)),
+            before,
+        };
+        let scene =
+            Scene { rules: &job.rules, caller: &job.caller, now: timestamp(books.now), dice: self.dice };
+        let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
+        match self.kind {
+            MessageKind::Commitment => decide::commitment(&scene, admission_books, &declared),
+            MessageKind::Amendment => decide::amendment(&scene, admission_books, &declared),
+        }
+    }
+
+    fn beside(&self) -> Value {
+        let job = &*self.job;
+        json!({
+            "route": job.rules.route,
+            "caller": caller(&job.caller),
+            "message": job.message.as_ref().ok().map(|received| &received.text),
+        })
+    }
+
+    fn hold(&self, books: &mut Books<'_>, mut copies: Copies, held: Option<ReservationId>) {
+        copies.asking.retain(|asking| Some(asking.held) != self.done.held);
+        if let Some(held) = held {
+            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
+            copies.asking.push(Asking { held, instance: books.house.instance.clone(), until });
+        }
+        copies.keep(books);
+    }
+}
+
+impl Work for MessageWork {
+    fn streams(&self) -> Vec<String> {
+        let mut streams = vec![self.desk.unbound().to_owned()];
+        streams.extend(self.job.message.iter().map(|received| received.message.session_id().to_owned()));
+        streams
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.jti().into_iter().collect()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.tell.is_closed()
+    }
+
+    fn may_be_turned_away(&self) -> bool {
+        true
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        let (job, now) = (self.job.clone(), timestamp(books.now));
+        let received = job.message.as_ref().ok();
+        let Some(mut copies) = Copies::of_message(books, &job.rules, &job.caller, received, now) else {
+            return Step::Needs(books.missing());
+        };
+        copies.forget_questions(books, &job.rules);
+        match self.ruling(books, &mut copies) {
+            MessageRuling::Ruled(mut ruling) => {
+                self.hold(books, copies, None);
+                match write(books, &mut ruling, self.job.aside.as_ref(), self.beside()) {
+                    Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
+                    Err(why) => return Step::Impossible(why),
+                }
+            }
+            MessageRuling::Judge { question, held } => {
+                self.hold(books, copies, held);
+                self.made = Some(Made::Judge(question, held));
+            }
+        }
+        Step::Decided
+    }
+
+    fn committed(self: Box<Self>) {
+        let answer = match self.made {
+            Some(Made::Ruled(ruling, written)) => MessageAnswer::Ruled(Box::new(Told {
+                verdict: ruling.verdict.clone(),
+                text: written.text,
+                telling: ruling.telling,
+                evidence: Some(written.evidence),
+                pass: None,
+                ruling: Some(ruling),
+            })),
+            Some(Made::Judge(question, held)) => {
+                let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held);
+                MessageAnswer::Judge(question, held)
+            }
+            None => return,
+        };
+        let _ = self.tell.send(Ok(answer));
+    }
+
+    fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
+        let _ = self.tell.send(Err(why.clone()));
+        None
+    }
+}

@@ -1,0 +1,15 @@
+//! What the writer decides: calls, messages, what became of a call, and the end of a stream.
+
+mod call;
+mod close;
+mod copies;
+mod message;
+mod outcome;
+mod refund;
+mod writing;
+
+pub use call::{CallWork, Done};
+pub use close::{CloseWork, Closed};
+pub use message::{MessageKind, MessageWork};
+pub use outcome::{OutcomeWork, Refusal};
+pub use refund::RefundWork;

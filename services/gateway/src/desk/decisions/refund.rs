@@ -1,0 +1,66 @@
+//! A place that nobody holds any more is given back (V-14): the call never left.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use admission::decide;
+use admission::rules::Rules;
+use admission::session::ReservationId;
+
+use super::close::end;
+use super::copies::Copies;
+use crate::desk::error::DeskError;
+use crate::desk::writer::{Books, Job, Step, Work};
+
+/// Gives back a reservation for which somebody was being asked.
+pub struct RefundWork {
+    rules: Arc<Rules>,
+    stream: String,
+    held: ReservationId,
+    since: Instant,
+}
+
+impl RefundWork {
+    /// This one, of this session.
+    pub fn new(rules: Arc<Rules>, stream: String, held: ReservationId) -> Self {
+        Self { rules, stream, held, since: Instant::now() }
+    }
+}
+
+impl Work for RefundWork {
+    fn streams(&self) -> Vec<String> {
+        vec![self.stream.clone()]
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        let Some(mut copies) = Copies::of_session(books, &self.stream) else {
+            return Step::Needs(books.missing());
+        };
+        // Decided since: what was held is another reservation now, or none.
+        if !copies.asking.iter().any(|asking| asking.held == self.held) {
+            return Step::Nothing;
+        }
+        copies.asking.retain(|asking| asking.held != self.held);
+        if let Some(session) = &mut copies.session {
+            decide::refund(&self.rules, session, &mut copies.account, self.held);
+        }
+        copies.keep(books);
+        match end(books, &self.stream) {
+            Ok(_) => Step::Decided,
+            Err(why) => Step::Impossible(why),
+        }
+    }
+
+    fn committed(self: Box<Self>) {}
+
+    fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
+        match why {
+            DeskError::Unrecordable(_) | DeskError::Stopping => None,
+            _ => Some(self),
+        }
+    }
+}

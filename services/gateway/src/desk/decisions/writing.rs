@@ -1,0 +1,144 @@
+//! A ruling becomes a record (section 7 of the design): written, signed, named, told; in this order, since each needs the
+//! one before it.
+
+use admission::decide::{About, ClaimKind, Ruling, Stream};
+use admission::invocation::AiInvocation;
+use admission::record::{self, Place, StreamKey};
+use bytes::Bytes;
+use evidence::{Claim, RecordKind};
+use jiff::Timestamp;
+use merkle::EntryDigest;
+use serde_json::Value;
+use sha2::Digest as _;
+
+use crate::desk::error::DeskError;
+use crate::desk::states::{STATES_STREAM, State, Unbound};
+use crate::desk::told::{self, Evidence};
+use crate::desk::writer::{Books, NewRecord};
+use crate::limits::FOR_EVER;
+
+/// A ruling that is written into its stream, and will be true once it is committed.
+pub struct Written {
+    /// The stream.
+    pub stream: String,
+    /// Its record's entry ID.
+    pub id: EntryDigest,
+    /// The signed Verdict.
+    pub text: String,
+    /// Where the record is.
+    pub evidence: Evidence,
+}
+
+/// The time of a batch.
+pub fn timestamp(milliseconds: u64) -> Timestamp {
+    let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
+}
+
+/// The stream that a ruling's record goes to: after the end of a session's stream nothing is written into it.
+fn stream_of(books: &mut Books<'_>, ruling: &Ruling) -> Result<String, DeskError> {
+    if let Stream::Session(session_id) = &ruling.stream {
+        let sheet = books.sheet(session_id).ok_or_else(|| not_open(session_id))?;
+        if !sheet.is_closed() {
+            return Ok(session_id.clone());
+        }
+    }
+    Ok(books.house.unbound.clone())
+}
+
+/// Writes a ruling into its stream, whose state is the one after the ruling. What the client says of itself, and `beside`, go
+/// into the annex.
+pub fn write(
+    books: &mut Books<'_>,
+    ruling: &mut Ruling,
+    aside: Option<&AiInvocation>,
+    beside: Value,
+) -> Result<Written, DeskError> {
+    let (house, now) = (books.house, books.now);
+    let stream = stream_of(books, ruling)?;
+    let binding = told::binding(now, ruling.req.clone())?;
+    let (signed, key, seq) = {
+        let (place, seq) = place(books, &stream)?;
+        let place =
+            Place { at: timestamp(now), gateway: house.notary.issuer(), stream: &stream, seq, key: &place };
+        let signed = house.notary.audit_record(record::decided(&place, ruling, Some(&binding)), &stream)?;
+        (signed, place.record_key(), seq)
+    };
+    let audit_ref = house.notary.audit_ref(signed.id);
+    ruling.verdict.audit_ref = Some(audit_ref.clone());
+    let text = ruling.verdict.sign(&house.verdict, &binding)?;
+    let annex = annex(ruling, aside, beside);
+    let id = signed.id;
+    let kind = match ruling.about {
+        About::Commitment => RecordKind::Commitment,
+        About::Amendment => RecordKind::Amendment,
+        About::Call => RecordKind::Decision,
+    };
+    let claims = claims(ruling, Some(stream.as_str()).filter(|stream| *stream != house.unbound));
+    let sheet = books.sheet(&stream).ok_or_else(|| not_open(&stream))?;
+    sheet.record(&stream, now, NewRecord { kind, signed, verdict: Some(text.clone().into()), annex });
+    if ruling.forward {
+        sheet.open(id);
+    }
+    for claim in claims {
+        let sheet = books.sheet(&claim.stream).ok_or_else(|| not_open(&claim.stream))?;
+        if claim.stream == STATES_STREAM {
+            sheet.keep(FOR_EVER);
+        }
+        sheet.claim(claim);
+    }
+    Ok(Written { id, text, evidence: Evidence { audit_ref, id, seq, key, receipt: None }, stream })
+}
+
+/// The secret of a stream and the number of its next record. The gateway's own stream begins with its first record.
+pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), DeskError> {
+    let is_ours = stream == books.house.unbound;
+    let sheet = books.sheet(stream).ok_or_else(|| not_open(stream))?;
+    if is_ours && sheet.state().is_none() {
+        sheet.put(State::Unbound(Unbound::generate()?), false);
+        sheet.keep(FOR_EVER);
+    }
+    let key = match sheet.state() {
+        Some(State::Session(state)) => state.session.agreed.key().clone(),
+        Some(State::Unbound(unbound)) => unbound.key.clone(),
+        Some(State::Account(_) | State::Said(_)) | None => {
+            return Err(DeskError::Unrecordable(format!("there is no stream {stream}")));
+        }
+    };
+    Ok((key, sheet.next_seq()))
+}
+
+/// A claim as the store keeps it: whatever its length, it has 32 bytes.
+pub fn claim(stream: &str, kind: evidence::ClaimKind, key: &str) -> Claim {
+    let key = Bytes::copy_from_slice(&sha2::Sha256::digest(key.as_bytes()));
+    Claim { stream: stream.to_owned(), kind, key }
+}
+
+/// Where a state of ours is used up: in its session, or for all instances together.
+pub fn states_stream(session_id: Option<&str>) -> &str {
+    session_id.unwrap_or(STATES_STREAM)
+}
+
+/// What a ruling uses up. A `jti` counts within its session; outside any there is nothing to protect.
+fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
+    let kept = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
+        (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
+        (ClaimKind::Jti, None) => None,
+        (ClaimKind::State, session) => {
+            Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))
+        }
+    });
+    kept.collect()
+}
+
+fn annex(ruling: &Ruling, aside: Option<&AiInvocation>, beside: Value) -> Bytes {
+    let mut annex = record::annex(ruling, aside);
+    annex["reservation"] = ruling.reservation.map_or(Value::Null, |held| held.0.into());
+    annex["tool"] = ruling.tool.clone().map_or(Value::Null, Value::from);
+    annex["replay"] = beside;
+    annex.to_string().into()
+}
+
+fn not_open(stream: &str) -> DeskError {
+    DeskError::Unrecordable(format!("the stream {stream} is not open"))
+}

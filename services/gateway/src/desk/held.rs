@@ -1,0 +1,96 @@
+//! A place that is held while somebody is asked. Dropped, it is given back.
+
+use std::sync::Arc;
+
+use admission::clarify::Answer;
+use admission::decide::Semantic;
+use admission::session::ReservationId;
+
+use super::Desk;
+use super::decisions::{Done, MessageKind, RefundWork};
+use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob};
+
+/// A call about which somebody is asked.
+#[derive(Debug)]
+pub struct HeldCall {
+    desk: Desk,
+    job: Arc<CallJob>,
+    held: Option<ReservationId>,
+}
+
+/// A commitment or an amendment about which the judge is asked.
+#[derive(Debug)]
+pub struct HeldMessage {
+    desk: Desk,
+    job: Arc<MessageJob>,
+    kind: MessageKind,
+    held: Option<ReservationId>,
+}
+
+impl HeldCall {
+    pub(super) fn new(desk: Desk, job: Arc<CallJob>, held: Option<ReservationId>) -> Self {
+        Self { desk, job, held }
+    }
+
+    /// The call.
+    pub fn job(&self) -> &CallJob {
+        &self.job
+    }
+
+    /// The judge answered: the call is decided again, from C1 on.
+    pub async fn judged(self, judged: Semantic) -> CallAnswer {
+        let done = Done { held: self.held, judged: Some(judged), answer: None };
+        self.again(done).await
+    }
+
+    /// The person answered, or did not: the call is decided again, from C1 on.
+    pub async fn answered(self, answer: Answer) -> CallAnswer {
+        let done = Done { held: self.held, judged: None, answer: Some(answer) };
+        self.again(done).await
+    }
+
+    /// What is held is given back by the decision; if there is none, or nobody waits for it, by dropping this.
+    async fn again(self, done: Done) -> CallAnswer {
+        let answer = self.desk.decide_call(self.job.clone(), done).await;
+        drop(self);
+        answer
+    }
+}
+
+impl Drop for HeldCall {
+    fn drop(&mut self) {
+        let stream = self.job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
+        if let (Some(held), Some(received)) = (self.held, stream) {
+            let stream = received.message.session_id().to_owned();
+            self.desk.hand_in(Box::new(RefundWork::new(self.job.rules.clone(), stream, held)));
+        }
+    }
+}
+
+impl HeldMessage {
+    pub(super) fn new(
+        desk: Desk,
+        job: Arc<MessageJob>,
+        kind: MessageKind,
+        held: Option<ReservationId>,
+    ) -> Self {
+        Self { desk, job, kind, held }
+    }
+
+    /// The judge answered: the message is decided again.
+    pub async fn judged(self, judged: Semantic) -> MessageAnswer {
+        let done = Done { held: self.held, judged: Some(judged), answer: None };
+        let answer = self.desk.decide_message(self.job.clone(), self.kind, done).await;
+        drop(self);
+        answer
+    }
+}
+
+impl Drop for HeldMessage {
+    fn drop(&mut self) {
+        if let (Some(held), Ok(received)) = (self.held, &self.job.message) {
+            let stream = received.message.session_id().to_owned();
+            self.desk.hand_in(Box::new(RefundWork::new(self.job.rules.clone(), stream, held)));
+        }
+    }
+}

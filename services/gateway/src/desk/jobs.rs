@@ -1,0 +1,78 @@
+//! What is handed in to be decided, and what comes back.
+
+use std::sync::Arc;
+
+use admission::clarify::{Answer, Asked, Ticket};
+use admission::decide::Question;
+use admission::invocation::AiInvocation;
+use admission::message::slot::{Received, Unreadable};
+use admission::principal::Caller;
+use admission::rules::Rules;
+
+use super::held::{HeldCall, HeldMessage};
+use super::told::Told;
+
+/// A call, before anything of it went to an upstream.
+#[derive(Debug)]
+pub struct CallJob {
+    /// The rules of its route, as they are now.
+    pub rules: Arc<Rules>,
+    /// Who calls.
+    pub caller: Caller,
+    /// What came in its VAP slot; none if there is no VAP in the request.
+    pub envelope: Option<Result<Received, Box<Unreadable>>>,
+    /// The tool that will run.
+    pub tool: String,
+    /// `Mcp-Name`, decoded, in the modern era.
+    pub header: Option<String>,
+    /// The text of `params.arguments`, or `{}`.
+    pub arguments: String,
+    /// Whether the client can be asked something (V-26).
+    pub can_ask: bool,
+    /// A state of ours that came back with the call.
+    pub shown: Option<ShownState>,
+    /// What the client says of itself: for the audit alone.
+    pub aside: Option<AiInvocation>,
+}
+
+/// A state of ours that came back (V-26, V-38). Whether it was used before, the desk finds out.
+#[derive(Clone, Debug)]
+pub struct ShownState {
+    /// What it is bound to; none if it is not ours, or was altered.
+    pub ticket: Option<Ticket>,
+    /// What the person answered, where it was our question.
+    pub answer: Option<Answer>,
+}
+
+/// A commitment or an amendment whose carrier succeeded.
+#[derive(Debug)]
+pub struct MessageJob {
+    /// The rules of its route, as they are now.
+    pub rules: Arc<Rules>,
+    /// Who calls. In the legacy era with the MCP session that the carrier's answer names.
+    pub caller: Caller,
+    /// What came in the slot.
+    pub message: Result<Received, Box<Unreadable>>,
+    /// What the client says of itself.
+    pub aside: Option<AiInvocation>,
+}
+
+/// How far a call has come. It never fails: what cannot be decided durably is denied.
+#[derive(Debug)]
+pub enum CallAnswer {
+    /// It is decided.
+    Ruled(Box<Told>),
+    /// The judge is to be asked, and the answer to be brought to [`HeldCall::judged`].
+    Judge(Box<Question>, HeldCall),
+    /// A person is to be asked, and the answer to be brought to [`HeldCall::answered`].
+    Ask(Box<Asked>, HeldCall),
+}
+
+/// How far a commitment or an amendment has come.
+#[derive(Debug)]
+pub enum MessageAnswer {
+    /// It is decided.
+    Ruled(Box<Told>),
+    /// The judge is to be asked, and the answer to be brought to [`HeldMessage::judged`].
+    Judge(Box<Question>, HeldMessage),
+}

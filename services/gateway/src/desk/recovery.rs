@@ -1,0 +1,98 @@
+//! What a process that died left behind: calls of which nobody knows what became of them, and streams without an end.
+
+use std::sync::Arc;
+
+use admission::message::UNBOUND;
+use admission::rules::Rules;
+use admission::session::ReservationId;
+use evidence::{Open, StoreError};
+use serde_json::Value;
+
+use super::Desk;
+use super::decisions::{CloseWork, OutcomeWork};
+use crate::limits::UPKEEP_PAGE;
+
+/// What begins the names of the gateway's own streams that have no records of calls.
+const INTERNAL: &str = "unbound:.";
+
+impl Desk {
+    /// Settles what others left as unknown, and ends their streams. What cannot be done now is done later.
+    pub(super) async fn recover(&self) {
+        self.settle_orphans().await;
+        if self.inner.house.settings.shared {
+            return;
+        }
+        // Nobody else can be alive: the streams of earlier runs end here.
+        if let Err(error) = self.end_earlier_runs().await {
+            tracing::warn!(%error, "the streams of earlier runs are not ended yet");
+        }
+    }
+
+    /// Each served decision of an instance that died, and has no outcome, gets the outcome `unknown`.
+    pub(super) async fn settle_orphans(&self) {
+        match self.orphans_settled().await {
+            Ok(0) => {}
+            Ok(count) => {
+                tracing::warn!(count, "calls of a process that died: nobody knows what became of them")
+            }
+            Err(error) => tracing::warn!(%error, "what a process that died left open is not settled yet"),
+        }
+    }
+
+    async fn orphans_settled(&self) -> Result<usize, StoreError> {
+        let mut count = 0;
+        loop {
+            let orphans = self.inner.store.orphans(UPKEEP_PAGE).await?;
+            let mut durable = Vec::with_capacity(orphans.len());
+            for orphan in &orphans {
+                let (tell, told) = tokio::sync::oneshot::channel();
+                self.hand_in(Box::new(self.unknown(orphan).await?.told_to(tell)));
+                durable.push(told);
+            }
+            for told in durable {
+                if told.await.is_err() {
+                    return Err(StoreError::Unavailable("the outcomes are not committed".to_owned()));
+                }
+            }
+            count += orphans.len();
+            if orphans.len() < UPKEEP_PAGE {
+                return Ok(count);
+            }
+        }
+    }
+
+    async fn unknown(&self, orphan: &Open) -> Result<OutcomeWork, StoreError> {
+        let record = self.inner.store.record(&orphan.id).await?;
+        let annex =
+            record.map(|stored| serde_json::from_slice::<Value>(&stored.record.annex).unwrap_or_default());
+        let annex = annex.unwrap_or_default();
+        let reservation = annex["reservation"].as_u64().map(ReservationId);
+        let tool = annex["replay"]["tool"].as_str().unwrap_or_default().to_owned();
+        let route = annex["replay"]["route"].as_str().unwrap_or_default();
+        let place = (orphan.stream.clone(), orphan.id);
+        Ok(OutcomeWork::unknown(self.clone(), self.rules_of(route), place, reservation, tool))
+    }
+
+    /// The rules of a route; of one that is gone, rules that know nothing.
+    fn rules_of(&self, route: &str) -> Arc<Rules> {
+        let none = || Arc::new(Rules::new(route, self.inner.house.notary.issuer(), "sha256:"));
+        self.inner.house.settings.rules.route(route).unwrap_or_else(none)
+    }
+
+    async fn end_earlier_runs(&self) -> Result<(), StoreError> {
+        let mut after = UNBOUND.to_owned();
+        loop {
+            let page = self.inner.store.list(Some(&after), UPKEEP_PAGE).await?;
+            for listed in &page {
+                let theirs = listed.stream.starts_with(UNBOUND) && !listed.stream.starts_with(INTERNAL);
+                if theirs && !listed.closed && listed.stream != self.unbound() {
+                    self.hand_in(Box::new(CloseWork::new(self.clone(), listed.stream.clone(), None)));
+                }
+            }
+            match page.last() {
+                Some(last) if last.stream.starts_with(UNBOUND) => after = last.stream.clone(),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
