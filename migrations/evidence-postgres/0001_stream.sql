@@ -67,8 +67,6 @@ CREATE TABLE record (
 );
 
 ALTER TABLE record ALTER COLUMN statement SET STORAGE EXTERNAL;
-CREATE INDEX record_age ON record (at);
-
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '% on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';

@@ -46,8 +46,6 @@ CREATE TABLE record (
   UNIQUE (stream, seq)
 ) STRICT;
 
-CREATE INDEX record_age ON record (at);
-
 CREATE TRIGGER record_stays BEFORE UPDATE ON record
 BEGIN SELECT RAISE(ABORT, 'record: a record is never changed'); END;
 

@@ -21,6 +21,7 @@ pub(crate) async fn prune(
     Ok(Pruned { streams, records })
 }
 
+/// The first ones are looked at, for they are the oldest: an index of their times would be written with every commit.
 async fn forget_records(
     transaction: &mut PgTransaction<'_>,
     before: u64,
@@ -28,10 +29,12 @@ async fn forget_records(
 ) -> Result<u64, StoreError> {
     let delete = sqlx::query(
         "DELETE FROM record WHERE no IN (
-           SELECT r.no FROM record r
-            WHERE r.at < $1 AND EXISTS (SELECT FROM delivery d WHERE d.record = r.no)
-              AND NOT EXISTS (SELECT FROM open_decision o WHERE o.record = r.no)
-            ORDER BY r.at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+           SELECT no FROM (
+             SELECT r.no, r.at FROM record r
+              WHERE EXISTS (SELECT FROM delivery d WHERE d.record = r.no)
+                AND NOT EXISTS (SELECT FROM open_decision o WHERE o.record = r.no)
+              ORDER BY r.no LIMIT $2 FOR UPDATE SKIP LOCKED) AS first
+            WHERE at < $1)",
     );
     let delete = delete.bind(column(before)).bind(rows(limit)).execute(&mut **transaction);
     Ok(delete.await.map_err(store_error)?.rows_affected())

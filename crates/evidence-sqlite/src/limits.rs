@@ -9,7 +9,7 @@ pub const READERS: u32 = 2;
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The write-ahead log is copied into the database file once it is larger than this.
-pub const CHECKPOINT_BYTES: u64 = 8 << 20;
+pub const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// And this large it may become before a commit waits for that: it shrinks only while nobody writes.
 pub const WAL_BYTES: u64 = 64 << 20;

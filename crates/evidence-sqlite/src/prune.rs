@@ -25,16 +25,19 @@ pub(crate) async fn prune(shared: &Shared, horizon: Horizon, limit: usize) -> Re
     Ok(pruned)
 }
 
-/// Records first: a stream goes once it has none.
+/// Records first: a stream goes once it has none. Of the records the first ones are looked at, for they are the oldest: an
+/// index of their times would be written with every commit.
 async fn forget(writing: &mut Writing<'_>, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
     let records = sqlx::query(
         "DELETE FROM record WHERE no IN (
-           SELECT r.no FROM record r
-            WHERE r.at < ? AND EXISTS (SELECT 1 FROM delivery d WHERE d.record = r.no)
-              AND NOT EXISTS (SELECT 1 FROM open_decision o WHERE o.record = r.no)
-            ORDER BY r.at LIMIT ?)",
+           SELECT no FROM (
+             SELECT r.no, r.at FROM record r
+              WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.record = r.no)
+                AND NOT EXISTS (SELECT 1 FROM open_decision o WHERE o.record = r.no)
+              ORDER BY r.no LIMIT ?)
+            WHERE at < ?)",
     );
-    let records = records.bind(signed(horizon.records)).bind(sql::rows(limit));
+    let records = records.bind(sql::rows(limit)).bind(signed(horizon.records));
     let records = records.execute(&mut *writing.connection).await.map_err(store_error)?.rows_affected();
     let streams = sqlx::query(
         "DELETE FROM stream WHERE no IN (

@@ -104,10 +104,11 @@ pub trait EvidenceStore: Send + Sync + 'static {
 
     /// Forgets what may be forgotten, at most `limit` of each kind, and answers how many of each.
     ///
-    /// A record goes when it is delivered, was made before `horizon.records`, and is settled or needs no outcome. A
-    /// stream goes when it is closed, its `keep_until` is before `horizon.streams`, and none of its records is left: a
-    /// name never numbers its records anew while older ones are there. Its claims go with it. Once `Ok`, the database no longer shows what went; the file system may keep its
-    /// bytes until they are written over.
+    /// A record goes when it is delivered, was made before `horizon.records`, and is settled or needs no outcome; the
+    /// oldest are looked at first, and what comes after a younger one may wait for it. A stream goes when it is closed,
+    /// its `keep_until` is before `horizon.streams`, and none of its records is left: a name never numbers its records
+    /// anew while older ones are there. Its claims go with it. Once `Ok`, the database no longer shows what went; the file
+    /// system may keep its bytes until they are written over.
     async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError>;
 
     /// Says that this instance lives, for as long as `lasts` from now by the database's clock.
