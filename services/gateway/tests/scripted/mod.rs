@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 const ROLE: &str = "SCRIPTED_SERVER";
 
-/// A scripted server: `modern`, `legacy` (which knows no `server/discover`), `both`, or `dies` (if it is discovered).
+/// A scripted server: `modern`, `legacy` (which knows no `server/discover`), `old` (which knows one revision), `both`, or
+/// `dies` (if it is discovered).
 pub fn program(role: &str) -> Program {
     let this = std::env::current_exe().unwrap();
     let mut program = Program::new([
@@ -68,7 +69,7 @@ impl Server {
             Some("initialize") => answer(
                 &id,
                 json!({
-                    "protocolVersion": message["params"]["protocolVersion"],
+                    "protocolVersion": self.version(&message),
                     "capabilities": {"tools": {"listChanged": true}, "prompts": {}, "resources": {"subscribe": true}},
                     "serverInfo": {"name": self.role, "version": "1"},
                     "instructions": format!("I am {}.", self.role),
@@ -76,7 +77,7 @@ impl Server {
             ),
             Some("subscriptions/listen") => {
                 say(json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-                    "params": {"notifications": {}, "_meta": {"io.modelcontextprotocol/subscriptionId": id}}}));
+                    "params": {"notifications": message["params"]["notifications"], "_meta": {"io.modelcontextprotocol/subscriptionId": id}}}));
                 self.listens.push(id);
             }
             Some("tools/call") => self.call(&message),
@@ -108,6 +109,11 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// What was asked for, or an old revision if that is all it knows.
+    fn version(&self, message: &Value) -> Value {
+        if self.role == "old" { json!("2025-06-18") } else { message["params"]["protocolVersion"].clone() }
     }
 
     fn discover(&self, id: Value) {
