@@ -40,6 +40,7 @@ mod writer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use admission::rules::Rules;
 use evidence::{EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -53,7 +54,7 @@ pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, ShownState};
 pub use notary::Keys;
 pub use outbox::{Backpressure, Log, NoReceipt, OutboxLimits};
 pub use pass::{Came, Pass};
-pub use settings::{RulesOf, Settings};
+pub use settings::Settings;
 pub use status::Status;
 pub use told::{Evidence, Told};
 
@@ -62,6 +63,9 @@ use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
 use status::Alarms;
 use writer::{Job, Writer};
+
+/// The rules of a route as they are now, by its path: what a process that died left behind is settled under them.
+pub type RulesOf = Arc<dyn Fn(&str) -> Option<Arc<Rules>> + Send + Sync>;
 
 /// The desk. Clones share it.
 #[derive(Clone)]
@@ -78,6 +82,7 @@ struct Inner {
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
     store: Arc<dyn EvidenceStore>,
+    rules: RulesOf,
     /// What is owed and not handed in yet.
     owing: TaskTracker,
 }
@@ -103,6 +108,7 @@ impl Desk {
         log: Log,
         clock: Clock,
         settings: Settings,
+        rules: RulesOf,
     ) -> Result<(Self, Running), StoreError> {
         store.check_durability().await?;
         let house = Arc::new(House {
@@ -130,7 +136,7 @@ impl Desk {
         };
         let (queued, owing) = (AtomicUsize::new(0), TaskTracker::new());
         let desk =
-            Self { inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, owing }) };
+            Self { inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, rules, owing }) };
         let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
         let mut running = Running {
             writer: tokio::spawn(writer.run(stop_writer.clone())),

@@ -76,7 +76,7 @@ impl Desk {
     /// The rules of a route; of one that is gone, rules that know nothing.
     fn rules_of(&self, route: &str) -> Arc<Rules> {
         let none = || Arc::new(Rules::new(route, self.inner.house.notary.issuer(), "sha256:"));
-        self.inner.house.settings.rules.route(route).unwrap_or_else(none)
+        (self.inner.rules)(route).unwrap_or_else(none)
     }
 
     async fn end_earlier_runs(&self) -> Result<(), StoreError> {

@@ -1,20 +1,12 @@
 //! How the desk behaves, as the operator set it.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
-
-use admission::rules::Rules;
 
 use super::outbox::OutboxLimits;
 use crate::limits::{DECIDE_TIME, RECEIPT_WAIT, SESSIONS_IN_MEMORY, VAP_SESSION_IDLE, WAIT_FOR_COST};
 
-/// The rules of a route as they are now, by its path: what a process that died left behind is settled under them.
-#[derive(Clone)]
-pub struct RulesOf(Arc<dyn Fn(&str) -> Option<Arc<Rules>> + Send + Sync>);
-
 /// How the desk behaves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The gateway's name: the issuer of its statements.
     pub issuer: String,
@@ -34,10 +26,6 @@ pub struct Settings {
     pub decide_time: Duration,
     /// Whether other gateways use the same database: then what another instance left may be under way.
     pub shared: bool,
-    /// Denials a minute and principal, before every call is denied `rate_limited` (V-11).
-    pub denials_per_minute: u32,
-    /// The rules of the routes.
-    pub rules: RulesOf,
 }
 
 impl Settings {
@@ -53,26 +41,6 @@ impl Settings {
             wait_for_cost: WAIT_FOR_COST,
             decide_time: DECIDE_TIME,
             shared: false,
-            denials_per_minute: crate::limits::DENIALS_PER_MINUTE,
-            rules: RulesOf::new(|_| None),
         }
-    }
-}
-
-impl RulesOf {
-    /// Whoever knows the routes.
-    pub fn new(rules: impl Fn(&str) -> Option<Arc<Rules>> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(rules))
-    }
-
-    /// Those of the route with this path, if there is one.
-    pub fn route(&self, path: &str) -> Option<Arc<Rules>> {
-        (self.0)(path)
-    }
-}
-
-impl fmt::Debug for RulesOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RulesOf(..)")
     }
 }
