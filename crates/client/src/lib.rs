@@ -7,6 +7,7 @@
 //! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
 
 mod batch;
+mod evaluate;
 mod events;
 mod multipart;
 mod retry;
@@ -31,6 +32,7 @@ use thiserror::Error;
 use verifier::{TrustStore, Verdict};
 
 pub use batch::{BATCH_STATEMENTS, Message};
+pub use evaluate::{Evaluation, Violation};
 pub use events::{Begin, Event, Events};
 pub use tell::Verb;
 

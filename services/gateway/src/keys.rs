@@ -80,13 +80,8 @@ impl Keys {
     pub fn open(config: &Config) -> Result<Self, KeyError> {
         durable::make_folder(&config.state, Access::Secret)
             .map_err(|error| KeyError::Io { path: config.state.clone(), error })?;
-        let place = |given: &Option<PathBuf>, name: &str| match given {
-            Some(path) => Place { path: path.clone(), ours: false },
-            None => Place { path: config.state.join(name), ours: true },
-        };
-        let evidence = place(&config.keys.evidence, "evidence.key").signing()?;
-        let verdict = place(&config.keys.verdict, "verdict.key").signing()?;
-        let state = place(&config.keys.state, "state.key").symmetric()?;
+        let [evidence, verdict, state] = Place::all(config);
+        let (evidence, verdict, state) = (evidence.signing()?, verdict.signing()?, state.symmetric()?);
         let published = publish(&config.state.join(JWKS_FILE), verdict.public_key())?;
         Ok(Self {
             evidence: Arc::new(evidence),
@@ -135,6 +130,31 @@ pub fn published(state: &Path) -> Result<Vec<u8>, KeyError> {
     Ok(set_of(&keys))
 }
 
+/// The keys that are not there yet, of those that are made at the first start. Nothing is made.
+///
+/// # Errors
+/// If one is unusable, or named and missing.
+pub fn look(config: &Config) -> Result<Vec<PathBuf>, KeyError> {
+    let [evidence, verdict, state] = Place::all(config);
+    let there = [
+        evidence.existing_signing()?.is_some(),
+        verdict.existing_signing()?.is_some(),
+        state.existing_symmetric()?.is_some(),
+    ];
+    read_set(&config.state.join(JWKS_FILE))?;
+    let places = [evidence, verdict, state].into_iter().zip(there);
+    Ok(places.filter(|(_, there)| !there).map(|(place, _)| place.path).collect())
+}
+
+/// The evidence key, if it is there. Nothing is made.
+///
+/// # Errors
+/// If it is unusable, or named and missing.
+pub fn evidence(config: &Config) -> Result<Option<SigningKey>, KeyError> {
+    let [evidence, ..] = Place::all(config);
+    evidence.existing_signing()
+}
+
 /// A key's file.
 struct Place {
     path: PathBuf,
@@ -143,16 +163,34 @@ struct Place {
 }
 
 impl Place {
-    fn signing(&self) -> Result<SigningKey, KeyError> {
-        let Some(text) = self.read()? else {
-            let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
-            let pem = key.to_pkcs8_pem().map_err(|error| self.unusable(error.to_string()))?;
-            durable::replace(&self.path, pem.as_bytes(), Access::Secret)?;
-            return Ok(key);
+    /// Of the evidence, the verdict and the state key.
+    fn all(config: &Config) -> [Self; 3] {
+        let place = |given: &Option<PathBuf>, name: &str| match given {
+            Some(path) => Self { path: path.clone(), ours: false },
+            None => Self { path: config.state.join(name), ours: true },
         };
+        [
+            place(&config.keys.evidence, "evidence.key"),
+            place(&config.keys.verdict, "verdict.key"),
+            place(&config.keys.state, "state.key"),
+        ]
+    }
+
+    fn signing(&self) -> Result<SigningKey, KeyError> {
+        if let Some(key) = self.existing_signing()? {
+            return Ok(key);
+        }
+        let key = SigningKey::generate(Algorithm::EdDsa).map_err(|_| KeyError::Random)?;
+        let pem = key.to_pkcs8_pem().map_err(|error| self.unusable(error.to_string()))?;
+        durable::replace(&self.path, pem.as_bytes(), Access::Secret)?;
+        Ok(key)
+    }
+
+    fn existing_signing(&self) -> Result<Option<SigningKey>, KeyError> {
+        let Some(text) = self.read()? else { return Ok(None) };
         let key = SigningKey::from_pkcs8_pem(&text).map_err(|error| self.unusable(error.to_string()))?;
         match key.algorithm() {
-            Algorithm::EdDsa => Ok(key),
+            Algorithm::EdDsa => Ok(Some(key)),
             other => {
                 Err(self.unusable(format!("an Ed25519 key is needed here, not one for {}", other.name())))
             }
@@ -160,16 +198,21 @@ impl Place {
     }
 
     fn symmetric(&self) -> Result<Zeroizing<[u8; 32]>, KeyError> {
-        let Some(text) = self.read()? else {
-            let key = random()?;
-            let line = Zeroizing::new(format!("{}\n", BASE64URL_NOPAD.encode(&*key)));
-            durable::replace(&self.path, line.as_bytes(), Access::Secret)?;
+        if let Some(key) = self.existing_symmetric()? {
             return Ok(key);
-        };
+        }
+        let key = random()?;
+        let line = Zeroizing::new(format!("{}\n", BASE64URL_NOPAD.encode(&*key)));
+        durable::replace(&self.path, line.as_bytes(), Access::Secret)?;
+        Ok(key)
+    }
+
+    fn existing_symmetric(&self) -> Result<Option<Zeroizing<[u8; 32]>>, KeyError> {
+        let Some(text) = self.read()? else { return Ok(None) };
         let bytes = BASE64URL_NOPAD.decode(text.trim_end().as_bytes()).ok().map(Zeroizing::new);
         let key = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok());
-        key.map(Zeroizing::new)
-            .ok_or_else(|| self.unusable("32 bytes in base64url without padding are needed".into()))
+        let unusable = || self.unusable("32 bytes in base64url without padding are needed".into());
+        key.map(|key| Some(Zeroizing::new(key))).ok_or_else(unusable)
     }
 
     /// The file's text; `None` if there is none and one may be made.

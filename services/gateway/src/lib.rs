@@ -9,6 +9,7 @@
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
 
 pub mod calls;
+pub mod check;
 pub mod clarify;
 pub mod config;
 pub mod desk;

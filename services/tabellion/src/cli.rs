@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, checkpoint, completion, config, entry, execution, help, init, issuer, key, log, monitor,
+    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, init, issuer, key, log, monitor,
     policy, proof, receipt, register, serve, statement, trust, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
@@ -142,6 +142,9 @@ pub enum Command {
     /// Execution receipts of a gateway (AgentROA)
     #[command(subcommand)]
     Execution(execution::Execution),
+    /// MCP enforcement: a gateway that admits or refuses each tool call
+    #[command(subcommand)]
+    Gateway(gateway::Gateway),
     /// Watch logs from outside: growth, freshness, consistency, split views
     #[command(subcommand)]
     Monitor(monitor::Monitor),
@@ -189,6 +192,7 @@ impl Command {
             Self::Entry(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
+            Self::Gateway(command) => command.run(context),
             Self::Monitor(command) => command.run(context),
             Self::Checkpoint(command) => command.run(context),
             Self::Proof(command) => command.run(context),
@@ -223,6 +227,7 @@ mod tests {
             "src/commands/audit",
             "src/commands/checkpoint",
             "src/commands/entry",
+            "src/commands/gateway",
             "src/commands/monitor",
             "src/commands/proof",
             "src/commands/serve",

@@ -94,7 +94,6 @@ pub struct Limits {
     pub body_bytes: Option<Amount>,
     pub requests_per_second: Option<Spanned<u32>>,
     pub burst: Option<Spanned<u32>>,
-    pub denials_per_minute: Option<Spanned<u32>>,
     pub connections: Option<Spanned<usize>>,
 }
 
@@ -154,6 +153,7 @@ pub struct Route {
     pub children: Option<Spanned<usize>>,
     #[serde(default, rename = "server")]
     pub servers: Vec<Spanned<Server>>,
+    pub separator: Option<Text>,
     pub without_vap: Option<Text>,
     #[serde(default)]
     pub restricted: Vec<Text>,

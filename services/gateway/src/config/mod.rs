@@ -32,6 +32,7 @@ use admission::decimal::Decimal;
 use admission::signature::Keyring;
 use url::Url;
 
+pub use admission::rules::Posture;
 pub use agents::AgentKeys;
 pub use dev::Dev;
 pub use mistake::{Mistake, Mistakes};
@@ -131,8 +132,6 @@ pub struct Intake {
     pub requests_per_second: u32,
     /// The same, at once.
     pub burst: u32,
-    /// Denials a minute and principal, before every call is denied `rate_limited`.
-    pub denials_per_minute: u32,
     /// Open connections.
     pub connections: usize,
 }
@@ -228,7 +227,6 @@ impl Default for Intake {
             body_bytes: limits::BODY_BYTES,
             requests_per_second: limits::REQUESTS_PER_SECOND,
             burst: limits::REQUEST_BURST,
-            denials_per_minute: limits::DENIALS_PER_MINUTE,
             connections: limits::CONNECTIONS,
         }
     }

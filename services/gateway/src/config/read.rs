@@ -315,11 +315,6 @@ impl Reader<'_> {
                 usual.requests_per_second,
             ),
             burst: self.positive("limits.burst", given.burst, usual.burst),
-            denials_per_minute: self.positive(
-                "limits.denials_per_minute",
-                given.denials_per_minute,
-                usual.denials_per_minute,
-            ),
             connections: self.positive("limits.connections", given.connections, usual.connections),
         }
     }

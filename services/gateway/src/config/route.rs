@@ -63,7 +63,12 @@ pub enum UpstreamConfig {
     /// One server.
     One(Server),
     /// Several, told apart by a prefix of names.
-    Many(Vec<(String, Server)>),
+    Many {
+        /// By prefix.
+        servers: Vec<(String, Server)>,
+        /// Between prefix and name.
+        separator: String,
+    },
 }
 
 /// A server.

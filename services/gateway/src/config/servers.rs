@@ -9,7 +9,10 @@ use toml::Spanned;
 use super::file::{self, Text};
 use super::read::Reader;
 use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
-use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SERVERS, PASSED_ENV};
+use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
+
+/// Between a prefix and a name, unless said.
+const SEPARATOR: &str = ".";
 
 /// What names a server, on a route or below it.
 struct Named {
@@ -51,7 +54,18 @@ pub fn upstream(
         reader.mistake(Some(span), "route", "either one upstream or command, or a list of [[route.server]]");
         return None;
     }
-    many(reader, servers).map(UpstreamConfig::Many)
+    let separator = separator(reader, route.separator.as_ref())?;
+    Some(UpstreamConfig::Many { servers: many(reader, servers)?, separator })
+}
+
+/// What no prefix can hold.
+fn separator(reader: &mut Reader<'_>, text: Option<&Text>) -> Option<String> {
+    let Some(text) = text else { return Some(SEPARATOR.to_owned()) };
+    let sound = |byte: u8| b"._/".contains(&byte);
+    match (1..=MAX_SEPARATOR_BYTES).contains(&text.get_ref().len()) && text.get_ref().bytes().all(sound) {
+        true => Some(text.get_ref().clone()),
+        false => reader.wrong(text, "route.separator", "one to four of . _ and /"),
+    }
 }
 
 fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<Vec<(String, Server)>> {
@@ -95,13 +109,15 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
     Some(read)
 }
 
-/// Letters, digits and hyphens: no separator can be in it (V-8).
+/// Letters, digits and hyphens, a letter first: no separator can be in it (V-8).
 fn prefix(reader: &mut Reader<'_>, text: &Text) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    match (1..=MAX_PREFIX_BYTES).contains(&text.get_ref().len()) && text.get_ref().bytes().all(sound) {
-        true => Some(text.get_ref().clone()),
+    let prefix = text.get_ref();
+    let starts = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
+    match starts && prefix.len() <= MAX_PREFIX_BYTES && prefix.bytes().all(sound) {
+        true => Some(prefix.clone()),
         false => {
-            let why = format!("a prefix is 1 to {MAX_PREFIX_BYTES} letters, digits and hyphens");
+            let why = format!("1 to {MAX_PREFIX_BYTES} letters, digits and hyphens, a letter first");
             reader.wrong(text, "route.server.prefix", why)
         }
     }

@@ -116,7 +116,6 @@ age = "1h"
 body_bytes = "1MiB"
 requests_per_second = 10
 burst = 20
-denials_per_minute = 5
 
 [judge]
 url = "http://127.0.0.1:9000/v1"
@@ -132,6 +131,7 @@ not_after = "2027-01-01T00:00:00Z"
 
 [[route]]
 path = "/all"
+separator = "__"
 without_vap = "restricted"
 restricted = ["time.*"]
 signed = "required"
@@ -173,7 +173,8 @@ algorithms = ["ES256"]
     assert_eq!(config.hosts, ["gw.example"]);
     assert_eq!(config.log.url, "https://log.example");
     assert_eq!(config.judge.as_ref().unwrap().timeout, Duration::from_millis(250));
-    let UpstreamConfig::Many(servers) = &config.routes[0].upstream else { panic!("one") };
+    let UpstreamConfig::Many { servers, separator } = &config.routes[0].upstream else { panic!("one") };
+    assert_eq!(separator, "__");
     assert_eq!(servers.iter().map(|(prefix, _)| prefix.as_str()).collect::<Vec<_>>(), ["time", "pay"]);
     let oauth = config.routes[1].oauth.as_ref().unwrap();
     assert_eq!(oauth.audience, "https://up.example/mcp");

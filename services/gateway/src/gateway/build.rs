@@ -2,30 +2,41 @@
 //!
 //! What holds connections, children or sessions is kept as long as its configuration is the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::rules::Rules;
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
+use zeroize::Zeroizing;
 
 use super::StartError;
+use super::evidence::secret;
+use crate::calls::{Calls, Judging, Shared};
 use crate::config::{Config, Route as RouteConfig, Server, UpstreamConfig};
-use crate::desk::Desk;
 use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
+use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
 use crate::oauth::Guard;
 use crate::posture;
 use crate::telemetry::{Metered, Telemetry};
 use crate::upstream::Upstream;
+use crate::upstream::federation::Federation;
 use crate::upstream::http::Http;
 use crate::upstream::stdio::{Program, Stdio};
+
+/// The rules of each route as they are now. The desk asks for them.
+pub type CurrentRules = Arc<ArcSwap<HashMap<String, Arc<Rules>>>>;
 
 /// Makes plans, and keeps what they share.
 pub struct Builder {
     keys: Keys,
     telemetry: Arc<Telemetry>,
+    shared: Arc<Shared>,
+    rules: CurrentRules,
     servers: BTreeMap<String, Kept>,
     /// Of servers that no route has any more.
     left: Vec<Arc<Stdio>>,
@@ -38,10 +49,16 @@ struct Kept {
     children: Vec<Arc<Stdio>>,
 }
 
+/// The rules of every route.
+pub fn rules_of(config: &Config) -> HashMap<String, Arc<Rules>> {
+    config.routes.iter().map(|route| (route.path.clone(), Arc::new(config.rules(route)))).collect()
+}
+
 impl Builder {
     /// Nothing is made yet.
-    pub fn new(_config: &Config, keys: Keys, _desk: Desk, telemetry: Arc<Telemetry>) -> Self {
-        Self { keys, telemetry, servers: BTreeMap::new(), left: Vec::new() }
+    pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
+        let telemetry = shared.telemetry.clone();
+        Self { keys, telemetry, shared, rules, servers: BTreeMap::new(), left: Vec::new() }
     }
 
     /// What is served under this configuration. Nothing is changed if it cannot be.
@@ -51,6 +68,7 @@ impl Builder {
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
         let mut servers = BTreeMap::new();
         let mut routes = Vec::new();
+        let judge = judge(config)?;
         let mut pages = documents(config, &self.keys);
         for route in &config.routes {
             let kept = self.server(route)?;
@@ -59,12 +77,13 @@ impl Builder {
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
                 upstream: kept.upstream.clone(),
-                handlers: self.handlers(config, route),
+                handlers: self.handlers(config, route, judge.as_ref()),
                 admits,
                 forward_invocation: route.forward_invocation,
             }));
             servers.insert(route.path.clone(), kept);
         }
+        self.rules.store(Arc::new(rules_of(config)));
         let before = std::mem::replace(&mut self.servers, servers);
         let still: Vec<&Arc<Stdio>> = self.servers.values().flat_map(|kept| &kept.children).collect();
         let gone = before.into_values().flat_map(|kept| kept.children);
@@ -89,17 +108,23 @@ impl Builder {
         let mut children = Vec::new();
         let upstream = match &route.upstream {
             UpstreamConfig::One(server) => one(route, server, &mut children)?,
-            UpstreamConfig::Many(_) => {
-                let why = "several servers behind one route".to_owned();
-                return Err(StartError::Route { route: route.path.clone(), why });
+            UpstreamConfig::Many { servers, separator } => {
+                let mut all = Vec::new();
+                for (prefix, server) in servers {
+                    all.push((prefix.clone(), one(route, server, &mut children)?));
+                }
+                let federation = Federation::new(all, separator);
+                Arc::new(federation.map_err(|error| StartError::Names { route: route.path.clone(), error })?)
             }
         };
         let upstream = Arc::new(Metered::new(upstream, self.telemetry.clone()));
         Ok(Kept { config: wanted, upstream, children })
     }
 
-    fn handlers(&self, _config: &Config, _route: &RouteConfig) -> Arc<dyn Handlers> {
-        Arc::new(super::undecided::Undecided)
+    fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
+        let judging = judge.filter(|_| route.judge).cloned();
+        let posture = posture::of_route(config, route);
+        Arc::new(Calls::new(config.rules(route), &posture, judging, self.shared.clone()))
     }
 
     /// Ends the children of servers that are not served any more.
@@ -116,7 +141,8 @@ impl Builder {
     }
 }
 
-fn one(
+/// One server of a route.
+pub fn one(
     route: &RouteConfig,
     server: &Server,
     children: &mut Vec<Arc<Stdio>>,
@@ -140,6 +166,19 @@ fn one(
             Ok(child)
         }
     }
+}
+
+/// Who is asked what rules cannot say.
+fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
+    let Some(judge) = &config.judge else { return Ok(None) };
+    let settings = JudgeSettings {
+        url: judge.url.clone(),
+        model: judge.model.clone(),
+        token: judge.key_file.as_deref().map(secret).transpose()?.map(Zeroizing::new),
+        timeout: judge.timeout,
+    };
+    let asked = HttpJudge::new(settings).map_err(|error| StartError::Judge(error.to_string()))?;
+    Ok(Some(Judging { judge: Arc::new(asked), usual: judge.cost }))
 }
 
 /// Who comes in, and the metadata that say how.

@@ -8,6 +8,7 @@ use evidence::StoreError;
 
 use crate::keys::KeyError;
 use crate::oauth::KeysError;
+use crate::upstream::federation::BadName;
 use crate::upstream::http::HttpError;
 
 /// Why a gateway does not start, or a configuration cannot be taken up.
@@ -38,6 +39,17 @@ pub enum StartError {
         /// Why.
         error: HttpError,
     },
+    /// Several servers cannot stand behind one endpoint.
+    #[error("route {route}: {error}")]
+    Names {
+        /// Where.
+        route: String,
+        /// Why.
+        error: BadName,
+    },
+    /// No HTTP client for a judge can be made.
+    #[error("the judge: {0}")]
+    Judge(String),
     /// The keys of a token issuer cannot be used.
     #[error("route {route}: {error}")]
     OAuth {
@@ -45,14 +57,6 @@ pub enum StartError {
         route: String,
         /// Why.
         error: KeysError,
-    },
-    /// Something else about a route.
-    #[error("route {route}: {why}")]
-    Route {
-        /// Where.
-        route: String,
-        /// Why.
-        why: String,
     },
     /// The address cannot be taken.
     #[error("cannot listen on {address}: {error}")]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Client, Options};
@@ -42,13 +43,17 @@ fn instance() -> Result<String, KeyError> {
 
 /// A client of the log, and what its receipts are verified with.
 pub fn log(config: &Config) -> Result<Log, StartError> {
+    let trust = config.log.trust.as_deref().map(trust).transpose()?;
+    Ok(Log { url: config.log.url.clone(), client: log_client(config, LOG_PATIENCE)?, trust })
+}
+
+/// A client of the log that keeps trying for so long.
+pub fn log_client(config: &Config, patience: Duration) -> Result<Client, StartError> {
     let log = &config.log;
     let extra_roots = log.ca_file.as_deref().map(read).transpose()?.map(Bytes::from);
     let token = log.token_file.as_deref().map(secret).transpose()?;
-    let client = Client::new(&log.url, Options { patience: LOG_PATIENCE, extra_roots, token })
-        .map_err(|error| StartError::Log(error.to_string()))?;
-    let trust = log.trust.as_deref().map(trust).transpose()?;
-    Ok(Log { url: log.url.clone(), client, trust })
+    Client::new(&log.url, Options { patience, extra_roots, token })
+        .map_err(|error| StartError::Log(error.to_string()))
 }
 
 fn trust(path: &Path) -> Result<TrustStore, StartError> {
@@ -73,7 +78,7 @@ pub fn settings(config: &Config) -> Settings {
         receipt_required: config.log.receipt_required,
         receipt_wait: config.log.receipt_wait,
         session_idle: config.session_idle,
-        denials_per_minute: config.intake.denials_per_minute,
+        shared: matches!(config.evidence, Evidence::Postgres(_)),
         ..Settings::of(&config.issuer)
     }
 }

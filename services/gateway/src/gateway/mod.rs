@@ -13,24 +13,28 @@ mod admin;
 mod build;
 mod error;
 mod evidence;
-mod undecided;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
+pub(crate) use build::one as one_server;
 pub use error::StartError;
+pub(crate) use evidence::log_client;
 
+use crate::calls::Shared;
+use crate::clarify::state::Sealer;
 use crate::config::watch::Seen;
 use crate::config::{Config, Mistakes};
-use crate::desk::{Clock, Desk, Running};
-use crate::front::{Front, Serving};
+use crate::desk::{Clock, Desk, RulesOf, Running};
+use crate::front::{Front, Serving, Times};
 use crate::keys::Keys;
 use crate::telemetry::Telemetry;
 use admin::Admin;
-use build::Builder;
+use build::{Builder, CurrentRules, rules_of};
 
 /// A running gateway.
 pub struct Gateway {
@@ -57,8 +61,15 @@ impl Gateway {
         let log = evidence::log(&config)?;
         let desk_keys = evidence::desk_keys(&keys)?;
         let settings = evidence::settings(&config);
-        let (desk, running) = Desk::open(store, &desk_keys, log, Clock::system(), settings).await?;
-        match Self::serve(&config, &keys, &desk, &telemetry).await {
+        let rules = CurrentRules::new(ArcSwap::from_pointee(rules_of(&config)));
+        let current = rules.clone();
+        let rules_now: RulesOf = Arc::new(move |route: &str| current.load().get(route).cloned());
+        let (desk, running) =
+            Desk::open(store, &desk_keys, log, Clock::system(), settings, rules_now).await?;
+        let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
+        let shared = Shared::new(desk.clone(), sealer, telemetry.clone());
+        let builder = Builder::new(keys.clone(), shared, rules);
+        match Self::serve(&config, builder, &desk, &telemetry).await {
             Ok((builder, front, public, admin)) => {
                 let builder = Mutex::new(builder);
                 Ok(Self { config, keys, desk, running, builder, front, public, admin, telemetry })
@@ -72,12 +83,11 @@ impl Gateway {
 
     async fn serve(
         config: &Config,
-        keys: &Keys,
+        mut builder: Builder,
         desk: &Desk,
         telemetry: &Arc<Telemetry>,
     ) -> Result<(Builder, Arc<Front>, Serving, Option<Admin>), StartError> {
         let listener = listen(config.listen).await?;
-        let mut builder = Builder::new(config, keys.clone(), desk.clone(), telemetry.clone());
         let front = Front::new(builder.plan(config)?);
         let admin = match config.admin_listen {
             Some(address) => {
@@ -89,7 +99,7 @@ impl Gateway {
             }
             None => None,
         };
-        let public = front.serve(listener).map_err(|error| at(config.listen, error))?;
+        let public = front.serve(listener, Times::default()).map_err(|error| at(config.listen, error))?;
         tracing::info!(address = %public.address, issuer = config.issuer, "the gateway serves");
         Ok((builder, front, public, admin))
     }
@@ -118,12 +128,12 @@ impl Gateway {
         &self.keys
     }
 
-    /// Serves until `stop` resolves. The configuration is read again, by `reread`, when `hangup` resolves and when one of its
-    /// files changes.
-    pub async fn run_until<H: Future<Output = ()>>(
+    /// Serves until `stop` resolves. The configuration is read again, by `reread`, when `hangup` is notified and when one of
+    /// its files changes.
+    pub async fn run_until(
         mut self,
         reread: impl Fn() -> Result<Config, Mistakes>,
-        hangup: impl Fn() -> H,
+        hangup: Arc<Notify>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
@@ -137,7 +147,7 @@ impl Gateway {
             };
             tokio::select! {
                 () = &mut stop => break,
-                () = hangup() => tracing::info!("asked to read the configuration again"),
+                () = hangup.notified() => tracing::info!("asked to read the configuration again"),
                 () = changed => tracing::info!("a file of the configuration changed"),
             }
             self.reload(reread()).await;

@@ -7,6 +7,7 @@ pub mod completion;
 pub mod config;
 pub mod entry;
 pub mod execution;
+pub mod gateway;
 pub mod help;
 pub mod init;
 pub mod issuer;

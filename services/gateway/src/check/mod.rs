@@ -1,0 +1,130 @@
+//! A configuration held against the world, before it serves: keys, log, servers. Nothing is changed and nothing registered.
+//!
+//! Each check is a line: what was checked, and how it went. A check that could not be made is not one that failed.
+//!
+//! Not here: the file itself; a [`Config`] is what came of it.
+
+mod era;
+mod log;
+
+use serde::Serialize;
+
+use crate::config::{Config, Route, Server, UpstreamConfig};
+use crate::gateway::one_server;
+use crate::keys;
+pub use era::{Eras, eras_of};
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As it should be.
+    Ok,
+    /// Not made: there was nothing to check with, or nobody answered.
+    NotChecked,
+    /// Not as it should be.
+    Failed,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub what: String,
+    /// How it went.
+    pub outcome: Outcome,
+    /// In words.
+    pub detail: String,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self { what: what.into(), outcome, detail: detail.into() }
+    }
+}
+
+/// Checks all of it.
+pub async fn check(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![keys_of(config)];
+    findings.extend(log::check(config).await);
+    for route in &config.routes {
+        findings.extend(oauth(config, route));
+        findings.extend(servers(route).await);
+    }
+    findings
+}
+
+fn keys_of(config: &Config) -> Finding {
+    match keys::look(config) {
+        Ok(missing) if missing.is_empty() => Finding::new("keys", Outcome::Ok, "all there, and private"),
+        Ok(missing) => {
+            let names: Vec<String> = missing.iter().map(|path| path.display().to_string()).collect();
+            let detail = format!("made at the first start: {}", names.join(", "));
+            Finding::new("keys", Outcome::NotChecked, detail)
+        }
+        Err(error) => Finding::new("keys", Outcome::Failed, error.to_string()),
+    }
+}
+
+fn oauth(config: &Config, route: &Route) -> Option<Finding> {
+    let settings = route.oauth.as_ref()?;
+    let what = format!("tokens {}", route.path);
+    Some(match crate::oauth::Guard::new(settings, &config.public_url, &route.path) {
+        Ok(guard) => {
+            let detail = format!("for {}, metadata at {}", settings.audience, guard.metadata().url());
+            Finding::new(what, Outcome::Ok, detail)
+        }
+        Err(error) => Finding::new(what, Outcome::Failed, error.to_string()),
+    })
+}
+
+/// Asks every server which eras it speaks. Servers behind one route share one.
+async fn servers(route: &Route) -> Vec<Finding> {
+    let servers: Vec<(String, &Server)> = match &route.upstream {
+        UpstreamConfig::One(server) => vec![(route.path.clone(), server)],
+        UpstreamConfig::Many { servers: all, .. } => {
+            all.iter().map(|(prefix, server)| (format!("{} {prefix}", route.path), server)).collect()
+        }
+    };
+    let mut findings = Vec::new();
+    let mut asked = Vec::new();
+    for (name, server) in servers {
+        let what = format!("server {name}");
+        match ask(route, server).await {
+            Ok(eras) if eras.any() => {
+                findings.push(Finding::new(what, Outcome::Ok, eras.to_string()));
+                asked.push((name, eras));
+            }
+            Ok(_) => findings.push(Finding::new(what, Outcome::Failed, "it speaks no revision that we know")),
+            Err(why) => findings.push(Finding::new(what, Outcome::NotChecked, why)),
+        }
+    }
+    if let (UpstreamConfig::Many { servers: all, .. }, true) = (&route.upstream, !asked.is_empty()) {
+        findings.push(one_era(route, &asked, all.len()));
+    }
+    findings
+}
+
+fn one_era(route: &Route, asked: &[(String, Eras)], servers: usize) -> Finding {
+    let what = format!("one era {}", route.path);
+    let shared = asked.iter().fold(Eras::ALL, |shared, (_, eras)| shared.and(*eras));
+    if !shared.any() {
+        let told: Vec<String> = asked.iter().map(|(name, eras)| format!("{name}: {eras}")).collect();
+        let detail = format!("servers behind one endpoint share an era: {}", told.join("; "));
+        return Finding::new(what, Outcome::Failed, detail);
+    }
+    match asked.len() == servers {
+        true => Finding::new(what, Outcome::Ok, shared.to_string()),
+        false => Finding::new(what, Outcome::NotChecked, format!("{shared}, of those that answered")),
+    }
+}
+
+async fn ask(route: &Route, server: &Server) -> Result<Eras, String> {
+    let mut children = Vec::new();
+    let upstream = one_server(route, server, &mut children).map_err(|error| error.to_string())?;
+    let eras = eras_of(upstream.as_ref()).await;
+    for child in children {
+        child.stop().await;
+    }
+    eras
+}

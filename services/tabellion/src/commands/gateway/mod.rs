@@ -1,0 +1,32 @@
+//! `tabellion gateway`: an MCP reverse proxy that admits or refuses each tool call.
+
+mod check;
+mod config_file;
+mod jwks;
+mod run;
+
+use clap::Subcommand;
+
+use crate::cli::Context;
+use crate::console::Failure;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
+pub enum Gateway {
+    /// Serve until told to stop
+    Run(run::Run),
+    /// Check a configuration, its servers, and that the log takes what it would send
+    Check(check::Check),
+    /// The public keys that its Verdicts are signed with, active first
+    Jwks(jwks::Jwks),
+}
+
+impl Gateway {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Run(command) => command.run(context),
+            Self::Check(command) => command.run(context),
+            Self::Jwks(command) => command.run(context),
+        }
+    }
+}

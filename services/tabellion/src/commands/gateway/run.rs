@@ -1,0 +1,226 @@
+//! `tabellion gateway run`: until told to stop.
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use gateway::config::{Dev, Mistakes, Server};
+use gateway::{Config, Gateway, StartError};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use transparency::stop_signal;
+use url::Url;
+
+use super::config_file;
+use crate::cli::Context;
+use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
+use crate::commands::serve::logging::LogLevel;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::service::DEV_URL;
+use crate::trust_file;
+
+/// Where a gateway that is tried out keeps its state.
+const DEV_STATE: &str = "tabellion-dev/gateway";
+/// Where it listens.
+const DEV_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7400);
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]
+pub struct Run {
+    /// A gateway to try things out with, beside `serve --dev`: one endpoint, /mcp, loopback only
+    #[arg(long)]
+    dev: bool,
+    /// The MCP server behind it (dev)
+    #[arg(long, value_name = "URL", requires = "dev")]
+    upstream: Option<Url>,
+    /// The log [default: that of ./tabellion-dev] (dev)
+    #[arg(long, value_name = "URL", requires = "dev")]
+    log: Option<String>,
+    /// Where clients come [default: 127.0.0.1:7400] (dev)
+    #[arg(long, value_name = "ADDRESS", requires = "dev")]
+    listen: Option<SocketAddr>,
+    /// What becomes of callers without VAP (dev)
+    #[arg(long, value_name = "WHAT", requires = "dev", value_enum)]
+    without_vap: Option<WithoutVap>,
+    /// A server to start instead, with its arguments (dev)
+    #[arg(last = true, value_name = "COMMAND", requires = "dev", conflicts_with = "upstream")]
+    command: Vec<String>,
+}
+
+/// What becomes of callers without VAP.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WithoutVap {
+    /// Their calls are denied.
+    Deny,
+    /// They are let through, and recorded.
+    Advisory,
+}
+
+impl Run {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(self.serve(context))
+    }
+
+    async fn serve(self, context: &Context) -> Result<(), Failure> {
+        // From here on SIGHUP does not end the process.
+        let mut hangups = signal(SignalKind::hangup())?;
+        let mut stop = std::pin::pin!(stop_signal());
+        let path = if self.dev { None } else { Some(config_file::find(context)?) };
+        let config = match &path {
+            Some(path) => config_file::read(path)?,
+            None => self.dev_config()?,
+        };
+        let _level = LogLevel::of_environment(if self.dev { "warn" } else { "info" }, &context.console)?;
+        let gateway = tokio::select! {
+            started = Gateway::start(config.clone()) => started.map_err(not_started)?,
+            () = &mut stop => return Ok(()),
+        };
+        context.console.result(&Serving::of(&config, &gateway))?;
+        let hangup = Arc::new(Notify::new());
+        let heard = hangup.clone();
+        tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                heard.notify_one();
+            }
+        });
+        gateway.run_until(|| reread(path.as_deref(), &config), hangup, stop).await;
+        Ok(())
+    }
+
+    fn dev_config(&self) -> Result<Config, Failure> {
+        if !Path::new(DEV_GATEWAY_KEY).is_file() {
+            let what = format!("there is no {DEV_GATEWAY_KEY}");
+            return Err(Failure::new(Exit::NotFound, "no-dev-log", what)
+                .why("a gateway that is tried out runs in the folder of a log that is tried out, and signs with its key")
+                .hint("tabellion serve --dev"));
+        }
+        let dev = Dev {
+            upstream: self.server()?,
+            log: self.log()?,
+            folder: DEV_STATE.into(),
+            listen: self.listen.unwrap_or(DEV_LISTEN),
+            issuer: DEV_GATEWAY.into(),
+            evidence_key: DEV_GATEWAY_KEY.into(),
+            without_vap: match self.without_vap {
+                None | Some(WithoutVap::Deny) => gateway::config::Posture::Deny,
+                Some(WithoutVap::Advisory) => gateway::config::Posture::Advisory,
+            },
+        };
+        if !dev.listen.ip().is_loopback() {
+            return Err(Failure::new(Exit::Usage, "usage", "dev mode is loopback only"));
+        }
+        let usage = |error: url::ParseError| Failure::new(Exit::Usage, "usage", format!("--log: {error}"));
+        let mut config = Config::dev(dev).map_err(usage)?;
+        config.log.trust = Some(trust_file::DEV.into()).filter(|path: &std::path::PathBuf| path.is_file());
+        Ok(config)
+    }
+
+    fn server(&self) -> Result<Server, Failure> {
+        match (&self.upstream, self.command.is_empty()) {
+            (Some(url), _) => Ok(Server::http(url.clone())),
+            (None, false) => Ok(Server::command(self.command.clone())),
+            (None, true) => {
+                Err(Failure::new(Exit::Usage, "usage", "which server? --upstream URL, or -- COMMAND")
+                    .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp"))
+            }
+        }
+    }
+
+    fn log(&self) -> Result<String, Failure> {
+        match &self.log {
+            Some(url) => Ok(url.clone()),
+            None => match std::fs::read_to_string(DEV_URL) {
+                Ok(url) => Ok(url.trim().to_owned()),
+                Err(_) => Err(Failure::new(Exit::NotFound, "no-dev-log", "no log serves here")
+                    .hint("tabellion serve --dev")),
+            },
+        }
+    }
+}
+
+/// The file again; a gateway that is tried out has none.
+fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
+    match path {
+        Some(path) => Config::from_file(path),
+        None => Ok(first.clone()),
+    }
+}
+
+fn not_started(error: StartError) -> Failure {
+    let (exit, code) = match &error {
+        StartError::Keys(_) => (Exit::Failure, "key-unusable"),
+        StartError::Evidence(_) => (Exit::Failure, "evidence-unusable"),
+        StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
+        _ => (Exit::Usage, "gateway-config"),
+    };
+    Failure::new(exit, code, "the gateway cannot start").fact("because", error.to_string())
+}
+
+/// What a script waits for.
+#[derive(Serialize)]
+struct Serving {
+    issuer: String,
+    listen: String,
+    admin: Option<String>,
+    routes: Vec<Endpoint>,
+    log: String,
+    state: String,
+    evidence_kid: String,
+    verdict_kid: String,
+    dev: bool,
+}
+
+#[derive(Serialize)]
+struct Endpoint {
+    url: String,
+    path: String,
+    without_vap: &'static str,
+}
+
+impl Serving {
+    fn of(config: &Config, gateway: &Gateway) -> Self {
+        use scitt::Signer;
+        let address = gateway.address();
+        let endpoint = |route: &gateway::config::Route| Endpoint {
+            url: format!("http://{address}{}", route.path),
+            path: route.path.clone(),
+            without_vap: route.without_vap.as_str(),
+        };
+        let kid = gateway.keys().evidence.public_key().thumbprint();
+        Self {
+            issuer: config.issuer.clone(),
+            listen: address.to_string(),
+            admin: gateway.admin_address().map(|address| address.to_string()),
+            routes: config.routes.iter().map(endpoint).collect(),
+            log: config.log.url.clone(),
+            state: config.state.display().to_string(),
+            evidence_kid: data_encoding::BASE64URL_NOPAD.encode(&kid),
+            verdict_kid: gateway.keys().verdict_kid(),
+            dev: config.dev,
+        }
+    }
+}
+
+impl Report for Serving {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let dev = if self.dev { " (dev)" } else { "" };
+        writeln!(out, "Gateway{dev}   {}", safe(&self.issuer))?;
+        for route in &self.routes {
+            writeln!(out, "  endpoint   {}   calls without VAP: {}", route.url, route.without_vap)?;
+        }
+        writeln!(out, "  log        {}", safe(&self.log))?;
+        writeln!(out, "  keys       evidence {}, verdicts {}", self.evidence_kid, self.verdict_kid)?;
+        writeln!(out, "  state      {}", safe(&self.state))?;
+        if let Some(admin) = &self.admin {
+            writeln!(out, "  health     http://{admin}/readyz, metrics http://{admin}/metrics")?;
+        }
+        if self.dev {
+            writeln!(out, "  warning    dev mode: no TLS, no tokens, loopback only. Not for production.")?;
+        }
+        Ok(())
+    }
+}
