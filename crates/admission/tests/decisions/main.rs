@@ -9,6 +9,7 @@ mod binding;
 mod budgets;
 mod bypasses;
 mod commitments;
+mod hostile;
 mod judges;
 mod machine;
 mod persons;
