@@ -42,6 +42,7 @@ impl Calls {
         match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
             Ok(answer) => Ok((answer, Outcome { ending: Some(ending), shared: self.shared.clone() })),
             Err(Unanswered::Upstream(error)) => {
+                tracing::warn!(%error, "a call was not answered");
                 let words = ending.lost(&error);
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     ending.never_sent().await;

@@ -87,6 +87,8 @@ impl IntoResponse for Refusal {
 /// What a client hears whose request the upstream did not answer: a JSON-RPC error with status 200 if it can be matched to
 /// a request, else a status.
 pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
+    // The client is told no more than it may know: whoever runs the gateway reads the rest here.
+    tracing::warn!(%error, "a request was not answered");
     let words = told(error);
     match (id, error) {
         (Some(id), _) => relay::json(StatusCode::OK, reply::error(Some(id), UPSTREAM_FAILED, words, None)),
