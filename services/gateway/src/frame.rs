@@ -89,6 +89,9 @@ pub enum FrameError {
     /// A tool call that asks for no answer.
     #[error("tools/call needs an id: a call without one could not be answered")]
     CallWithoutId,
+    /// A tool call whose tool is named by something else than a text: some servers would take `["x"]` for x.
+    #[error("the name of a tool must be a text")]
+    CallName,
     /// A tool call whose parameters are no object.
     #[error("the parameters of tools/call must be an object")]
     CallWithoutParams,
@@ -119,18 +122,22 @@ impl Frame {
         let params = whole.get("params").and_then(|at| Object::read(body, at.clone()));
         let meta = params.as_ref().and_then(|params| Object::read(body, params.get("_meta")?.clone()));
         let frame = Self { kind, method, id, whole, params, meta, text };
-        frame.refuse_unanswerable_call()?;
+        frame.refuse_undecidable_call()?;
         Ok(frame)
     }
 
-    fn refuse_unanswerable_call(&self) -> Result<(), FrameError> {
+    fn refuse_undecidable_call(&self) -> Result<(), FrameError> {
         if self.method() != Some(TOOLS_CALL) {
             return Ok(());
         }
         if self.kind != Kind::Request {
             return Err(FrameError::CallWithoutId);
         }
-        refuse_lookalikes(self.params.as_ref().ok_or(FrameError::CallWithoutParams)?, CALL)
+        refuse_lookalikes(self.params.as_ref().ok_or(FrameError::CallWithoutParams)?, CALL)?;
+        match self.param("name").is_some() && self.tool_name().is_none() {
+            true => Err(FrameError::CallName),
+            false => Ok(()),
+        }
     }
 
     /// The original text.
@@ -198,9 +205,9 @@ impl Frame {
         self.param_string("name")
     }
 
-    /// The arguments of a call, as they are written; none given are the empty object (V-7).
+    /// The arguments of a call, as they are written; none or `null` are the empty object (V-7).
     pub fn arguments_text(&self) -> &str {
-        self.param("arguments").unwrap_or("{}")
+        self.param("arguments").filter(|text| *text != "null").unwrap_or("{}")
     }
 
     /// The text without these members of `params._meta`. If nothing is left of `_meta`, it goes as well.

@@ -92,6 +92,23 @@ fn a_call_that_cannot_be_answered_is_refused() {
 }
 
 #[test]
+fn a_call_names_its_tool_by_a_text_or_not_at_all() {
+    for name in [r#"["pay"]"#, "1", "null", r#"{"toString":"pay"}"#, r#""pay\ud800""#] {
+        let call = format!(r#"{{"id":1,"method":"tools/call","params":{{"name":{name}}}}}"#);
+        assert_eq!(refused(&call), FrameError::CallName, "{name}");
+    }
+    assert_eq!(frame(r#"{"id":1,"method":"tools/call","params":{}}"#).tool_name(), None);
+}
+
+#[test]
+fn arguments_that_are_not_there_are_the_empty_object() {
+    for params in ["{}", r#"{"arguments":null}"#, r#"{"arguments":{}}"#] {
+        let call = frame(&format!(r#"{{"id":1,"method":"tools/call","params":{params}}}"#));
+        assert_eq!(call.arguments_text(), "{}", "{params}");
+    }
+}
+
+#[test]
 fn a_batch_is_refused() {
     assert_eq!(refused(r#" [{"id":1,"method":"ping"}]"#), FrameError::Batch);
 }
@@ -327,7 +344,7 @@ proptest! {
 
     #[test]
     fn nearly_json_makes_it_agree_with_the_reader_of_record(text in "[\\[\\]{},:\"\\\\a1e.+\\- ntu]{0,24}") {
-        let ours = scan::check(text.as_bytes(), 128, scan::Repeats::Ignored).is_ok();
+        let ours = scan::check(text.as_bytes(), 128, Repeats::Ignored).is_ok();
         // Lone surrogates and numbers out of range are the two readings in which we are wider.
         let theirs = serde_json::from_str::<Value>(&text);
         let wider = theirs.as_ref().is_err_and(|e| e.to_string().contains("out of range") || e.to_string().contains("surrogate") || e.to_string().contains("hex escape"));

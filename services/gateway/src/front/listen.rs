@@ -152,8 +152,9 @@ impl Door {
             () = self.front.stop.cancelled() => return,
         };
         match two {
-            Ok(Ok(true)) => self.http2(stream, peer).await,
-            Ok(Ok(false)) => self.http1(stream, peer).await,
+            // In boxes: most connections are idle, and need not have room for what the other kind needs.
+            Ok(Ok(true)) => Box::pin(self.http2(stream, peer)).await,
+            Ok(Ok(false)) => Box::pin(self.http1(stream, peer)).await,
             Ok(Err(_)) | Err(_) => tracing::debug!(%peer, "a connection said nothing"),
         }
     }
@@ -225,6 +226,7 @@ fn service(
 > + Clone {
     service_fn(move |request: Request<Incoming>| {
         let front = front.clone();
-        async move { Ok(front.answer(peer.ip(), request.map(Body::new)).await) }
+        // In a box, which goes when the answer begins: hyper keeps room for what is here as long as the connection lives.
+        Box::pin(async move { Ok(front.answer(peer.ip(), request.map(Body::new)).await) })
     })
 }

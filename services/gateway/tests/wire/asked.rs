@@ -22,7 +22,7 @@ async fn asking<W: Future<Output = ()> + Send + 'static>(
 #[tokio::test]
 async fn the_answer_to_it_is_swallowed_and_a_json_answer_becomes_an_event() {
     let (world, reading) = asking(|_, mut line| async move { line.json(DONE).await }).await;
-    let text = reading.to_end().await;
+    let text = reading.ended().await;
     assert_eq!(text, format!("event: message\ndata: {QUESTION}\n\nevent: message\ndata: {DONE}\n\n"));
     assert_eq!(world.requests().len(), 1, "the answer to the gateway's question went to the server");
     world.notes.holds("over Complete").await;
@@ -36,7 +36,7 @@ async fn a_stream_of_the_servers_goes_on_in_it() {
         line.end().await;
     })
     .await;
-    let text = reading.to_end().await;
+    let text = reading.ended().await;
     assert_eq!(text, format!("event: message\ndata: {QUESTION}\n\n: x\n\nid: 3\ndata: {DONE}\n\n"));
 }
 

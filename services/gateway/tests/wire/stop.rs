@@ -31,11 +31,11 @@ async fn requests_in_flight_finish_and_endless_streams_end() {
     let mut calling = Reading::of(world.post(CALL)).await;
     calling.until("begun").await;
     let stopped = tokio::spawn(world.serving.take().unwrap().drain());
-    assert_eq!(listening.to_end().await, ": begun\n\n");
+    assert_eq!(listening.ended().await, ": begun\n\n");
     assert!(!stopped.is_finished(), "a call was cut");
     stopping.notify_one();
     calling.until(DONE).await;
-    calling.to_end().await;
+    calling.ended().await;
     stopped.await.unwrap();
     assert!(tokio::net::TcpStream::connect(world.at).await.is_err());
 }

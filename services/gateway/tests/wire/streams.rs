@@ -56,11 +56,11 @@ async fn everything_around_the_messages_stays_byte_for_byte() {
         assert_eq!(reading.header("cache-control"), Some("no-store"));
         assert_eq!(reading.header("content-encoding"), None);
         assert_eq!(reading.header("x-y"), Some("z"));
-        assert_eq!(reading.to_end().await, STREAM.concat());
+        assert_eq!(reading.ended().await, STREAM.concat());
     }
     let listened =
         world.http.get(world.url()).header("accept", "text/event-stream").header("mcp-session-id", "s-1");
-    assert_eq!(Reading::of(listened).await.to_end().await, STREAM.concat());
+    assert_eq!(Reading::of(listened).await.ended().await, STREAM.concat());
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_response_on_a_get_stream_is_seen_by_whoever_decides() {
         },
     )
     .await;
-    let text = Reading::of(world.http.get(world.url()).header("mcp-session-id", "s-1")).await.to_end().await;
+    let text = Reading::of(world.http.get(world.url()).header("mcp-session-id", "s-1")).await.ended().await;
     // One that two readers could read differently does not pass.
     assert_eq!(text, "id: 5\ndata: {\"z\":1}\n\ndata: {\"id\":7,\"method\":\"ping\"}\n\n");
     assert_eq!(world.notes.all(), [format!("late {DONE}")]);

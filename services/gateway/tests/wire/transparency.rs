@@ -63,7 +63,7 @@ async fn large_messages_pass_whole() {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{how}","arguments":{{"a":"{large}"}}}}}}"#
         );
-        let told = Reading::of(world.post(body.clone())).await.to_end().await;
+        let told = Reading::of(world.post(body.clone())).await.ended().await;
         assert!(told.contains(&answer) && told.len() < answer.len() + 10);
         assert_eq!(world.requests().last().unwrap().text(), body);
     }

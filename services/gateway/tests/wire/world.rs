@@ -452,7 +452,7 @@ impl Reading {
     }
 
     /// Reads to its end.
-    pub async fn to_end(mut self) -> String {
+    pub async fn ended(mut self) -> String {
         let mut bytes = self.text.into_bytes();
         loop {
             let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.unwrap().unwrap();
@@ -467,6 +467,6 @@ impl Reading {
 pub async fn exchange(mut stream: TcpStream, bytes: &[u8]) -> String {
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_ended(&mut answer)).await.unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
