@@ -20,6 +20,10 @@ pub const MAX_KNOWN_TASKS: u64 = 100_000;
 pub const KNOWN_TASK_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// How long an answer is waited for that a legacy server has yet to send on another stream.
 pub const LATE_ANSWER_TIME: Duration = Duration::from_secs(600);
+/// Calls whose answers are waited for at a time; of more, nobody will know what came.
+pub const MAX_OWED_ANSWERS: usize = 10_000;
+/// Tasks of one name on one route that are told apart by whose they are.
+pub const MAX_NAMESAKES: usize = 16;
 /// Answers of which it is remembered what was added to them, should they come again.
 pub const MAX_REMEMBERED_ANSWERS: u64 = 4_096;
 /// How long a person is given to answer (V-26).
@@ -45,6 +49,10 @@ pub const LOG_PATIENCE: Duration = Duration::from_secs(10);
 pub const CHECK_TIME: Duration = Duration::from_secs(15);
 /// Bytes of its answer.
 pub const MAX_CHECKED_ANSWER_BYTES: usize = 1 << 20;
+/// Records that are read from the store at once to decide a session again.
+pub const REPLAY_PAGE: usize = 1_000;
+/// What an envelope that is made up says.
+pub const EXPLAINED_RATIONALE: &str = "explained";
 /// The longest file of a secret key.
 pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 /// How long a receipt is waited for where one is required.
@@ -170,6 +178,12 @@ pub const SESSION_SWEEP: Duration = Duration::from_secs(30);
 pub const SESSION_CALLS: usize = 256;
 /// Calls that the shared child may have open at once.
 pub const SHARED_CALLS: usize = 4_096;
+/// How long it is remembered which parameters of the shared child's tools have headers.
+pub const CATALOG_TIME: Duration = Duration::from_secs(60);
+/// Tools of which it is remembered.
+pub const CATALOG_TOOLS: usize = 10_000;
+/// Pages of the list of tools that are asked for.
+pub const CATALOG_PAGES: usize = 100;
 /// Starts of the shared child within [`RESTART_WINDOW`] before it is left alone.
 pub const RESTARTS: usize = 5;
 /// See [`RESTARTS`].
@@ -267,6 +281,8 @@ pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);
 pub const QUESTION_SLACK: Duration = Duration::from_secs(360);
 /// How long an answer that cost more than was reserved waits until that is durable.
 pub const SETTLE_TIME: Duration = Duration::from_secs(30);
+/// Bytes of a result from which on its canonical form is made while nobody waits.
+pub const LARGE_RESULT: usize = 64 << 10;
 /// When a stream that is to end, and in which something is under way, is looked at again.
 pub const ENDING_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// How often what is due is looked for.

@@ -375,6 +375,53 @@ async fn the_modern_era_has_neither_get_nor_delete_nor_responses_of_clients() {
 }
 
 #[tokio::test]
+async fn headers_that_do_not_say_what_the_body_says_are_refused() {
+    let server = server("modern");
+    for (name, value) in
+        [("mcp-protocol-version", "2025-11-25"), ("mcp-method", "tools/list"), ("mcp-name", "harmless")]
+    {
+        let mut client = Client::of(&server);
+        client.header(name, value);
+        let answer = client.post(modern_call(json!(1), "echo", json!({}))).await.unwrap();
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}");
+        assert_eq!(messages(answer).await[0]["error"]["code"], -32020, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_argument_that_has_a_header_is_refused_without_it_or_with_another() {
+    let server = server("modern");
+    let call = |region: &str| {
+        modern(json!(1), "tools/call", json!({"name": "last", "arguments": {"region": region}}), json!({}))
+    };
+    let mut client = Client::of(&server);
+    assert_eq!(client.post(call("eu")).await.unwrap().status, StatusCode::BAD_REQUEST);
+    client.header("mcp-param-region", "eu");
+    assert_eq!(client.post(call("eu")).await.unwrap().status, StatusCode::OK);
+    let answer = client.post(call("us")).await.unwrap();
+    assert_eq!(messages(answer).await[0]["error"]["code"], -32020);
+}
+
+#[tokio::test]
+async fn a_modern_request_without_what_it_must_say_is_refused() {
+    let server = server("modern");
+    let mut client = Client::of(&server);
+    client.header("mcp-protocol-version", "2026-07-28");
+    let answer = client.post(listing(1)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert_eq!(messages(answer).await[0]["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_modern_server_has_no_initialize_for_who_speaks_its_revision() {
+    let server = server("modern");
+    let answer =
+        Client::of(&server).post(modern(json!(1), "initialize", json!({}), json!({}))).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(messages(answer).await[0]["error"]["code"], -32601);
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_cancels_its_request_and_no_other() {
     let server = server("modern");
     let (stays, goes) = (Client::of(&server), Client::of(&server));

@@ -17,6 +17,8 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const NO_METHOD: i64 = -32601;
 /// What JSON-RPC calls parameters that do not do.
 pub const INVALID_PARAMS: i64 = -32602;
+/// What MCP calls a header that does not repeat what the body says.
+pub const HEADER_MISMATCH: i64 = -32020;
 /// What servers answer to a session that they do not know, or a request without one.
 pub const NO_SESSION: i64 = -32000;
 /// A server that is busy, or does not start.
@@ -54,6 +56,11 @@ pub fn session_missing(id: Option<&str>) -> Answer {
 pub fn initialized_already(id: Option<&str>) -> Answer {
     let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
     error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
+}
+
+/// `initialize` at a server that has no sessions.
+pub fn no_sessions(id: Option<&str>) -> Answer {
+    error(StatusCode::NOT_FOUND, id, NO_METHOD, "there is no initialize in this revision")
 }
 
 /// A response of a client to a server that has no requests.

@@ -12,7 +12,9 @@ pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// The header that says which revision is spoken.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The header that says what a modern request names.
+/// The header that repeats the method of a modern request.
+pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// The header that repeats what a modern request names.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The first revision without sessions. Revisions are dates: their order is that of their text.

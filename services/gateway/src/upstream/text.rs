@@ -180,6 +180,10 @@ pub mod meta {
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// The revision that a modern request speaks.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// What the client can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Who the client is.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// The request that opened the subscription that a notification belongs to.
     pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
     /// The task that a message belongs to.

@@ -95,9 +95,8 @@ impl Server {
                 answer(&id, json!({"description": message["params"]["name"], "messages": []}))
             }
             Some("notifications/cancelled") => {
-                let request = message["params"]["requestId"].to_string();
-                self.held
-                    .retain(|held| serde_json::from_str::<Value>(held).unwrap()["id"].to_string() != request);
+                let request = &message["params"]["requestId"];
+                self.held.retain(|held| serde_json::from_str::<Value>(held).unwrap()["id"] != *request);
             }
             Some(other) if !id.is_null() => {
                 say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": other}}));
@@ -137,7 +136,8 @@ impl Server {
             &message["id"],
             match cursor {
                 None => json!({"tools": [tool("echo"), tool("ask")], "nextCursor": "more"}),
-                Some("more") => json!({"tools": [tool("last")]}),
+                Some("more") => json!({"tools": [{"name": "last", "inputSchema": {"type": "object",
+                    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}}]}),
                 Some(_) => json!({"tools": []}),
             },
         );
@@ -147,7 +147,7 @@ impl Server {
         let id = &message["id"];
         let arguments = &message["params"]["arguments"];
         match message["params"]["name"].as_str().unwrap() {
-            "echo" => answer(id, json!({"content": [], "line": self.got.last()})),
+            "echo" | "last" => answer(id, json!({"content": [], "line": self.got.last()})),
             "got" => answer(id, json!({"got": self.got})),
             "pid" => answer(id, json!({"pid": std::process::id()})),
             "env" => answer(id, json!({"env": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>()})),
@@ -255,8 +255,12 @@ impl<'a> Client<'a> {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     }
 
+    /// A message, with the headers that repeat it if it is a modern one.
     pub async fn post(&self, body: impl ToString) -> Result<Answer, UpstreamError> {
-        self.send(Method::POST, &[], body.to_string().into()).await
+        let body = body.to_string();
+        let mirrors = mirrors(&body);
+        let mirrors: Vec<_> = mirrors.iter().map(|(name, value)| (*name, &**value)).collect();
+        self.send(Method::POST, &mirrors, body.into()).await
     }
 
     pub async fn get(&self, last_event: Option<&str>) -> Answer {
@@ -285,12 +289,25 @@ impl<'a> Client<'a> {
         more: &[(&'static str, &str)],
         body: Bytes,
     ) -> Result<Answer, UpstreamError> {
-        let mut headers = self.headers.clone();
+        let mut headers = HeaderMap::new();
         for (name, value) in more {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
+        headers.extend(self.headers.clone());
         self.upstream.exchange(Exchange { method, headers, body }).await
     }
+}
+
+fn mirrors(body: &str) -> Vec<(&'static str, String)> {
+    let message: Value = serde_json::from_str(body).unwrap();
+    let params = &message["params"];
+    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
+    let (Some(version), Some(method)) = (version, message["method"].as_str()) else { return Vec::new() };
+    let mut mirrors = vec![("mcp-protocol-version", version.to_owned()), ("mcp-method", method.to_owned())];
+    if let Some(name) = params["name"].as_str().or(params["uri"].as_str()).filter(|name| name.is_ascii()) {
+        mirrors.push(("mcp-name", name.to_owned()));
+    }
+    mirrors
 }
 
 /// `initialize`.
@@ -320,9 +337,7 @@ pub async fn messages(answer: Answer) -> Vec<Value> {
     let text = text(answer).await;
     match is_json {
         true => vec![serde_json::from_str(&text).unwrap()],
-        false => {
-            text.split("\n\n").filter_map(|event| read_event(event)).map(|(_, message)| message).collect()
-        }
+        false => text.split("\n\n").filter_map(read_event).map(|(_, message)| message).collect(),
     }
 }
 

@@ -149,10 +149,10 @@ impl Inner {
         request: &Exchange,
         answer: Result<Answer, UpstreamError>,
     ) -> Result<Answer, UpstreamError> {
-        if answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND) {
-            if let Some(session) = header(request, &SESSION).and_then(|id| self.sessions.remove(id)) {
-                self.close(session.members()).await;
-            }
+        let lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
+        let named = header(request, &SESSION).filter(|_| lost);
+        if let Some(session) = named.and_then(|id| self.sessions.remove(id)) {
+            self.close(session.members()).await;
         }
         answer
     }
@@ -528,10 +528,11 @@ impl Opened {
 }
 
 /// The successes; servers that do not have the method are left out. Anything else is what the client gets.
-fn successes(said: Vec<Said>) -> Result<Vec<Said>, Said> {
-    match said.iter().position(|said| said.result().is_none() && !said.has_no_such_method()) {
-        Some(other) => Err(said.into_iter().nth(other).unwrap_or_else(|| unreachable!())),
-        None => Ok(said.into_iter().filter(|said| said.result().is_some()).collect()),
+fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
+    let (successes, other): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.result().is_some());
+    match other.into_iter().find(|said| !said.has_no_such_method()) {
+        Some(other) => Err(Box::new(other)),
+        None => Ok(successes),
     }
 }
 

@@ -8,9 +8,11 @@
 //! Messages pass byte for byte but for ids on the shared child. Requests of one id in one session at the same time are
 //! refused, as nobody could say which of them an answer is for.
 //!
-//! Not here: headers that mirror the message, versions, origins, tokens (`front`).
+//! Not here: origins, tokens, rates (`front`).
 
+mod catalog;
 mod child;
+mod mirrors;
 mod routing;
 mod session;
 mod shared;
@@ -86,7 +88,11 @@ impl Stdio {
         };
         if is_modern(request, &message) {
             return match message.kind {
-                Kind::Request => self.shared.request(&message).await,
+                Kind::Request if is_initialize(&message) => match self.shared.is_modern().await? {
+                    true => Ok(answer::no_sessions(message.id().map(Json::raw))),
+                    false => self.initialize(&message).await,
+                },
+                Kind::Request => self.shared.request(&request.headers, &message).await,
                 Kind::Notification => self.shared.tell(&message).await,
                 Kind::Response => Ok(answer::no_responses()),
             };

@@ -17,11 +17,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::catalog::{self, Catalog};
 use super::child::{Child, Gone, Lines, Program};
+use super::mirrors::{self, Declared};
 use crate::limits;
 use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, Kind, Message, meta};
@@ -71,11 +73,22 @@ impl Shared {
     ///
     /// # Errors
     /// If the child does not start, or is gone before it answers.
-    pub async fn request(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
-        match self.get().await? {
-            Found::Modern(running) => Running::request(&running, message).await,
-            Found::Legacy(said) => Ok(refused(message, said.as_ref())),
+    pub async fn request(&self, headers: &HeaderMap, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+        let running = match self.get().await? {
+            Found::Modern(running) => running,
+            Found::Legacy(said) => return Ok(refused(message, said.as_ref())),
+        };
+        if let Err(refusal) = mirrors::check(headers, message) {
+            return Ok(*refusal);
         }
+        if mirrors::may_have_parameters(headers, message) {
+            let tool = message.param("name").and_then(Json::string).unwrap_or_default();
+            let declared = running.declared(&tool, message).await;
+            if let Err(refusal) = mirrors::check_parameters(&declared, headers, message) {
+                return Ok(*refusal);
+            }
+        }
+        running.request(message).await
     }
 
     /// A notification. The only one that the revision knows is for other transports, and would name an id that is not
@@ -84,11 +97,10 @@ impl Shared {
     /// # Errors
     /// If the child does not start.
     pub async fn tell(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
-        if message.method().as_deref() != Some("notifications/cancelled") {
-            if let Found::Modern(running) = self.get().await? {
-                let sent = running.child.write(message.text().as_bytes()).await;
-                sent.map_err(|Gone| UpstreamError::NeverSent(ENDED.to_owned()))?;
-            }
+        let is_for_others = message.method().as_deref() == Some("notifications/cancelled");
+        if !is_for_others && let Found::Modern(running) = self.get().await? {
+            let sent = running.child.write(message.text().as_bytes()).await;
+            sent.map_err(|Gone| UpstreamError::NeverSent(ENDED.to_owned()))?;
         }
         Ok(answer::empty(StatusCode::ACCEPTED))
     }
@@ -139,7 +151,8 @@ impl Shared {
         let started = Child::start(&self.program, &self.name);
         let (child, lines) =
             started.map_err(|error| never(format!("{} does not start: {error}", self.name)))?;
-        let running = Arc::new(Running { child, waiting: Mutex::default() });
+        let running =
+            Arc::new(Running { child, waiting: Mutex::default(), catalog: tokio::sync::Mutex::default() });
         tokio::spawn(hear(Arc::downgrade(&running), lines, Arc::clone(&self.name)));
         Ok(running)
     }
@@ -179,6 +192,7 @@ const ENDED: &str = "the server's process ended";
 struct Running {
     child: Child,
     waiting: Mutex<Waiting>,
+    catalog: tokio::sync::Mutex<Catalog>,
 }
 
 #[derive(Debug, Default)]
@@ -232,6 +246,38 @@ impl Running {
             Some(said) => Era::Legacy(said.get("error").is_some().then(|| said.text().to_owned().into())),
             None => Era::Ended(Instant::now()),
         }
+    }
+
+    /// The answer to a request of our own.
+    async fn answer(self: &Arc<Self>, request: &str) -> Option<Bytes> {
+        let mut call = self.open(&Message::read(request)?).ok()?;
+        self.child.write(&call.sent).await.ok()?;
+        loop {
+            let said = call.next().await?;
+            if said.last {
+                return Some(said.text);
+            }
+        }
+    }
+
+    /// Which parameters of a tool have headers. If the child does not say, none have: it is no reason to break a call.
+    async fn declared(self: &Arc<Self>, tool: &str, request: &Message<'_>) -> Vec<Declared> {
+        let mut catalog = self.catalog.lock().await;
+        if let Some(known) = catalog.get(tool) {
+            return known.to_vec();
+        }
+        catalog.asking();
+        let mut cursor = None;
+        for _ in 0..limits::CATALOG_PAGES {
+            let page = catalog::page(request, cursor.as_deref());
+            let Ok(Some(text)) = timeout(limits::PROBE_TIME, self.answer(&page)).await else { break };
+            let answer = std::str::from_utf8(&text).ok().and_then(Message::read);
+            cursor = answer.and_then(|answer| catalog.learn(&answer));
+            if cursor.is_none() {
+                break;
+            }
+        }
+        catalog.get(tool).unwrap_or_default().to_vec()
     }
 
     async fn request(self: &Arc<Self>, message: &Message<'_>) -> Result<Answer, UpstreamError> {

@@ -340,10 +340,9 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut inner = self.streams.lock();
-        if let Some(stream) = inner.streams.get_mut(&self.at.stream) {
-            if stream.reader == Some(self.number) {
-                stream.reader = None;
-            }
+        let stream = inner.streams.get_mut(&self.at.stream);
+        if let Some(stream) = stream.filter(|stream| stream.reader == Some(self.number)) {
+            stream.reader = None;
         }
         drop(inner);
         self.streams.changed.notify_waiters();
