@@ -184,6 +184,27 @@ fn v_29_another_commitment_or_other_rules_forget_it() {
 }
 
 #[test]
+fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
+    let mut world = judged();
+    world.rules.judge.as_mut().unwrap().sample = 1;
+    let send = Try::of("crm.send", json!({}));
+    answered(&mut world, &send, said(Finding::Consistent));
+    world.served(&send);
+    world.sample = 0;
+    assert_eq!(asked(&mut world, &send).0.trigger, Trigger::RandomSample);
+}
+
+#[test]
+fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
+    let mut world = judged();
+    let send = Try::of("crm.send", json!({}));
+    answered(&mut world, &send, said(Finding::Consistent));
+    let mut message = send.envelope.clone().unwrap();
+    message["intent"]["sensitivity"] = "grants_access".into();
+    asked(&mut world, &send.with(message));
+}
+
+#[test]
 fn v_29_nothing_is_remembered_about_money() {
     let mut world = judged();
     assert_eq!(ruled(answered(&mut world, &pay(), said(Finding::Consistent))).0, VerdictKind::Served);
@@ -222,6 +243,18 @@ fn v_31_questions_under_way_count_against_the_cap() {
     asked(&mut world, &pay());
     asked(&mut world, &pay());
     assert_eq!(world.denied(&pay()), Reason::JudgeBudget);
+}
+
+#[test]
+fn a_call_that_a_person_approved_is_not_brought_before_the_judge_again() {
+    let mut world = judged();
+    world
+        .rules
+        .policy
+        .push(admission::rules::PolicyRule::new("ask", None, None, admission::rules::Then::Confirm).unwrap());
+    let CallRuling::Ruled(first) = answered(&mut world, &pay(), said(Finding::Consistent)) else { panic!() };
+    let ticket = first.pending.unwrap().ticket;
+    world.served(&pay().bringing(&ticket, Some(Answer::Confirmed)));
 }
 
 #[test]

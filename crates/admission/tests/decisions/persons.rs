@@ -235,6 +235,31 @@ fn v_38_an_upstreams_question_may_take_longer_than_ours() {
 }
 
 #[test]
+fn v_38_a_state_that_was_used_does_not_let_a_jti_through_again() {
+    let mut world = modern(5);
+    let message = signed(&envelope("crm.read", json!({})), &key(1), json!({ "jti": "once" }));
+    let attempt = Try::of("crm.read", json!({})).with(message);
+    let retry = {
+        let first = world.served(&attempt);
+        attempt.clone().bringing(first.ticket.as_ref().unwrap(), None)
+    };
+    world.served(&retry);
+    assert_eq!(world.denied(&retry), Reason::Replayed);
+}
+
+#[test]
+fn v_14_a_call_that_is_still_asked_about_has_no_outcome() {
+    let (mut world, caller) = old(1);
+    let held = asked(&mut world, &pay().by(caller));
+    let mut session = world.session().clone();
+    let outcome =
+        admission::decide::Outcome { status: admission::decide::Status::Executed, tool: "pay", cost: None };
+    let settled =
+        admission::decide::settle(&world.rules, &mut session, &mut Default::default(), held, outcome);
+    assert_eq!((settled, &session), (None, world.session()));
+}
+
+#[test]
 fn v_38_an_upstreams_state_is_good_for_its_own_arguments() {
     let mut world = modern(5);
     let first = world.served(&Try::of("crm.read", json!({})));
