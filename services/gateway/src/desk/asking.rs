@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::Desk;
-use super::decisions::{CallWork, CloseWork, Closed, Done, MessageKind, MessageWork};
+use super::decisions::{CallWork, CloseWork, Closed, Done, MessageKind, MessageWork, RefusalWork};
 use super::error::DeskError;
-use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob};
+use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, RefusalJob};
 use super::outbox::NoReceipt;
 use super::published::PublishKeys;
 use super::states::{State, account_stream, random};
@@ -39,6 +39,18 @@ impl Desk {
     /// Decides an amendment whose carrier succeeded.
     pub async fn amendment(&self, job: MessageJob) -> MessageAnswer {
         self.decide_message(Arc::new(job), MessageKind::Amendment, Done::default()).await
+    }
+
+    /// Records a denial of something that is no call, and says it signed.
+    pub async fn refuse(&self, job: RefusalJob) -> Box<Told> {
+        let (tell, told) = oneshot::channel();
+        let (verdict, telling) = (job.ruling.verdict.clone(), job.ruling.telling);
+        let work = RefusalWork::new(self.clone(), Arc::new(job), tell);
+        let refused = self.ask(Box::new(work), told, &AtomicBool::new(false)).await;
+        Box::new(refused.unwrap_or_else(|why| {
+            tracing::warn!(%why, "denied without a record");
+            unrecorded(&self.inner.house, verdict, telling, None)
+        }))
     }
 
     /// The caller ended its MCP session: what it committed there ends with it, as soon as nothing is under way.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::clarify::{Answer, Asked, Ticket};
-use admission::decide::Question;
+use admission::decide::{Question, Ruling};
 use admission::invocation::AiInvocation;
 use admission::message::slot::{Received, Unreadable};
 use admission::principal::Caller;
@@ -53,6 +53,21 @@ pub struct MessageJob {
     pub caller: Caller,
     /// What came in the slot.
     pub message: Result<Received, Box<Unreadable>>,
+    /// What the client says of itself.
+    pub aside: Option<AiInvocation>,
+}
+
+/// A request beside any call that is refused (V-37).
+#[derive(Debug)]
+pub struct RefusalJob {
+    /// The rules of its route, as they are now.
+    pub rules: Arc<Rules>,
+    /// Who asks.
+    pub caller: Caller,
+    /// What for.
+    pub method: String,
+    /// The denial.
+    pub ruling: Box<Ruling>,
     /// What the client says of itself.
     pub aside: Option<AiInvocation>,
 }

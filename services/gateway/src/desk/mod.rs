@@ -11,6 +11,7 @@
 //! | `jobs`, `told`, `pass`, `held` | what goes in, and what comes back |
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
+//! | `scopes` | what a caller may call, for showing |
 //! | `notary`, `published` | statements, and the keys on the log |
 //! | `outbox` | to the log, and how much waits for it |
 //! | `recovery`, `upkeep` | what a process that died left, and what is due |
@@ -29,6 +30,7 @@ mod outbox;
 mod pass;
 mod published;
 mod recovery;
+mod scopes;
 mod settings;
 mod shelf;
 mod states;
@@ -50,7 +52,7 @@ use tokio_util::task::TaskTracker;
 pub use clock::Clock;
 pub use error::DeskError;
 pub use held::{HeldCall, HeldMessage};
-pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, ShownState};
+pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, RefusalJob, ShownState};
 pub use notary::Keys;
 pub use outbox::{Backpressure, Log, NoReceipt, OutboxLimits};
 pub use pass::{Came, Pass};

@@ -18,7 +18,7 @@ use super::Desk;
 use super::decisions::{OutcomeWork, Refusal};
 use super::error::DeskError;
 use super::told::Told;
-use crate::limits::{MAX_ANSWER_DEPTH, SETTLE_TIME};
+use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
 
 /// A call that may be forwarded, once.
 #[derive(Debug)]
@@ -80,13 +80,19 @@ impl Pass {
         let Some(ticket) = self.ticket.take() else { return Settled::default() };
         let settled = ticket.preview(&came);
         let exceeded = settled.exceeded_reservation;
+        let large = came.result.as_ref().is_some_and(|result| result.len() > LARGE_RESULT);
         let (tell, told) = oneshot::channel();
         let desk = self.desk.clone();
-        self.desk.owe(async move {
+        let hand_in = move || {
             let result = came.result.as_deref().and_then(canon);
             let work = OutcomeWork::of(desk.clone(), *ticket, came.status, came.cost, result, Some(tell));
             desk.hand_in(Box::new(work));
-        });
+        };
+        match large {
+            false => hand_in(),
+            // Nobody waits for the canonical form of a large result.
+            true => self.desk.owe(async move { hand_in() }),
+        }
         if exceeded && tokio::time::timeout(SETTLE_TIME, told).await.is_err() {
             tracing::error!(
                 "an answer is given before what it cost is durable: the database does not take it"

@@ -115,6 +115,13 @@ impl Site {
         trust
     }
 
+    /// How many leaves it has.
+    pub async fn size(&self) -> u64 {
+        let checkpoint = self.client().bytes("checkpoint").await.unwrap();
+        let text = String::from_utf8(checkpoint.to_vec()).unwrap();
+        text.lines().nth(1).unwrap().parse().unwrap()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -1,4 +1,4 @@
-//! What the writer decides: calls, messages, what became of a call, and the end of a stream.
+//! What the writer decides: calls, messages, what became of a call, what is refused beside it, and the end of a stream.
 
 mod call;
 mod close;
@@ -6,6 +6,7 @@ mod copies;
 mod message;
 mod outcome;
 mod refund;
+mod refusal;
 mod writing;
 
 pub use call::{CallWork, Done};
@@ -13,3 +14,4 @@ pub use close::{CloseWork, Closed};
 pub use message::{MessageKind, MessageWork};
 pub use outcome::{OutcomeWork, Refusal};
 pub use refund::RefundWork;
+pub use refusal::RefusalWork;

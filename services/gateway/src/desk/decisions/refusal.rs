@@ -1,0 +1,78 @@
+//! A request that is refused beside any call: recorded, and told with a signed Verdict (V-37).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use admission::decide::Ruling;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::call::caller;
+use super::writing::{Written, write};
+use crate::desk::Desk;
+use crate::desk::error::DeskError;
+use crate::desk::jobs::RefusalJob;
+use crate::desk::told::Told;
+use crate::desk::writer::{Books, Job, Step, Work};
+
+/// A refusal to be recorded.
+pub struct RefusalWork {
+    desk: Desk,
+    job: Arc<RefusalJob>,
+    since: Instant,
+    tell: oneshot::Sender<Result<Told, DeskError>>,
+    made: Option<(Box<Ruling>, Written)>,
+}
+
+impl RefusalWork {
+    /// Of what was ruled.
+    pub fn new(desk: Desk, job: Arc<RefusalJob>, tell: oneshot::Sender<Result<Told, DeskError>>) -> Self {
+        Self { desk, job, since: Instant::now(), tell, made: None }
+    }
+}
+
+impl Work for RefusalWork {
+    fn streams(&self) -> Vec<String> {
+        vec![self.desk.unbound().to_owned()]
+    }
+
+    fn may_be_turned_away(&self) -> bool {
+        true
+    }
+
+    fn since(&self) -> Instant {
+        self.since
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        let job = self.job.clone();
+        let beside = json!({ "route": job.rules.route, "caller": caller(&job.caller), "method": job.method });
+        let mut ruling = job.ruling.clone();
+        if books.sheet(self.desk.unbound()).is_none() {
+            return Step::Needs(books.missing());
+        }
+        match write(books, &mut ruling, job.aside.as_ref(), beside) {
+            Ok(written) => self.made = Some((ruling, written)),
+            Err(why) => return Step::Impossible(why),
+        }
+        Step::Decided
+    }
+
+    fn committed(self: Box<Self>) {
+        let Some((ruling, written)) = self.made else { return };
+        let told = Told {
+            verdict: ruling.verdict.clone(),
+            text: written.text,
+            telling: ruling.telling,
+            evidence: Some(written.evidence),
+            pass: None,
+            ruling: Some(ruling),
+        };
+        let _ = self.tell.send(Ok(told));
+    }
+
+    fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
+        let _ = self.tell.send(Err(why.clone()));
+        None
+    }
+}

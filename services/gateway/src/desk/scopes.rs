@@ -1,0 +1,44 @@
+//! What a caller may call, as far as it committed itself (V-36): for showing, not for deciding.
+
+use admission::decide::account_key;
+use admission::message::Scope;
+use admission::principal::Caller;
+use evidence::StoreError;
+
+use super::Desk;
+use super::states::{State, account_stream};
+
+impl Desk {
+    /// The scopes of the caller's live sessions on a route. None where it has none, or nothing but a signature says who it is.
+    pub async fn scopes_of(&self, caller: &Caller, route: &str) -> Vec<Scope> {
+        self.read_scopes(caller, route).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a list of tools is shown as it is: the evidence cannot be read");
+            Vec::new()
+        })
+    }
+
+    async fn read_scopes(&self, caller: &Caller, route: &str) -> Result<Vec<Scope>, StoreError> {
+        let Some(key) = account_key(caller, None) else { return Ok(Vec::new()) };
+        let account = self.states(&[account_stream(&key)]).await?;
+        let Some(State::Account(account)) = account.into_iter().next() else { return Ok(Vec::new()) };
+        let sessions = self.states(account.live_sessions()).await?;
+        let of_route = |state: State| match state {
+            State::Session(state) => Some(state.session.agreed).filter(|agreed| {
+                agreed.route() == route && agreed.principal().is_shown_by(caller, None)
+            }),
+            State::Account(_) | State::Unbound(_) | State::Said(_) => None,
+        };
+        Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())
+    }
+
+    /// The states of streams, of those that have one.
+    async fn states(&self, names: &[String]) -> Result<Vec<State>, StoreError> {
+        let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
+        let kept = self.inner.store.streams(&borrowed).await?;
+        let read = |(name, kept): (&String, Option<evidence::Kept>)| {
+            let kept = kept?;
+            State::read(name, kept.agreed.as_ref(), &kept.running).ok().flatten()
+        };
+        Ok(names.iter().zip(kept).filter_map(read).collect())
+    }
+}

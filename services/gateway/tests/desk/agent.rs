@@ -1,0 +1,120 @@
+//! An agent: what it commits to, and what it calls.
+
+use std::sync::Arc;
+
+use admission::decide::Status;
+use admission::message::slot::{self, Carrier, Received};
+use admission::principal::{Caller, Era};
+use admission::rules::{Posture, Rules};
+use admission::verdict::VerdictKind;
+use gateway::desk::{CallAnswer, CallJob, Came, Desk, MessageAnswer, MessageJob, Told};
+use serde_json::{Value, json};
+
+pub const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// Rules that take whoever has committed.
+pub fn rules() -> Arc<Rules> {
+    Arc::new(Rules::new("/mcp", testkit::GATEWAY, POLICY))
+}
+
+/// Rules that let callers without VAP through.
+pub fn advisory() -> Arc<Rules> {
+    Arc::new(Rules { posture: Posture::Advisory, ..Rules::new("/mcp", testkit::GATEWAY, POLICY) })
+}
+
+pub fn caller() -> Caller {
+    caller_in("mcp-session-1")
+}
+
+pub fn caller_in(mcp_session: &str) -> Caller {
+    Caller { mcp_session: Some(mcp_session.into()), ..Caller::unknown(Era::Legacy) }
+}
+
+pub fn commitment(session: &str, budget: Value) -> Value {
+    json!({
+        "vap": "0.1", "type": "scope_commitment", "session_id": session, "goal": "Answer ticket SUP-9931",
+        "scope": { "tools_allow": ["crm.*", "pay"] }, "budget": budget,
+        "principal": { "agent_id": "did:example:agent" },
+    })
+}
+
+pub fn envelope(session: &str, tool: &str, arguments: &Value) -> Value {
+    json!({
+        "vap": "0.1", "type": "intent_call", "session_id": session,
+        "intent": { "rationale": "the ticket says so", "expected_effect": "one ticket is read" },
+        "call": { "tool": tool, "arguments": arguments },
+    })
+}
+
+pub fn received(message: &Value, carrier: Carrier) -> Received {
+    slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap()
+}
+
+/// A call with an envelope.
+pub fn job(session: &str, tool: &str, arguments: &Value) -> CallJob {
+    let message = received(&envelope(session, tool, arguments), Carrier::ToolsCall);
+    CallJob { envelope: Some(Ok(message)), ..unaware(rules(), tool, arguments) }
+}
+
+/// A call without one.
+pub fn unaware(rules: Arc<Rules>, tool: &str, arguments: &Value) -> CallJob {
+    CallJob {
+        rules,
+        caller: caller(),
+        envelope: None,
+        tool: tool.into(),
+        header: None,
+        arguments: arguments.to_string(),
+        can_ask: false,
+        shown: None,
+        aside: None,
+    }
+}
+
+/// Commits to this budget, and is accepted.
+pub async fn commit(desk: &Desk, session: &str, budget: Value) -> Told {
+    let told = try_commit(desk, session, budget).await;
+    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    told
+}
+
+pub async fn try_commit(desk: &Desk, session: &str, budget: Value) -> Told {
+    let message = Ok(received(&commitment(session, budget), Carrier::Initialize));
+    let job = MessageJob { rules: rules(), caller: caller(), message, aside: None };
+    match desk.commitment(job).await {
+        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Judge(..) => panic!("there is no judge"),
+    }
+}
+
+/// Calls; whatever the answer.
+pub async fn call(desk: &Desk, job: CallJob) -> Told {
+    match desk.call(job).await {
+        CallAnswer::Ruled(told) => *told,
+        other => panic!("nobody is to be asked: {other:?}"),
+    }
+}
+
+/// Reads a ticket in a session.
+pub async fn read(desk: &Desk, session: &str, ticket: u64) -> Told {
+    call(desk, job(session, "crm.read", &json!({ "ticket": ticket }))).await
+}
+
+/// Lets a call run, and settles it with this cost.
+pub async fn run(told: Told, cost: Option<&str>) -> admission::decide::Settled {
+    let mut pass = told.pass.expect("the call was served");
+    pass.forwarding();
+    let came = Came {
+        status: Status::Executed,
+        cost: cost.map(str::to_owned),
+        result: Some(r#"{"content":[{"type":"text","text":"done"}]}"#.into()),
+    };
+    pass.settle(came).await
+}
+
+/// Why it was denied.
+pub fn denied(told: &Told) -> String {
+    assert_eq!(told.verdict.verdict, VerdictKind::Denied, "{}", told.text);
+    assert!(told.pass.is_none(), "nothing may be forwarded");
+    told.verdict.verification.reason.as_ref().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! The ends of streams: a missing tail shows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use evidence::{EvidenceStore, Memory};
+use gateway::desk::{Clock, Desk, RulesOf, Settings};
+use serde_json::json;
+
+use crate::agent::{self, caller, caller_in, commit, denied, read, run, try_commit};
+use crate::desk::{keys, open, settings, story, until};
+use crate::site::{Site, policy};
+
+const SESSION: &str = "session-0123456789abcdef";
+
+#[tokio::test]
+async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    let told = read(&desk, SESSION, 1).await;
+    assert!(!desk.end_session(SESSION).await, "a call is under way");
+    run(told, None).await;
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    assert_eq!(denied(&read(&desk, SESSION, 2).await), "session_closed");
+    assert_eq!(denied(&try_commit(&desk, SESSION, json!({ "max_calls": 3 })).await), "session_closed");
+    assert_eq!(
+        story(&store, SESSION).await,
+        ["commitment served", "decision served", "outcome executed", "closed"],
+        "nothing comes after the end"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_ends_its_mcp_session_ends_its_own_sessions_and_nobody_elses() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    desk.end_sessions_of(&caller_in("another")).await;
+    assert!(read(&desk, SESSION, 1).await.pass.is_some());
+    desk.end_sessions_of(&caller()).await;
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_idle_for_long_is_ended() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let ahead = Arc::new(AtomicU64::new(0));
+    let clock = {
+        let ahead = ahead.clone();
+        Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
+    };
+    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let settings = Settings { session_idle: Duration::from_secs(600), ..settings() };
+    let keys = keys();
+    let opened = Desk::open(Arc::new(store.clone()), &keys, site.log(), clock, settings, rules).await;
+    let (desk, running) = opened.unwrap();
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    ahead.store(601_000, Ordering::Relaxed);
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+    assert!(store.due(u64::from(u32::MAX), 10).await.unwrap().iter().all(|due| due.stream != SESSION));
+}

@@ -1,0 +1,218 @@
+//! Databases that fail in every way, logs that are away, and outboxes that are full: nothing is served without evidence, and no
+//! evidence is lost or written twice.
+
+use std::time::Duration;
+
+use client::{Client, Options};
+use evidence::{Call, EvidenceStore, Failing, Fault, Memory};
+use gateway::desk::{Desk, Log, OutboxLimits, Settings};
+use serde_json::json;
+
+use crate::agent::{commit, denied, read, run, try_commit};
+use crate::desk::{assert_on_log_once, open, records, settings, story, until};
+use crate::site::{Site, policy};
+
+const SESSION: &str = "session-0123456789abcdef";
+
+#[tokio::test]
+async fn a_log_that_was_away_under_load_has_every_decision_once() {
+    let mut site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1000 })).await;
+    let calls = |from: u64| (from..from + 100).map(|ticket| read(&desk, SESSION, ticket)).collect::<Vec<_>>();
+    for told in futures::future::join_all(calls(0)).await {
+        run(told, None).await;
+    }
+    site.go_on().await;
+    for told in futures::future::join_all(calls(100)).await {
+        run(told, None).await;
+    }
+    site.stop().await;
+    for told in futures::future::join_all(calls(200)).await {
+        run(told, None).await;
+    }
+    site.go_on().await;
+    assert_on_log_once(&store, &site).await;
+    running.stop().await;
+    assert_eq!(story(&store, SESSION).await.len(), 1 + 300 * 2);
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
+    for fault in [Fault::AppliedButUnheard, Fault::NotApplied] {
+        let site = Site::stopped(&policy());
+        let memory = Memory::new("one");
+        let store = Failing::new(memory.clone());
+        let (desk, running) = open(&store, &site, settings()).await;
+        commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+        store.fail(Call::Commit, 1, fault);
+        store.fail(Call::Happened, 1, Fault::Refused);
+        let told = read(&desk, SESSION, 1).await;
+        assert_eq!(store.faults_left(), 0);
+        assert_eq!(desk.status().doubtful, 1);
+        let evidence = told.evidence.clone().unwrap();
+        assert_eq!(evidence.seq, 1, "{fault:?}");
+        let stored = memory.record(&evidence.id).await.unwrap().unwrap();
+        assert_eq!(stored.record.verdict.as_deref(), Some(told.text.as_bytes()));
+        store.fail(Call::Commit, 1, fault);
+        run(told, None).await;
+        until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+        run(read(&desk, SESSION, 2).await, None).await;
+        running.stop().await;
+        assert_eq!(story(&memory, SESSION).await.len(), 5, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
+    for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
+    {
+        let site = Site::stopped(&policy());
+        let memory = Memory::new("one");
+        let store = Failing::new(memory.clone());
+        let (desk, running) = open(&store, &site, settings()).await;
+        commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+        store.break_down(fault);
+        for ticket in 0..3 {
+            let told = read(&desk, SESSION, ticket).await;
+            assert_eq!(denied(&told), reason);
+            assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
+        }
+        assert!(desk.status().store_failing.is_some());
+        store.mend();
+        run(read(&desk, SESSION, 9).await, None).await;
+        assert!(desk.status().store_failing.is_none());
+        running.stop().await;
+        let story = story(&memory, SESSION).await;
+        assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
+    let site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+    let told = read(&desk, SESSION, 1).await;
+    store.break_down(Fault::Full);
+    run(told, None).await;
+    until("it was tried", || async { desk.status().store_failing.is_some() }).await;
+    store.mend();
+    until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_commitment_that_could_not_be_committed_never_was() {
+    let site = Site::stopped(&policy());
+    let store = Failing::new(Memory::new("one"));
+    let (desk, running) = open(&store, &site, settings()).await;
+    store.break_down(Fault::Refused);
+    assert_eq!(denied(&try_commit(&desk, SESSION, json!({ "max_calls": 1 })).await), "evidence_unavailable");
+    store.mend();
+    assert_eq!(denied(&read(&desk, SESSION, 1).await), "no_commitment");
+    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
+    let mut site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let outbox = OutboxLimits { records: 5, ..OutboxLimits::default() };
+    let (desk, running) = open(&store, &site, Settings { outbox, ..settings() }).await;
+    commit(&desk, SESSION, json!({ "max_calls": 100 })).await;
+    let served = read(&desk, SESSION, 1).await;
+    let others = [read(&desk, SESSION, 2).await, read(&desk, SESSION, 3).await];
+    assert!(served.pass.is_some() && others.iter().all(|told| told.pass.is_some()));
+    let told = read(&desk, SESSION, 4).await;
+    assert_eq!(denied(&told), "evidence_backpressure");
+    assert!(told.evidence.is_none());
+    assert!(desk.status().backpressure.is_some());
+    run(served, None).await;
+    until("what ran is recorded all the same", || async { story(&store, SESSION).await.len() == 5 }).await;
+    site.go_on().await;
+    until("there is room again", || async { desk.status().backpressure.is_none() }).await;
+    assert!(read(&desk, SESSION, 5).await.pass.is_some());
+    drop(others);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_record_that_waits_too_long_presses_back_too() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let outbox = OutboxLimits { age: Duration::from_secs(1), ..OutboxLimits::default() };
+    let (desk, running) = open(&store, &site, Settings { outbox, ..settings() }).await;
+    until("it is too old", || async {
+        let told = try_commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+        told.verdict.verification.reason.is_some_and(|reason| reason.to_string() == "evidence_backpressure")
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer =
+        || async { (axum::http::StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    let store = Memory::new("one");
+    let client =
+        Client::new(&url, Options { patience: Duration::from_millis(200), ..Options::default() }).unwrap();
+    let log = Log { url, client, trust: None };
+    let rules: gateway::desk::RulesOf = std::sync::Arc::new(|_| None);
+    let keys = crate::desk::keys();
+    let opened = Desk::open(
+        std::sync::Arc::new(store.clone()),
+        &keys,
+        log,
+        gateway::desk::Clock::system(),
+        settings(),
+        rules,
+    );
+    let (desk, running) = opened.await.unwrap();
+    until("it is told", || async { desk.status().log_silent.is_some() }).await;
+    assert_eq!(store.backlog().await.unwrap().records, 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome() {
+    let mut site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1000 })).await;
+    site.go_on().await;
+    let faults = [Fault::Refused, Fault::AppliedButUnheard, Fault::Full, Fault::NotApplied];
+    let (mut served, mut unrecorded) = (0, 0);
+    for round in 0..60_u64 {
+        let fault = faults[usize::try_from(round % 4).unwrap()];
+        store.fail(Call::Commit, round % 3 + 1, fault);
+        store.fail(Call::Happened, 1, Fault::Refused);
+        store.fail(Call::Delivered, 1, Fault::Refused);
+        let calls = (0..4).map(|call| read(&desk, SESSION, round * 10 + call));
+        for told in futures::future::join_all(calls).await {
+            match told.pass.is_some() {
+                true => {
+                    served += 1;
+                    run(told, None).await;
+                }
+                false => unrecorded += u64::from(told.evidence.is_none()),
+            }
+        }
+    }
+    assert_on_log_once(&memory, &site).await;
+    running.stop().await;
+    let story = story(&memory, SESSION).await;
+    let count = |what: &str| story.iter().filter(|said| *said == what).count();
+    assert!(unrecorded > 0 && served > 0, "{served} served, {unrecorded} without a record");
+    assert_eq!((count("decision served"), count("outcome executed")), (served, served));
+    assert_eq!(records(&memory, SESSION).await.len(), 1 + 2 * served);
+}

@@ -1,0 +1,12 @@
+//! The desk before a real log: what was decided is durable before anybody is answered, and reaches the log once.
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod calls;
+mod desk;
+mod ends;
+mod failures;
+mod keys;
+mod receipts;
+mod recovery;
+mod site;

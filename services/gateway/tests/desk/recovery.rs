@@ -1,0 +1,110 @@
+//! What a process that died left behind.
+
+use evidence::{EvidenceStore, Memory};
+use serde_json::json;
+
+use crate::agent::{self, call, commit, denied, read, run, unaware};
+use crate::desk::{assert_on_log_once, open, settings, story, until};
+use crate::site::{Site, policy};
+
+const SESSION: &str = "session-0123456789abcdef";
+
+/// The process dies: what it held in memory is gone, and its lease is over.
+async fn dies(store: &Memory, left: impl Sized, running: gateway::desk::Running) {
+    std::mem::forget(left);
+    std::mem::forget(running);
+    store.leave().await.unwrap();
+}
+
+#[tokio::test]
+async fn each_served_decision_without_an_outcome_gets_the_outcome_unknown_and_stays_spent() {
+    let site = Site::start().await;
+    let first = Memory::new("one");
+    let (desk, running) = open(&first, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 3, "limits": { "usd": 10 } })).await;
+    run(read(&desk, SESSION, 0).await, Some(r#"{"usd":2}"#)).await;
+    until("it is settled", || async { story(&first, SESSION).await.len() == 3 }).await;
+    let left = [read(&desk, SESSION, 1).await, read(&desk, SESSION, 2).await];
+    assert!(left.iter().all(|told| told.pass.is_some()));
+    dies(&first, left, running).await;
+    let second = first.another("two");
+    let (desk, running) = open(&second, &site, settings()).await;
+    assert_eq!(denied(&read(&desk, SESSION, 3).await), "budget_exceeded");
+    let story = story(&second, SESSION).await;
+    assert_eq!(story.iter().filter(|said| *said == "outcome unknown").count(), 2, "{story:?}");
+    let last = second.records(SESSION, 5, 1).await.unwrap().remove(0);
+    assert_eq!(crate::desk::payload(&last)["settled"], json!({ "usd": "2" }), "the reservation is spent");
+    assert_on_log_once(&second, &site).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_stream_of_an_earlier_run_is_ended_by_the_next_one() {
+    let site = Site::stopped(&policy());
+    let first = Memory::new("one");
+    let (desk, running) = open(&first, &site, settings()).await;
+    let left = call(&desk, unaware(agent::advisory(), "crm.read", &json!({}))).await;
+    assert!(left.pass.is_some());
+    dies(&first, left, running).await;
+    let second = first.another("two");
+    let (_, running) = open(&second, &site, settings()).await;
+    until("it is ended", || async {
+        story(&second, "unbound:one").await == ["decision served", "outcome unknown", "closed"]
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_not_on_the_log_when_the_process_died_gets_there_from_the_next() {
+    let mut site = Site::stopped(&policy());
+    let first = Memory::new("one");
+    let (desk, running) = open(&first, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    run(read(&desk, SESSION, 1).await, None).await;
+    until("it is settled", || async { story(&first, SESSION).await.len() == 3 }).await;
+    dies(&first, (), running).await;
+    site.go_on().await;
+    let second = first.another("two");
+    let (desk, running) = open(&second, &site, settings()).await;
+    assert_on_log_once(&second, &site).await;
+    run(read(&desk, SESSION, 2).await, None).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
+    use admission::rules::{PolicyRule, Rules, Then};
+    let site = Site::stopped(&policy());
+    let first = Memory::new("one");
+    let (desk, running) = open(&first, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+    let asks = PolicyRule::new("ask", Some(admission::glob::Pattern::new("pay").unwrap()), None, Then::Confirm).unwrap();
+    let rules = std::sync::Arc::new(Rules {
+        policy: vec![asks],
+        ..Rules::new("/mcp", testkit::GATEWAY, agent::POLICY)
+    });
+    let pays = || gateway::desk::CallJob {
+        rules: rules.clone(),
+        can_ask: true,
+        ..agent::job(SESSION, "pay", &json!({}))
+    };
+    let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };
+    assert_eq!(denied(&read(&desk, SESSION, 1).await), "budget_exceeded", "its place is held");
+    dies(&first, held, running).await;
+    let second = first.another("two");
+    let (desk, running) = open(&second, &site, settings()).await;
+    let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };
+    drop(held);
+    let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };
+    let gateway::desk::CallAnswer::Ruled(told) = held.answered(admission::clarify::Answer::Confirmed).await
+    else {
+        panic!("somebody is asked again")
+    };
+    run(*told, None).await;
+    running.stop().await;
+    assert_eq!(
+        story(&second, SESSION).await,
+        ["commitment served", "decision denied", "decision served", "outcome executed"]
+    );
+}
