@@ -8,6 +8,7 @@
 //!
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
 
+pub mod again;
 pub mod calls;
 pub mod check;
 pub mod clarify;
@@ -21,6 +22,7 @@ pub mod keys;
 pub mod limits;
 pub mod oauth;
 pub mod posture;
+pub mod proof;
 pub mod relay;
 pub mod telemetry;
 pub mod upstream;

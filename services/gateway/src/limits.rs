@@ -182,6 +182,8 @@ pub const SHARED_CALLS: usize = 4_096;
 pub const CATALOG_TIME: Duration = Duration::from_secs(60);
 /// Tools of which it is remembered.
 pub const CATALOG_TOOLS: usize = 10_000;
+/// How deep a schema is looked at for parameters that have headers.
+pub const SCHEMA_DEPTH: usize = 32;
 /// Pages of the list of tools that are asked for.
 pub const CATALOG_PAGES: usize = 100;
 /// Starts of the shared child within [`RESTART_WINDOW`] before it is left alone.
@@ -269,6 +271,8 @@ pub const LEASE_EVERY: Duration = Duration::from_secs(10);
 
 /// Bytes of a cursor, or of the id of an event, that says where several servers were.
 pub const MAX_PACKED_BYTES: usize = 16 << 10;
+/// How deep capabilities are united, member by member.
+pub const UNITED_DEPTH: usize = 32;
 /// How long the answers of all servers are waited for, where one answer is made of them.
 pub const GATHER_TIME: Duration = Duration::from_secs(60);
 /// Bytes of one server's part of such an answer.

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, init, issuer, key, log, monitor,
-    policy, proof, receipt, register, serve, statement, trust, verify, vrf, witness,
+    policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -145,6 +145,9 @@ pub enum Command {
     /// MCP enforcement: a gateway that admits or refuses each tool call
     #[command(subcommand)]
     Gateway(gateway::Gateway),
+    /// Verdicts of a gateway (VAP)
+    #[command(subcommand)]
+    Verdict(verdict::Verdict),
     /// Watch logs from outside: growth, freshness, consistency, split views
     #[command(subcommand)]
     Monitor(monitor::Monitor),
@@ -193,6 +196,7 @@ impl Command {
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
             Self::Gateway(command) => command.run(context),
+            Self::Verdict(command) => command.run(context),
             Self::Monitor(command) => command.run(context),
             Self::Checkpoint(command) => command.run(context),
             Self::Proof(command) => command.run(context),

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::StartError;
 use super::evidence::secret;
-use crate::calls::{Calls, Judging, Shared};
+use crate::calls::{Calls, Judging, Offer, Shared};
 use crate::config::{Config, Route as RouteConfig, Server, UpstreamConfig};
 use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
 use crate::judge::{HttpJudge, JudgeSettings};
@@ -123,8 +123,9 @@ impl Builder {
 
     fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
         let judging = judge.filter(|_| route.judge).cloned();
-        let posture = posture::of_route(config, route);
-        Arc::new(Calls::new(config.rules(route), &posture, judging, self.shared.clone()))
+        let posture = posture::of_route(config, route).into();
+        let offer = Offer { posture, filter_tools: route.filter_tools };
+        Arc::new(Calls::new(config.rules(route), offer, judging, self.shared.clone()))
     }
 
     /// Ends the children of servers that are not served any more.

@@ -23,9 +23,10 @@ use tokio::sync::{Mutex, Notify};
 
 pub(crate) use build::one as one_server;
 pub use error::StartError;
-pub(crate) use evidence::log_client;
+pub(crate) use build::rules_of;
+pub(crate) use evidence::{log_client, open as open_evidence};
 
-use crate::calls::Shared;
+use crate::calls::{Patience, Shared};
 use crate::clarify::state::Sealer;
 use crate::config::watch::Seen;
 use crate::config::{Config, Mistakes};
@@ -34,7 +35,7 @@ use crate::front::{Front, Serving, Times};
 use crate::keys::Keys;
 use crate::telemetry::Telemetry;
 use admin::Admin;
-use build::{Builder, CurrentRules, rules_of};
+use build::{Builder, CurrentRules};
 
 /// A running gateway.
 pub struct Gateway {
@@ -67,7 +68,7 @@ impl Gateway {
         let (desk, running) =
             Desk::open(store, &desk_keys, log, Clock::system(), settings, rules_now).await?;
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
-        let shared = Shared::new(desk.clone(), sealer, telemetry.clone());
+        let shared = Shared::new(desk.clone(), sealer, telemetry.clone(), Patience::default());
         let builder = Builder::new(keys.clone(), shared, rules);
         match Self::serve(&config, builder, &desk, &telemetry).await {
             Ok((builder, front, public, admin)) => {

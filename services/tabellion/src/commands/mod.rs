@@ -21,6 +21,7 @@ pub mod register;
 pub mod serve;
 pub mod statement;
 pub mod trust;
+pub mod verdict;
 pub mod verify;
 pub mod vrf;
 pub mod witness;

@@ -2,7 +2,9 @@
 
 mod check;
 mod config_file;
+mod explain;
 mod jwks;
+mod replay;
 mod run;
 
 use clap::Subcommand;
@@ -17,6 +19,10 @@ pub enum Gateway {
     Run(run::Run),
     /// Check a configuration, its servers, and that the log takes what it would send
     Check(check::Check),
+    /// Say what would become of a call, and why
+    Explain(explain::Explain),
+    /// Decide a recorded session again, and say where an answer differs
+    Replay(replay::Replay),
     /// The public keys that its Verdicts are signed with, active first
     Jwks(jwks::Jwks),
 }
@@ -26,6 +32,8 @@ impl Gateway {
         match self {
             Self::Run(command) => command.run(context),
             Self::Check(command) => command.run(context),
+            Self::Explain(command) => command.run(context),
+            Self::Replay(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
         }
     }

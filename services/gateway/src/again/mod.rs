@@ -1,0 +1,72 @@
+//! Decisions made again: a recorded session under a configuration ([`replay`]), and a call that nobody has made ([`explain`]).
+//!
+//! The local evidence store keeps in clear what was said, so that admission, which is pure, can be asked again: every message of
+//! the session in order, every outcome, and the moment of each. What was decided then is compared with what would be now.
+//!
+//! Left out: the judge is not asked again (what came of it is taken as recorded), and what the principal spent in its other
+//! sessions is not known here. Nothing is written, and nothing is sent.
+
+mod annex;
+mod explain;
+mod replay;
+mod session;
+
+use std::sync::Arc;
+
+use evidence::{EvidenceStore, StoreError, Stored};
+
+pub use explain::{Began, Explained, Hypothesis, begin, explain};
+pub use replay::{Compared, Decided, replay};
+pub use session::{Again, Called, Now, Said};
+
+use crate::config::Config;
+use crate::gateway::{StartError, open_evidence};
+use crate::limits::REPLAY_PAGE;
+
+/// Why nothing is decided again.
+#[derive(Debug, thiserror::Error)]
+pub enum AgainError {
+    /// The evidence cannot be opened or read. While a gateway uses a SQLite file, nobody else does.
+    #[error("the evidence: {0}")]
+    Store(#[from] StoreError),
+    /// The same, at the start.
+    #[error(transparent)]
+    Open(#[from] StartError),
+    /// There is no such session.
+    #[error("no records of a session {0}")]
+    NoSession(String),
+    /// What the store holds is not what this program wrote.
+    #[error("record {seq} cannot be read: {why}")]
+    Record {
+        /// Which.
+        seq: u64,
+        /// Why not.
+        why: String,
+    },
+    /// What was asked about is nothing that can be decided.
+    #[error("{0}")]
+    Question(String),
+}
+
+/// Every record of a session, in order.
+///
+/// # Errors
+/// If the evidence cannot be read, or there is no such session.
+pub async fn records(config: &Config, session: &str) -> Result<Vec<Stored>, AgainError> {
+    let store: Arc<dyn EvidenceStore> = open_evidence(config).await?;
+    let mut all: Vec<Stored> = Vec::new();
+    loop {
+        let from = all.last().map_or(0, |last| last.record.seq.saturating_add(1));
+        let page = store.records(session, from, REPLAY_PAGE).await?;
+        let complete = page.len() < REPLAY_PAGE;
+        all.extend(page);
+        if complete {
+            break;
+        }
+    }
+    store.leave().await?;
+    match all.is_empty() {
+        true => Err(AgainError::NoSession(session.to_owned())),
+        false => Ok(all),
+    }
+}

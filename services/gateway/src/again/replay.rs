@@ -1,0 +1,174 @@
+//! A recorded session, decided again: where would the answer be another one?
+
+use std::str::FromStr;
+
+use admission::decide::Status;
+use admission::message::MessageType;
+use admission::reason::Reason;
+use admission::verdict::VerdictKind;
+use evidence::{RecordKind, Stored};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::AgainError;
+use super::annex::Annex;
+use super::session::{Again, Called, Now, Said};
+
+/// A verdict and its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decided {
+    /// `served`, `downgraded`, `clarify` or `denied`.
+    pub verdict: String,
+    /// Its code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The code in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<&'static str>,
+}
+
+/// One decision, then and now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// Its place in the stream.
+    pub seq: u64,
+    /// When it was made.
+    pub at: String,
+    /// `commitment`, `amendment` or `decision`.
+    pub kind: &'static str,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// As it was recorded.
+    pub then: Decided,
+    /// As it would be now; none if it cannot be said.
+    pub now: Option<Decided>,
+    /// Why it cannot be said, or what else there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Whether the answer is another one.
+    pub differs: bool,
+}
+
+/// Decides every record again, in order.
+///
+/// # Errors
+/// If a record cannot be read.
+pub fn replay(again: &mut Again, records: &[Stored]) -> Result<Vec<Compared>, AgainError> {
+    let mut compared = Vec::new();
+    for stored in records {
+        match stored.record.kind {
+            RecordKind::Commitment | RecordKind::Amendment | RecordKind::Decision => {
+                compared.push(decision(again, stored)?);
+            }
+            RecordKind::Outcome => outcome(again, stored)?,
+            RecordKind::Closed => again.close(),
+            RecordKind::Keys => {}
+        }
+    }
+    Ok(compared)
+}
+
+fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> {
+    let record = &stored.record;
+    let annex = Annex::of(stored)?;
+    let (then, came_to) = recorded(stored)?;
+    let at = Timestamp::from_second(i64::try_from(record.at).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+    let Some(came) = &annex.replay else {
+        let why = "the store does not say how it came".to_owned();
+        return Err(AgainError::Record { seq: record.seq, why });
+    };
+    let caller = came.caller();
+    let said = Said {
+        route: &came.route,
+        caller: &caller,
+        now: at,
+        sample: came.sample,
+        message: came.message.as_deref(),
+        answer: came.answer(),
+        came_to,
+    };
+    let now = match record.kind {
+        RecordKind::Commitment => again.declare(MessageType::ScopeCommitment, &said),
+        RecordKind::Amendment => again.declare(MessageType::ScopeAmendment, &said),
+        _ => {
+            let arguments = annex.arguments.as_deref().unwrap_or("{}");
+            let tool = came.tool.as_deref().or(annex.tool.as_deref()).unwrap_or_default();
+            let called = Called { tool, arguments, header: came.header.as_deref() };
+            again.call(&said, &called, Some(&record.id.to_string()))
+        }
+    };
+    Ok(compare(stored, came.tool.clone(), at, then, now))
+}
+
+fn compare(stored: &Stored, tool: Option<String>, at: Timestamp, then: Decided, now: Now) -> Compared {
+    let (now, note) = match now {
+        Now::Ruled(ruling) => {
+            let reason = ruling.reason.as_ref();
+            (Some(Decided::of(ruling.verdict.verdict.as_str(), reason.map(Reason::to_string))), None)
+        }
+        Now::Waits => (None, Some("it would wait for the cost of another call (V-12)".to_owned())),
+        Now::Asks(question) => {
+            (Some(Decided::of("clarify", None)), Some(format!("a person is asked: {question}")))
+        }
+        Now::NoRoute => {
+            (None, Some("it cannot be decided again: no such route, or no message that was read".to_owned()))
+        }
+    };
+    let differs = now.as_ref().is_some_and(|now| *now != then);
+    Compared {
+        seq: stored.record.seq,
+        at: at.to_string(),
+        kind: stored.record.kind.as_str(),
+        tool,
+        then,
+        now,
+        note,
+        differs,
+    }
+}
+
+fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
+    let annex = Annex::of(stored)?;
+    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
+        .map_err(|error| bad(&error.to_string()))?;
+    let payload: Value = statement
+        .payload()
+        .and_then(|payload| serde_json::from_slice(payload).ok())
+        .ok_or_else(|| bad("its statement holds no record"))?;
+    let status = match payload["status"].as_str() {
+        Some("executed") => Status::Executed,
+        Some("errored") => Status::Errored,
+        Some("refused") => Status::Refused,
+        _ => Status::Unknown,
+    };
+    let tool = annex.tool.as_deref().unwrap_or_default();
+    if let Some(decision) = &annex.decision {
+        again.settle(decision, status, tool, annex.cost.as_deref());
+    }
+    Ok(())
+}
+
+/// What was decided then: of the Verdict, as it was returned.
+fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainError> {
+    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let bytes = stored.record.verdict.as_ref().ok_or_else(|| bad("it has no Verdict"))?;
+    let verdict: Value = serde_json::from_slice(bytes).map_err(|error| bad(&error.to_string()))?;
+    let kind =
+        verdict.get("verdict").and_then(Value::as_str).ok_or_else(|| bad("its Verdict says nothing"))?;
+    let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);
+    let known = serde_json::from_value(Value::from(kind)).ok();
+    Ok((Decided::of(kind, reason), known))
+}
+
+impl Decided {
+    /// A verdict and its reason, with the reason in words.
+    #[must_use]
+    pub fn of(verdict: &str, reason: Option<String>) -> Self {
+        let known = reason.as_deref().and_then(|code| Reason::from_str(code).ok());
+        let because = known.as_ref().map(|reason| admission::explain::explain(reason).what);
+        Self { verdict: verdict.to_owned(), reason, because }
+    }
+}

@@ -1,0 +1,269 @@
+//! Whether a Verdict is what its gateway said: offline, from the Verdict, a set of keys and, where there is one, the statement
+//! on the log.
+//!
+//! The signature holds under a published key; `audit_ref` names the statement whose bytes hash to it; the record in the statement
+//! says the same verdict, was bound to the same signature (`iat`, `jti`) and, with the one key that the caller was given (4.10),
+//! opens to exactly this Verdict.
+//!
+//! Not here: whose keys to believe, and whether the statement is on the log (`tabellion verify`).
+
+use admission::record::RecordKey;
+use jose::jcs;
+use jose::jws::Jws;
+use merkle::EntryDigest;
+use registration::vap::{AuditKind, AuditRecord, VerdictRecord};
+use scitt::{PublicKey, SignedStatement};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::check::{Finding, Outcome};
+use crate::keys;
+
+/// A Verdict, and what is known about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Proof {
+    /// The Verdict.
+    pub verdict: Value,
+    /// The name of the key that it claims to be signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kid: Option<String>,
+    /// When it says it was signed, in Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iat: Option<u64>,
+    /// The checks, in order.
+    pub checks: Vec<Finding>,
+}
+
+/// What a Verdict is held against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given<'a> {
+    /// The gateway's published keys: a JWK set, or a single key.
+    pub jwks: Option<&'a [u8]>,
+    /// The statement that `audit_ref` names, transparent or not.
+    pub statement: Option<&'a [u8]>,
+    /// The key to its commitments that came with the Verdict, in base64url.
+    pub record_key: Option<&'a str>,
+}
+
+/// Finds the Verdict in what a client received: the Verdict itself, a result, or a whole message.
+#[must_use]
+pub fn find(text: &str) -> Option<Value> {
+    let whole: Value = serde_json::from_str(text).ok()?;
+    let slots = ["", "/result/_meta/vap", "/_meta/vap", "/error/data/vap"];
+    let own =
+        ["/result/_meta/dev.tabellion~1vap", "/_meta/dev.tabellion~1vap", "/error/data/dev.tabellion~1vap"];
+    let mut found = slots.into_iter().chain(own).filter_map(|at| whole.pointer(at));
+    let is_verdict = |value: &Value| value.get("type").and_then(Value::as_str) == Some("verdict");
+    found.find_map(|value| {
+        let nested = value.get("verdict").filter(|inner| inner.is_object());
+        [Some(value), nested].into_iter().flatten().find(|value| is_verdict(value)).cloned()
+    })
+}
+
+/// Checks a Verdict.
+#[must_use]
+pub fn prove(verdict: Value, given: Given<'_>) -> Proof {
+    let text = jcs::canonical(&verdict);
+    let record = match VerdictRecord::read(&text) {
+        Ok(record) => record,
+        Err(violation) => {
+            let checks = vec![finding("form", Outcome::Failed, violation.to_string())];
+            return Proof { verdict, kid: None, iat: None, checks };
+        }
+    };
+    let mut checks = vec![finding("form", Outcome::Ok, "a Verdict of VAP 0.1")];
+    checks.push(signature(record.signature.as_ref(), given.jwks));
+    checks.extend(bound(&verdict, &record, given));
+    let kid = record.signature.as_ref().map(|jws| jws.kid().to_owned());
+    let iat = record.signature.as_ref().and_then(Jws::iat);
+    Proof { verdict, kid, iat, checks }
+}
+
+fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> Finding {
+    const WHAT: &str = "signature";
+    let Some(jws) = jws else {
+        return finding(WHAT, Outcome::Failed, "a gateway's Verdicts are always signed");
+    };
+    let Some(jwks) = jwks else {
+        return finding(WHAT, Outcome::NotChecked, "no keys were given: --jwks");
+    };
+    let keys = match keys::parse_set(jwks) {
+        Ok(keys) => keys,
+        Err(why) => return finding(WHAT, Outcome::NotChecked, format!("the keys: {why}")),
+    };
+    let keys: Vec<PublicKey> = keys.iter().filter_map(|jwk| PublicKey::from_jwk(jwk).ok()).collect();
+    match keys.iter().find(|key| key.jwk_thumbprint() == jws.kid()) {
+        None => finding(WHAT, Outcome::NotChecked, format!("no key of the set is called {}", jws.kid())),
+        Some(key) if key.verify_jws(jws).is_ok() => {
+            finding(WHAT, Outcome::Ok, format!("{}, kid {}", jws.algorithm().name(), jws.kid()))
+        }
+        Some(_) => {
+            finding(WHAT, Outcome::Failed, "it does not verify: the Verdict was changed, or never signed")
+        }
+    }
+}
+
+/// The statement that the Verdict names.
+fn bound(verdict: &Value, record: &VerdictRecord, given: Given<'_>) -> Vec<Finding> {
+    let Some(bytes) = given.statement else {
+        return vec![finding("statement", Outcome::NotChecked, "none was given: --statement")];
+    };
+    let statement = match SignedStatement::parse(bytes.to_vec()) {
+        Ok(statement) => statement,
+        Err(error) => return vec![finding("statement", Outcome::Failed, error.to_string())],
+    };
+    let mut checks = vec![named(verdict, statement.digest())];
+    let audit = statement
+        .payload()
+        .ok_or("its payload is detached".to_owned())
+        .and_then(|payload| AuditRecord::read(payload).map_err(|violation| violation.to_string()));
+    match audit {
+        Err(why) => checks.push(finding("record", Outcome::Failed, why)),
+        Ok(audit) => {
+            checks.push(same_verdict(record, &audit));
+            checks.push(same_binding(record, &audit));
+            checks.push(opened(verdict, &audit, given.record_key));
+        }
+    }
+    checks
+}
+
+fn named(verdict: &Value, digest: EntryDigest) -> Finding {
+    let named = verdict.get("audit_ref").and_then(Value::as_str).and_then(|url| url.rsplit('/').next());
+    match named == Some(digest.to_string().as_str()) {
+        true => finding("statement", Outcome::Ok, format!("entry {digest}, which audit_ref names")),
+        false => {
+            finding("statement", Outcome::Failed, format!("audit_ref names another entry than {digest}"))
+        }
+    }
+}
+
+fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
+    let decided = match &audit.kind {
+        AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
+            decided
+        }
+        AuditKind::Outcome(_) | AuditKind::Closed => {
+            return finding("record", Outcome::Failed, "the statement records no decision");
+        }
+    };
+    match decided.verdict == record.verdict {
+        true => finding(
+            "record",
+            Outcome::Ok,
+            format!("{} in {}, record {}", decided.verdict.as_str(), audit.stream, audit.seq),
+        ),
+        false => finding("record", Outcome::Failed, format!("the log says {}", decided.verdict.as_str())),
+    }
+}
+
+fn same_binding(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
+    let document = audit.document();
+    let recorded = document.get("binding");
+    let (Some(jws), Some(recorded)) = (&record.signature, recorded) else {
+        return finding("binding", Outcome::NotChecked, "the record binds no signature");
+    };
+    let iat = recorded.get("iat").and_then(Value::as_u64) == jws.iat();
+    let jti = recorded.get("jti").and_then(Value::as_str) == jws.text("jti");
+    match iat && jti {
+        true => finding("binding", Outcome::Ok, "the record was made for this signature"),
+        false => finding("binding", Outcome::Failed, "the record was made for another signature"),
+    }
+}
+
+/// Opens the record's commitment to the Verdict: what it says without its place in the log and without its signature.
+fn opened(verdict: &Value, audit: &AuditRecord, key: Option<&str>) -> Finding {
+    const WHAT: &str = "commitment";
+    let Some(key) = key else { return finding(WHAT, Outcome::NotChecked, "no key was given: --record-key") };
+    let Some(key) = RecordKey::from_text(key) else {
+        return finding(WHAT, Outcome::Failed, "the record key is 32 bytes in base64url");
+    };
+    let mut plain = verdict.clone();
+    if let Some(members) = plain.as_object_mut() {
+        members.remove("audit_ref");
+        members.remove("signature");
+    }
+    let document = audit.document();
+    let committed = document.pointer("/committed/verdict").and_then(Value::as_str);
+    match committed == Some(key.commit("verdict", &jcs::canonical(&plain)).as_str()) {
+        true => finding(WHAT, Outcome::Ok, "the record commits to exactly this Verdict"),
+        false => finding(
+            WHAT,
+            Outcome::Failed,
+            "the record commits to something else, or the key is another one's",
+        ),
+    }
+}
+
+fn finding(what: &str, outcome: Outcome, detail: impl Into<String>) -> Finding {
+    Finding { what: what.to_owned(), outcome, detail: detail.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use scitt::{Algorithm, Signer, SigningKey};
+    use serde_json::json;
+
+    use super::*;
+
+    fn verdict(signer: &SigningKey) -> Value {
+        let mut verdict = json!({
+            "vap": "0.1", "type": "verdict", "session_id": "s", "in_response_to": "intent_call",
+            "verdict": "denied", "verification": { "checks": ["scope_failed"], "method": "static", "reason": "scope_escape" },
+        });
+        let header =
+            json!({ "alg": "EdDSA", "kid": signer.public_key().jwk_thumbprint(), "iat": 1, "jti": "j" });
+        let input = jose::jws::signing_input(&header, &jcs::canonical(&verdict));
+        verdict["signature"] = jose::jws::detached(&input, &signer.sign(&input).unwrap()).into();
+        verdict
+    }
+
+    fn outcome(proof: &Proof, what: &str) -> Outcome {
+        proof.checks.iter().find(|check| check.what == what).unwrap().outcome
+    }
+
+    #[test]
+    fn a_verdict_is_found_wherever_a_client_keeps_it() {
+        let inner = json!({ "type": "verdict", "verdict": "served" });
+        for text in [
+            inner.clone(),
+            json!({ "_meta": { "vap": inner } }),
+            json!({ "result": { "_meta": { "vap": { "verdict": inner } } } }),
+            json!({ "result": { "_meta": { "dev.tabellion/vap": inner } } }),
+            json!({ "error": { "data": { "vap": inner } } }),
+        ] {
+            assert_eq!(find(&text.to_string()), Some(inner.clone()), "{text}");
+        }
+        assert_eq!(find("{\"result\":{}}"), None);
+    }
+
+    #[test]
+    fn a_changed_verdict_and_a_foreign_key_are_told_apart() {
+        let [signer, other] = [0, 1].map(|_| SigningKey::generate(Algorithm::EdDsa).unwrap());
+        let jwks = |key: &SigningKey| key.public_key().to_jwk().to_value().to_string();
+        let (ours, theirs) = (jwks(&signer), jwks(&other));
+        let given = |jwks| Given { jwks, ..Given::default() };
+        let good = verdict(&signer);
+        assert_eq!(outcome(&prove(good.clone(), given(Some(ours.as_bytes()))), "signature"), Outcome::Ok);
+        assert_eq!(
+            outcome(&prove(good.clone(), given(Some(theirs.as_bytes()))), "signature"),
+            Outcome::NotChecked
+        );
+        assert_eq!(outcome(&prove(good.clone(), given(None)), "signature"), Outcome::NotChecked);
+        let mut changed = good;
+        changed["verdict"] = "served".into();
+        assert_eq!(outcome(&prove(changed, given(Some(ours.as_bytes()))), "signature"), Outcome::Failed);
+    }
+
+    #[test]
+    fn an_unsigned_verdict_is_no_gateway_s() {
+        let signer = SigningKey::generate(Algorithm::EdDsa).unwrap();
+        let mut bare = verdict(&signer);
+        bare.as_object_mut().unwrap().remove("signature");
+        assert_eq!(outcome(&prove(bare, Given::default()), "signature"), Outcome::Failed);
+        let nonsense = prove(json!({ "type": "verdict" }), Given::default());
+        assert_eq!(outcome(&nonsense, "form"), Outcome::Failed);
+    }
+}

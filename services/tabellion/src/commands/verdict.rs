@@ -1,0 +1,175 @@
+//! `tabellion verdict`: a gateway's Verdicts, read and checked without asking anybody.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use gateway::again::Decided;
+use gateway::check::Outcome;
+use gateway::proof::{self, Given, Proof};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::console::{Exit, Failure, Report, files, safe};
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion verdict verify --jwks jwks.json answer.json")]
+pub enum Verdict {
+    /// What a Verdict says; nothing is checked
+    #[command(before_help = "example:  tabellion verdict show answer.json")]
+    Show(Show),
+    /// Check a Verdict's signature, and that it is the one that the log's record was made for
+    #[command(before_help = "example:  tabellion verdict verify --jwks jwks.json answer.json")]
+    Verify(Verify),
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The Verdict, or the answer that it came with (JSON)
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The Verdict, or the answer that it came with (JSON)
+    file: PathBuf,
+    /// The gateway's published keys: a JWK set, as `gateway jwks` prints it
+    #[arg(long, value_name = "FILE")]
+    jwks: Option<PathBuf>,
+    /// The statement that its audit_ref names
+    #[arg(long, value_name = "FILE")]
+    statement: Option<PathBuf>,
+    /// The key that opens that statement's commitments: `key` of what came with the Verdict
+    #[arg(long, value_name = "KEY", requires = "statement")]
+    record_key: Option<String>,
+}
+
+impl Verdict {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Show(command) => command.run(context),
+            Self::Verify(command) => command.run(context),
+        }
+    }
+}
+
+impl Show {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        context.console.result(&Shown::of(read(&self.file)?))?;
+        context.console.note("nothing was checked: tabellion verdict verify");
+        Ok(())
+    }
+}
+
+impl Verify {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let verdict = read(&self.file)?;
+        let jwks = self.jwks.as_deref().map(files::read).transpose()?;
+        let statement = self.statement.as_deref().map(files::read).transpose()?;
+        let given = Given {
+            jwks: jwks.as_deref(),
+            statement: statement.as_deref(),
+            record_key: self.record_key.as_deref(),
+        };
+        let checked = Checked::of(proof::prove(verdict, given));
+        context.console.result(&checked)?;
+        match checked.exit() {
+            Exit::Success => Ok(()),
+            exit => Err(Failure::told(exit)),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Value, Failure> {
+    proof::find(&files::read_text(path)?).ok_or_else(|| {
+        Failure::new(Exit::NotVerified, "no-verdict", format!("there is no Verdict in {}", path.display()))
+            .why("a gateway answers with one in `_meta`, under `vap` or `dev.tabellion/vap`")
+    })
+}
+
+/// A Verdict in words.
+#[derive(Serialize)]
+struct Shown {
+    verdict: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'static str>,
+}
+
+impl Shown {
+    fn of(verdict: Value) -> Self {
+        let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);
+        Self { because: Decided::of("", reason).because, verdict }
+    }
+}
+
+fn text<'a>(value: &'a Value, at: &str) -> &'a str {
+    value.pointer(at).and_then(Value::as_str).unwrap_or("-")
+}
+
+fn lines(out: &mut dyn Write, verdict: &Value, because: Option<&str>) -> io::Result<()> {
+    writeln!(
+        out,
+        "verdict   {}   for {}",
+        safe(text(verdict, "/verdict")),
+        safe(text(verdict, "/in_response_to"))
+    )?;
+    writeln!(out, "session   {}", safe(text(verdict, "/session_id")))?;
+    if verdict.pointer("/verification/reason").is_some() {
+        writeln!(out, "reason    {}", safe(text(verdict, "/verification/reason")))?;
+    }
+    if let Some(because) = because {
+        writeln!(out, "          {because}")?;
+    }
+    let checks = verdict.pointer("/verification/checks").and_then(Value::as_array);
+    let checks: Vec<&str> = checks.into_iter().flatten().filter_map(Value::as_str).collect();
+    writeln!(out, "checks    {}", safe(&checks.join(", ")))?;
+    writeln!(out, "record    {}", safe(text(verdict, "/audit_ref")))
+}
+
+impl Report for Shown {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        lines(out, &self.verdict, self.because)
+    }
+}
+
+/// A Verdict with its checks.
+#[derive(Serialize)]
+struct Checked {
+    #[serde(flatten)]
+    proof: Proof,
+    verified: bool,
+}
+
+impl Checked {
+    fn of(proof: Proof) -> Self {
+        let held =
+            |what: &str| proof.checks.iter().any(|check| check.what == what && check.outcome == Outcome::Ok);
+        let failed = proof.checks.iter().any(|check| check.outcome == Outcome::Failed);
+        let verified = held("form") && held("signature") && !failed;
+        Self { verified, proof }
+    }
+
+    /// A statement that was not given is no failure; a signature that could not be checked is no success.
+    fn exit(&self) -> Exit {
+        match (self.verified, self.proof.checks.iter().any(|check| check.outcome == Outcome::Failed)) {
+            (true, _) => Exit::Success,
+            (false, true) => Exit::VerificationFailed,
+            (false, false) => Exit::NotVerified,
+        }
+    }
+}
+
+impl Report for Checked {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for check in &self.proof.checks {
+            let mark = match check.outcome {
+                Outcome::Ok => "ok  ",
+                Outcome::NotChecked => "--  ",
+                Outcome::Failed => "FAIL",
+            };
+            writeln!(out, "{mark}  {:12}{}", check.what, safe(&check.detail))?;
+        }
+        writeln!(out, "{}", if self.verified { "verified (offline)" } else { "not verified" })
+    }
+}
