@@ -1,6 +1,7 @@
 //! What a request over HTTP says besides its message: session, revision, place in a stream.
 
 use data_encoding::BASE64URL_NOPAD;
+use http::header::ACCEPT;
 use http::{HeaderName, Method};
 
 use super::text::{Kind, Message};
@@ -23,6 +24,12 @@ const FIRST_MODERN: &str = "2026-07-28";
 /// A header, if it is text.
 pub fn header<'a>(request: &'a Exchange, name: &HeaderName) -> Option<&'a str> {
     request.headers.get(name)?.to_str().ok()
+}
+
+/// Whether the client takes a stream of events for an answer, as it should.
+pub fn accepts_events(request: &Exchange) -> bool {
+    header(request, &ACCEPT)
+        .is_none_or(|accept| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind)))
 }
 
 /// Whether a message is of the era without sessions: it says so itself, or its headers do.

@@ -88,6 +88,10 @@ impl Id {
         if let Some(whole) = value.integer() {
             return Some(Self::Number(whole.to_string()));
         }
+        let digits = value.raw().strip_prefix('-').unwrap_or(value.raw());
+        if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Some(Self::Number(value.raw().to_owned()));
+        }
         let number: f64 = serde_json::from_str(value.raw()).ok()?;
         Some(Self::Number(number.to_string()))
     }
@@ -299,6 +303,7 @@ mod tests {
         assert_eq!(id("\"A\""), id("\"\\u0041\""));
         assert_eq!(id("100"), id("1e2"));
         assert_ne!(id("9007199254740993"), id("9007199254740992"));
+        assert_ne!(id("18446744073709551617"), id("18446744073709551618"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::names::{Names, Whose};
 use super::rewrite::item_outward;
+use crate::limits;
 use crate::upstream::text::{Json, quoted};
 
 /// A result, and whose it is.
@@ -35,6 +36,11 @@ pub fn response(id: &str, result: &str) -> String {
 
 /// Objects as one: members of either, what is an object in both as one again, `true` before `false`, else the first.
 pub fn united(objects: &[Json<'_>]) -> String {
+    united_to(limits::UNITED_DEPTH, objects)
+}
+
+/// Below a depth, as nothing of MCP has it, the first is taken as it is.
+fn united_to(depth: usize, objects: &[Json<'_>]) -> String {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in objects.iter().flat_map(|object| object.members()) {
         if !names.contains(&name) {
@@ -44,14 +50,14 @@ pub fn united(objects: &[Json<'_>]) -> String {
     let mut all = Members::default();
     for name in names {
         let values: Vec<Json<'_>> = objects.iter().filter_map(|object| object.get(&name)).collect();
-        all.set(&name, united_value(&values));
+        all.set(&name, united_value(depth, &values));
     }
     all.text()
 }
 
-fn united_value(values: &[Json<'_>]) -> String {
-    if values.iter().all(|value| value.is_object()) {
-        return united(values);
+fn united_value(depth: usize, values: &[Json<'_>]) -> String {
+    if depth > 0 && values.iter().all(|value| value.is_object()) {
+        return united_to(depth - 1, values);
     }
     if values.iter().any(|value| value.raw() == "true") {
         return "true".to_owned();
@@ -229,6 +235,12 @@ mod tests {
             r#"{{"tools":[{{"name":"a.x","n":1e2}},{{ "name":"b.x" }}],"ttlMs":3,"cacheScope":"private","nextCursor":"{cursor}"}}"#
         );
         assert_eq!(list, expected);
+    }
+
+    #[test]
+    fn a_capability_that_is_too_deep_is_taken_as_it_is() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(5_000), "}".repeat(5_000));
+        assert_eq!(united(&[json(&deep), json("{}")]), deep);
     }
 
     #[test]

@@ -147,8 +147,15 @@ impl<'a> Outward<'_, 'a> {
         }
     }
 
-    /// Whatever it is a result of: the members have these names in one place only.
+    /// Whatever it is a result of. The modern tasks extension has in it what the task came to.
     fn result(&mut self, result: Json<'a>) {
+        self.parts(result);
+        if let Some(inner) = result.get("result").filter(|_| result.get("taskId").is_some()) {
+            self.parts(inner);
+        }
+    }
+
+    fn parts(&mut self, result: Json<'a>) {
         for (name, value) in result.members() {
             match name.as_str() {
                 "content" => self.blocks(value),
@@ -162,8 +169,6 @@ impl<'a> Outward<'_, 'a> {
                 "task" => self.name(value.get("taskId")),
                 "taskId" => self.name(Some(value)),
                 "_meta" => self.name(value.at(&[meta::RELATED_TASK, "taskId"])),
-                // The modern tasks extension: what the task came to.
-                "result" => self.result(value),
                 _ => {}
             }
         }

@@ -114,10 +114,13 @@ impl Child {
         self.input.send(as_line(message)).await.map_err(|_| Gone)
     }
 
-    /// Hands it a message if it takes one at once. For what may be lost.
-    pub fn try_write(&self, message: &[u8]) {
-        if self.input.try_send(as_line(message)).is_err() {
-            tracing::debug!("a child took no notification");
+    /// Hands it a message as soon as it takes one, for who cannot wait.
+    pub fn write_later(&self, message: &[u8]) {
+        if let Err(mpsc::error::TrySendError::Full(line)) = self.input.try_send(as_line(message)) {
+            let input = self.input.clone();
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(async move { input.send(line).await });
+            }
         }
     }
 
@@ -233,6 +236,8 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>, most: usize)
         line.extend_from_slice(&part[..taken]);
         reader.consume(taken + usize::from(whole));
         if whole {
+            // Between tokens, a CR is as good as a blank; in an event it would end the line.
+            line.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
             return Ok(Line::Whole(line.trim_ascii().to_vec()));
         }
     }

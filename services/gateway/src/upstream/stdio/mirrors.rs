@@ -7,6 +7,7 @@
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, StatusCode};
 
+use crate::limits;
 use crate::upstream::request::{METHOD, NAME, VERSION};
 use crate::upstream::text::{Json, Message, meta};
 use crate::upstream::{Answer, answer};
@@ -96,7 +97,11 @@ pub fn declared(schema: Json<'_>) -> Vec<Declared> {
     if sound && names.len() == found.len() { found } else { Vec::new() }
 }
 
+/// Whether the marks that were found are sound. A schema that is too deep to be looked at is not.
 fn find(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<Declared>) -> bool {
+    if path.len() > limits::SCHEMA_DEPTH {
+        return false;
+    }
     for (name, property) in schema.get("properties").map(Json::members).unwrap_or_default() {
         path.push(name);
         if let Some(mark) = property.get(MARK) {
@@ -204,9 +209,10 @@ mod tests {
             r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"not a token"}}}"#,
             r#"{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}"#,
+            &format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(5_000), "}}".repeat(5_000)),
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
         ] {
-            assert_eq!(declared(Json::whole(schema).unwrap()), [], "{schema}");
+            assert_eq!(declared(Json::whole(schema).unwrap()), [], "{schema:.200}");
         }
     }
 }

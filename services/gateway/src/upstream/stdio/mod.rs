@@ -28,7 +28,8 @@ pub use self::child::{HARMLESS_ENV, Program};
 use self::session::{Begun, Session};
 use self::shared::Shared;
 use super::request::{
-    LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern, new_session_id,
+    LAST_EVENT, SESSION, accepts_events, header, is_initialize, is_method_of_the_past, is_modern,
+    new_session_id,
 };
 use super::text::{Json, Kind, Message};
 use super::{Answer, Exchange, Upstream, UpstreamError, answer};
@@ -101,7 +102,7 @@ impl Stdio {
         match self.session(request, id) {
             Ok(session) if message.kind != Kind::Request => Ok(session.tell(&message).await),
             Ok(_) if is_initialize(&message) => Ok(answer::initialized_already(id)),
-            Ok(session) => session.request(&message).await,
+            Ok(session) => session.request(&message, accepts_events(request)).await,
             Err(_) if is_initialize(&message) => self.initialize(&message).await,
             Err(refusal) => Ok(refusal),
         }

@@ -84,18 +84,21 @@ impl Session {
         Ok(if accepted { Begun::Ready(text) } else { Begun::Refused(text) })
     }
 
-    /// A request: its answer is JSON if it is all there is to say, and a stream of events if there is more, or it takes
-    /// long.
+    /// A request: its answer is a stream of events, which can be resumed from the start. For a client that has no use for
+    /// events it is JSON, unless there is more to say than the answer, or it takes long.
     ///
     /// # Errors
     /// If the child is gone before it answers.
-    pub async fn request(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+    pub async fn request(&self, message: &Message<'_>, events: bool) -> Result<Answer, UpstreamError> {
         self.touch();
         let (stream, mut reader) = match self.open(message).await {
             Ok(open) => open,
             Err(Refusal::NotTaken(why)) => return Ok(not_taken(why, message)),
             Err(Refusal::Gone) => return Ok(answer::no_such_session(message.id().map(Json::raw))),
         };
+        if events {
+            return Ok(self.stream(reader, None));
+        }
         let first = timeout(limits::FIRST_MESSAGE_TIME, reader.next()).await.ok();
         match first {
             Some(Next::Event(event)) if event.last => {

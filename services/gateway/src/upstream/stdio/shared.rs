@@ -360,11 +360,11 @@ impl Running {
         let answer = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"there are no requests of servers in this revision"}}}}"#
         );
-        self.child.try_write(answer.as_bytes());
+        self.child.write_later(answer.as_bytes());
     }
 
     fn cancel(&self, ours: i64, why: &str) {
-        self.child.try_write(
+        self.child.write_later(
             format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{ours},"reason":"{why}"}}}}"#
             )

@@ -144,7 +144,7 @@ impl Streams {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if self.lock().unread_bytes() <= limits::UNREAD_BYTES {
+            if !self.lock().is_too_much_unread() {
                 return;
             }
             changed.await;
@@ -269,12 +269,14 @@ impl Inner {
         }
     }
 
-    fn unread_bytes(&self) -> usize {
+    fn is_too_much_unread(&self) -> bool {
         let read_by_somebody = self.streams.values().filter(|stream| stream.reader.is_some());
-        read_by_somebody
-            .flat_map(|stream| stream.events.iter().filter(|event| event.place.number > stream.read))
-            .map(|event| event.text.len())
-            .sum()
+        let unread = read_by_somebody.flat_map(|stream| {
+            stream.events.iter().rev().take_while(|event| event.place.number > stream.read)
+        });
+        let (events, bytes) =
+            unread.fold((0, 0), |(events, bytes), event| (events + 1, bytes + event.text.len()));
+        events > limits::KEPT_EVENTS || bytes > limits::UNREAD_BYTES
     }
 
     /// Ends the streams of readers that have something to read.
