@@ -3,6 +3,8 @@
 mod cli_support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use black_box::free_address;
@@ -12,6 +14,12 @@ use cli_support::{Dev, Folder, repository};
 const SERVICE: &str = "http://127.0.0.1:7390";
 /// Where its witness listens. Here that has a port of its own too.
 const WITNESS: &str = "127.0.0.1:7392";
+/// Where its gateway listens. The same.
+const GATEWAY: &str = "127.0.0.1:7400";
+/// What starts that, on its usual port.
+const START_GATEWAY: &str = "tabellion gateway run --dev";
+/// What installs other people's MCP software; here that is there already.
+const INSTALL: &str = "python3 -m venv mcp";
 /// What the README says to start; here it runs already.
 const START: &str = "cargo run --release -- serve --dev";
 /// Commands that would test the tests, or change the shell only.
@@ -30,9 +38,16 @@ fn the_tour_in_the_readme_goes_as_it_says() {
     assert!(steps.iter().any(|step| step.command == START), "the README starts a log");
     assert!(steps.len() > 15, "the README is read as it should be");
     let dev = Dev::start_in(Folder::new());
-    let witness = free_address().to_string();
+    let (witness, gateway) = (free_address().to_string(), free_address().to_string());
+    let venv = black_box::python().parent().and_then(Path::parent).expect("a venv").to_owned();
+    symlink(venv, dev.folder.path("mcp")).expect("a link");
     for step in steps.iter().filter(|step| !NOT_RUN.contains(&step.command.as_str())) {
-        let printed = run(&dev, &step.command.replace(WITNESS, &witness));
+        if step.command.starts_with(INSTALL) {
+            continue;
+        }
+        let command = step.command.replace(WITNESS, &witness).replace(GATEWAY, &gateway);
+        let command = command.replace(START_GATEWAY, &format!("{START_GATEWAY} --listen {gateway}"));
+        let printed = run(&dev, &command);
         let mut lines = printed.lines();
         for shown in &step.shown {
             let shown = shown.replace(SERVICE, dev.url());
