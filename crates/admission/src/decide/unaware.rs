@@ -1,11 +1,12 @@
 //! A call without VAP: what the operator's posture says (reading V-33).
 //!
 //! Leaving the envelope out must not be the cheapest way around it: once a commitment of the principal is live, a call without
-//! one is denied, whatever the posture.
+//! one is denied, whatever the posture. A principal that is known by its signing key alone is not known without a message: of it
+//! nothing says that it has committed to anything.
 
 use serde_json::{Value, json};
 
-use crate::clarify::{self, Asked, Purpose};
+use crate::clarify::{self, Asked, Purpose, Ticket};
 use crate::digest::Canon;
 use crate::message::NO_SESSION;
 use crate::principal::{Era, Principal};
@@ -33,7 +34,7 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
         (false, true, _) | (false, false, Posture::Deny) => Reason::NoEnvelope,
         (false, false, Posture::Advisory) => return advisory(scene, draft, call),
         (false, false, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
-            Ok(None) => return served(scene, draft),
+            Ok(None) => return served(scene, draft, call, &arguments),
             Ok(Some(ruling)) => return ruling,
             Err(reason) => reason,
         },
@@ -81,8 +82,7 @@ fn confirm(
     arguments: &Canon,
     reason: Reason,
 ) -> Result<Option<CallRuling>, Reason> {
-    let holder = account_key(scene.caller, None).unwrap_or_default();
-    let ticket = |purpose| ticket(scene, call.tool, arguments, purpose, NO_SESSION, &holder);
+    let ticket = |purpose| bound(scene, call, arguments, purpose);
     let approved = check_state(scene, draft, call.before.shown.as_ref(), ticket)?;
     if let Approved { person: true, nonce: Some(nonce), .. } = approved {
         draft.claim(ClaimKind::State, &nonce);
@@ -101,11 +101,18 @@ fn confirm(
     Ok(Some(ruled(pending(scene, draft, asked, call.can_ask, reason, None))))
 }
 
-fn served(scene: &Scene<'_>, draft: Draft) -> CallRuling {
+/// What a state about a call without a session is bound to: whoever calls, as far as it is known.
+fn bound(scene: &Scene<'_>, call: &Call<'_>, arguments: &Canon, purpose: Purpose) -> Ticket {
+    let holder = account_key(scene.caller, None).unwrap_or_default();
+    ticket(scene, call.tool, arguments, purpose, NO_SESSION, &holder)
+}
+
+fn served(scene: &Scene<'_>, draft: Draft, call: &Call<'_>, arguments: &Canon) -> CallRuling {
     let mut ruling = draft.rule(scene.rules, VerdictKind::Downgraded, Some(Reason::Restricted));
     let note = Some("served in restricted mode: the call carried no VAP".to_owned());
     ruling.verdict.downgrade = Some(Downgrade { applied_scope: None, note });
     ruling.forward = true;
+    ruling.ticket = Some(Box::new(bound(scene, call, arguments, Purpose::Upstream)));
     ruled(ruling)
 }
 

@@ -106,3 +106,14 @@ fn restricted_calls_are_under_the_operators_rules() {
     let asked = world.call(&read().by(legacy("mcp-1")));
     assert!(matches!(asked, CallRuling::Ask { held: None, .. }));
 }
+
+#[test]
+fn v_38_a_restricted_call_is_not_asked_about_again_for_the_upstreams_question() {
+    let mut world = posture(Posture::Restricted);
+    world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
+    let question = world.ruled(&read()).pending.unwrap().ticket;
+    let served = world.ruled(&read().bringing(&question, Some(Answer::Confirmed)));
+    let retry = read().bringing(served.ticket.as_ref().unwrap(), None);
+    assert!(world.ruled(&retry).forward);
+    assert_eq!(world.ruled(&retry).verdict.verdict, VerdictKind::Clarify, "twice is a new call");
+}
