@@ -73,16 +73,25 @@ pub async fn story(store: &impl EvidenceStore, stream: &str) -> Vec<String> {
 
 /// Every stream's records are on the log, each once, and nothing else is but the policy.
 pub async fn assert_on_log_once(store: &impl EvidenceStore, site: &Site) {
-    until_delivered(store).await;
-    let mut ids = std::collections::HashSet::new();
-    for listed in store.list(None, 10_000).await.unwrap() {
-        for stored in store.records(&listed.stream, 0, 10_000).await.unwrap() {
-            assert!(ids.insert(stored.record.id));
-            let statement = site.client().statement(&stored.record.id).await.unwrap();
-            assert_eq!(statement.bytes(), &stored.record.statement);
-        }
+    until("one leaf for each record, and the policy's", || async {
+        until_delivered(store).await;
+        let size = site.size().await;
+        size == all(store).await.len() as u64 + 1
+    })
+    .await;
+    for stored in all(store).await {
+        let statement = site.client().statement(&stored.record.id).await.unwrap();
+        assert_eq!(statement.bytes(), &stored.record.statement);
     }
-    assert_eq!(site.size().await, ids.len() as u64 + 1, "one leaf each, and the policy");
+}
+
+/// All records of all streams.
+pub async fn all(store: &impl EvidenceStore) -> Vec<Stored> {
+    let mut all = Vec::new();
+    for listed in store.list(None, 10_000).await.unwrap() {
+        all.extend(store.records(&listed.stream, 0, 10_000).await.unwrap());
+    }
+    all
 }
 
 /// The payload of an entry.

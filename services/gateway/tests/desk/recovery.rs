@@ -79,7 +79,9 @@ async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
     let first = Memory::new("one");
     let (desk, running) = open(&first, &site, settings()).await;
     commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
-    let asks = PolicyRule::new("ask", Some(admission::glob::Pattern::new("pay").unwrap()), None, Then::Confirm).unwrap();
+    let asks =
+        PolicyRule::new("ask", Some(admission::glob::Pattern::new("pay").unwrap()), None, Then::Confirm)
+            .unwrap();
     let rules = std::sync::Arc::new(Rules {
         policy: vec![asks],
         ..Rules::new("/mcp", testkit::GATEWAY, agent::POLICY)
