@@ -279,3 +279,22 @@ fn what_needs_a_new_start_is_told() {
     new.state = Path::new("/elsewhere").into();
     assert_eq!(old.needs_restart(&new), ["issuer", "state"]);
 }
+
+#[test]
+fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = std::fs::read_to_string("../../deploy/gateway.toml").unwrap();
+    Config::from_toml(&example, folder.path()).unwrap();
+
+    std::fs::write(folder.path().join("agent.pub.json"), AGENT).unwrap();
+    let file = folder.path().join("agent.pub.json").display().to_string();
+    let setting = |line: &str| line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('['));
+    let whole: Vec<&str> = example.lines().map(|line| setting(line).unwrap_or(line)).collect();
+    let whole = whole.join("\n");
+    let whole = ["agent-a.pub.json", "approver.pub.json"]
+        .into_iter()
+        .fold(whole, |text, name| text.replace(&format!("/etc/tabellion/{name}"), &file));
+    let config = Config::from_toml(&whole, folder.path()).unwrap();
+    assert_eq!((config.routes.len(), config.agents.len()), (2, 2));
+    assert!(config.judge.is_some() && config.routes[0].oauth.is_some());
+}

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::Response;
 use crate::relay;
@@ -77,7 +78,7 @@ impl Client {
 
     /// What this comes to, worked out whether or not the client stays.
     pub async fn finish(&self, work: impl Future<Output = Response> + Send + 'static) -> Response {
-        self.tasks.spawn(work).await.unwrap_or_else(|panicked| {
+        self.tasks.spawn(work.in_current_span()).await.unwrap_or_else(|panicked| {
             tracing::error!(%panicked, "a request was not answered");
             relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error")
         })

@@ -39,15 +39,16 @@ pub trait Handlers: Send + Sync + 'static {
     /// gateway adds to its capabilities, if it is a result (V-34).
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
 
-    /// A response that comes on a GET stream: legacy servers end a POST's stream whenever they like, and the client fetches
-    /// the rest there. It may be the answer to a tool call, and it may be one that a tap has seen already.
+    /// A response that comes on a GET stream, or among the answers to another request. Legacy servers end a POST's stream
+    /// whenever they like, and the client fetches the rest with a GET. It may be the answer to a tool call, and it may be one
+    /// that a tap has seen already.
     async fn late(&self, late: Late<'_>) -> Passing;
 
     /// The caller ended its MCP session (DELETE), and the upstream agreed or had forgotten it.
     async fn ended(&self, caller: &Caller);
 }
 
-/// A response on a GET stream.
+/// A response where its request was not answered.
 #[derive(Debug)]
 pub struct Late<'a> {
     /// Who listens there, and in which MCP session.

@@ -23,6 +23,7 @@ mod refusal;
 mod resumption;
 mod service;
 mod taps;
+mod timed;
 mod watched;
 
 pub use admits::{Admits, Admitted, OpenDoor};

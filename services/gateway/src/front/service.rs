@@ -1,7 +1,7 @@
 //! A request's way: in by the doors, then to whoever decides, or straight on.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use admission::invocation::{AiInvocation, KEYS};
 use admission::principal::{Caller, Era};
@@ -20,6 +20,7 @@ use super::pace::Pace;
 use super::refusal::{self, Refusal, unanswered};
 use super::resumption::Resumptions;
 use super::taps::{Advertising, Listening};
+use super::timed::Timed;
 use super::watched::{ending_with, watched};
 use super::{
     Admitted, Client, Inbound, Opening, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
@@ -27,6 +28,7 @@ use super::{
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
 use crate::relay;
+use crate::telemetry::Telemetry;
 use crate::upstream::{Answer, Exchange, UpstreamError};
 
 /// Answered by the gateway alone.
@@ -39,6 +41,7 @@ pub struct Front {
     plan: ArcSwap<Plan>,
     pace: ArcSwap<Pace>,
     resumptions: Resumptions,
+    telemetry: OnceLock<Arc<Telemetry>>,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
 }
@@ -50,6 +53,7 @@ impl Front {
             pace: ArcSwap::from_pointee(Pace::new(&plan.intake)),
             plan: ArcSwap::from_pointee(plan),
             resumptions: Resumptions::default(),
+            telemetry: OnceLock::new(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -61,6 +65,11 @@ impl Front {
             self.pace.store(Arc::new(Pace::new(&plan.intake)));
         }
         self.plan.store(Arc::new(plan));
+    }
+
+    /// Has every message timed from here on. Only the first one who asks is told.
+    pub fn time(&self, telemetry: Arc<Telemetry>) {
+        let _ = self.telemetry.set(telemetry);
     }
 
     /// Forgets addresses that have not come for a while.
@@ -151,8 +160,9 @@ impl Visit<'_> {
         }
         let (client, gone) = self.client(era);
         let stop = (frame.method() == Some(SUBSCRIBE)).then(|| self.front.stop.clone());
+        let timed = Timed::begin(self.front.telemetry.get(), &frame, self.session());
         let inbound = self.inbound(frame, admitted, client)?;
-        let response = watched(dispatched(inbound).await?, gone);
+        let response = watched(timed.over(dispatched(inbound)).await?, gone);
         Ok(match stop {
             Some(stop) => ending_with(response, stop),
             None => response,
@@ -190,7 +200,7 @@ impl Visit<'_> {
         let let_go = let_go.is_some_and(|session| self.front.resumptions.resumed(&self.route.path, session));
         match self.listened(exchange, let_go).await {
             Ok(answer) => {
-                let tap = Listening { route: self.route, caller };
+                let tap = Listening { route: self.route, caller, own: None };
                 ending_with(relay::watch(answer, Box::new(tap)).await, self.front.stop.clone())
             }
             Err(error) => unanswered(None, &error),
@@ -305,7 +315,10 @@ async fn advertised(inbound: Inbound) -> Response {
 async fn passed(inbound: Inbound) -> Response {
     let id = inbound.frame.id().filter(|_| inbound.frame.kind() == Kind::Request).cloned();
     match inbound.route.upstream.exchange(inbound.exchange).await {
-        Ok(answer) => relay::pass(answer),
+        Ok(answer) => {
+            let tap = Listening { route: inbound.route, caller: inbound.caller, own: id };
+            relay::watch(answer, Box::new(tap)).await
+        }
         Err(error) => unanswered(id.as_ref(), &error),
     }
 }

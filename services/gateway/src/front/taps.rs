@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Late, Opening, Route};
-use crate::frame::Kind;
 use crate::frame::reply::Reply;
+use crate::frame::{Kind, RawId};
 use crate::relay::{self, Over, Passing, Tap};
 
 /// Looks for the answer to `initialize` or `server/discover`.
@@ -32,16 +32,20 @@ impl Tap for Advertising {
     }
 }
 
-/// Looks for responses on a GET stream.
+/// Looks for responses where they are not expected: on a GET stream, and to another request than the one that is answered.
+/// Clients match them by id, wherever they come.
 pub struct Listening {
     pub route: Arc<Route>,
     pub caller: Caller,
+    /// The request that is answered, if one.
+    pub own: Option<RawId>,
 }
 
 #[async_trait]
 impl Tap for Listening {
     async fn message(&mut self, text: Bytes) -> Passing {
         match Reply::parse(text.clone()) {
+            Ok(reply) if self.own.as_ref().is_some_and(|own| reply.answers(own)) => Passing::Untouched,
             Ok(reply) if reply.kind() == Kind::Response => {
                 let late = Late { caller: &self.caller, message: text };
                 self.route.handlers.late(late).await

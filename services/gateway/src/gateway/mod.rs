@@ -90,6 +90,7 @@ impl Gateway {
     ) -> Result<(Builder, Arc<Front>, Serving, Option<Admin>), StartError> {
         let listener = listen(config.listen).await?;
         let front = Front::new(builder.plan(config)?);
+        front.time(telemetry.clone());
         let admin = match config.admin_listen {
             Some(address) => {
                 let listener = listen(address).await?;
