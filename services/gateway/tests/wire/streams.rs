@@ -140,3 +140,28 @@ async fn a_response_on_a_get_stream_is_seen_by_whoever_decides() {
     assert_eq!(text, "id: 5\ndata: {\"z\":1}\n\ndata: {\"id\":7,\"method\":\"ping\"}\n\n");
     assert_eq!(world.notes.all(), [format!("late {DONE}")]);
 }
+
+#[tokio::test]
+async fn the_answer_to_a_call_does_not_slip_out_beside_another_answer() {
+    let scribe = Scribe { late: Some("{\"z\":1}".into()), ..Scribe::default() };
+    let world = World::with(Wishes { scribe, ..Wishes::default() }, |request, mut line| async move {
+        // The answer to another request, of the id 1, in the answer to this one.
+        if request.text().contains("stream") {
+            line.begin("").await;
+            line.send(&format!("data: {DONE}\n\ndata: {{\"id\":7,\"result\":{{}}}}\n\n")).await;
+            line.end().await;
+        } else {
+            line.json(DONE).await;
+        }
+    })
+    .await;
+    let ask = |name| {
+        world.post(format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{{"name":"{name}"}}}}"#
+        ))
+    };
+    let streamed = Reading::of(ask("stream")).await.ended().await;
+    assert_eq!(streamed, "data: {\"z\":1}\n\ndata: {\"id\":7,\"result\":{}}\n\n");
+    assert_eq!(Reading::of(ask("whole")).await.ended().await, "{\"z\":1}");
+    assert_eq!(world.notes.all(), [format!("late {DONE}"), format!("late {DONE}")]);
+}

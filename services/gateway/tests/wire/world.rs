@@ -315,7 +315,6 @@ impl Default for Wishes {
             body_bytes: 4 << 20,
             requests_per_second: 200,
             burst: 400,
-            denials_per_minute: 100,
             connections: 1000,
         };
         Self {
@@ -467,6 +466,6 @@ impl Reading {
 pub async fn exchange(mut stream: TcpStream, bytes: &[u8]) -> String {
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stream.read_ended(&mut answer)).await.unwrap();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
