@@ -156,7 +156,7 @@ pub const CHILD_GRACE: Duration = Duration::from_secs(2);
 pub const INITIALIZE_TIME: Duration = Duration::from_secs(60);
 /// How long it may take to answer the first `server/discover`; one that does not is taken for a legacy server.
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
-/// How long the first message of an answer is waited for, before the answer becomes a stream of events.
+/// How long the first message of an answer that may be JSON is waited for, before it becomes a stream of events.
 pub const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(2);
 /// How long a stream of events is silent before a comment shows that it lives.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -285,6 +285,10 @@ pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);
 pub const QUESTION_SLACK: Duration = Duration::from_secs(360);
 /// How long an answer that cost more than was reserved waits until that is durable.
 pub const SETTLE_TIME: Duration = Duration::from_secs(30);
+/// How often such an instance says that it lives.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(10 * 60);
+/// When it is looked whether a principal that nothing was heard of still holds anything.
+pub const ACCOUNT_DUE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Bytes of a result from which on its canonical form is made while nobody waits.
 pub const LARGE_RESULT: usize = 64 << 10;
 /// When a stream that is to end, and in which something is under way, is looked at again.

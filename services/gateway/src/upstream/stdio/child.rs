@@ -32,17 +32,13 @@ pub struct Program {
     pub children: usize,
 }
 
-/// Variables of ours that a child gets unless it is said which: what a program needs to run, and nothing secret.
-pub const HARMLESS_ENV: [&str; 11] =
-    ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-
 impl Program {
     /// A program and its arguments, with nothing special about it.
     pub fn new<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
         Self {
             command: command.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
-            pass_env: HARMLESS_ENV.map(String::from).to_vec(),
+            pass_env: limits::PASSED_ENV.map(String::from).to_vec(),
             folder: None,
             children: limits::CHILDREN,
         }

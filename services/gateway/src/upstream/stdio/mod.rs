@@ -14,6 +14,7 @@ mod catalog;
 mod child;
 mod mirrors;
 mod routing;
+mod running;
 mod session;
 mod shared;
 mod streams;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use http::{HeaderValue, Method, StatusCode};
 
-pub use self::child::{HARMLESS_ENV, Program};
+pub use self::child::Program;
 use self::session::{Begun, Session};
 use self::shared::Shared;
 use super::request::{

@@ -1,0 +1,204 @@
+//! Sessions with all servers: opened in one revision, listened to, closed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use super::gather::{self, Said};
+use super::names::{Place, Whose};
+use super::sessions::{Member, Session};
+use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
+use crate::upstream::request::{LAST_EVENT, SESSION, header, new_session_id};
+use crate::upstream::text::{Edits, Json, Message, quoted};
+use crate::upstream::{Answer, Exchange, UpstreamError, answer};
+
+impl Inner {
+    pub(super) async fn initialize(
+        &self,
+        request: &Exchange,
+        message: &Message<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        let id = message.id().map_or("null", Json::raw);
+        if !self.sessions.have_room() {
+            return Ok(answer::busy(Some(id), "there are as many sessions as there may be"));
+        }
+        let asked = Asked { request, session: None };
+        let mut opened = self.open(asked, self.to_everybody(message)).await?;
+        if opened.refused().is_none() {
+            opened = self.agreed(asked, message, opened).await?;
+        }
+        if let Some(refused) = opened.refused() {
+            let answer = refused.into_answer();
+            self.close(&opened.members).await;
+            return Ok(answer);
+        }
+        if !opened.is_of_one_revision() {
+            self.close(&opened.members).await;
+            return Ok(bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION));
+        }
+        let parts: Vec<_> =
+            opened.said.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+        let result = merge::initialized(&self.names, &parts, &opened.version());
+        let mut answer = answer::json(StatusCode::OK, merge::response(id, &result).into());
+        let session = new_session_id()?;
+        let value =
+            HeaderValue::from_str(&session).map_err(|error| UpstreamError::Lost(error.to_string()))?;
+        answer.headers.insert(SESSION, value);
+        self.sessions.insert(session, Session::new(opened.members));
+        Ok(answer)
+    }
+
+    /// Opens a session at each of these servers.
+    async fn open(&self, asked: Asked<'_>, bodies: Vec<(Whose, Bytes)>) -> Result<Opened, UpstreamError> {
+        let opening = bodies.into_iter().map(|(whose, body)| async move {
+            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?).await
+        });
+        let mut opened = Opened::default();
+        let mut failure = None;
+        for said in join_all(opening).await {
+            match said {
+                Ok(said) => opened.add(said),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            None => Ok(opened),
+            Some(error) => {
+                self.close(&opened.members).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The sessions in one revision: with servers that agreed to a later one than others do, once more.
+    async fn agreed(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+        mut opened: Opened,
+    ) -> Result<Opened, UpstreamError> {
+        let version = opened.version();
+        let later: Vec<Whose> =
+            (0..opened.said.len()).filter(|at| opened.members[*at].version != *version).collect();
+        let (Some(part), false) = (message.param("protocolVersion"), later.is_empty()) else {
+            return Ok(opened);
+        };
+        self.close(&later.iter().map(|at| opened.members[*at].clone()).collect::<Vec<_>>()).await;
+        let mut edits = Edits::of(message.text());
+        edits.replace(part, quoted(&version));
+        let body = edits.done();
+        let bodies = later.iter().map(|at| (opened.said[*at].whose, body.clone())).collect();
+        let again = match self.open(asked, bodies).await {
+            Ok(again) => again,
+            Err(error) => {
+                self.close(&opened.members).await;
+                return Err(error);
+            }
+        };
+        for ((at, said), member) in later.into_iter().zip(again.said).zip(again.members) {
+            (opened.said[at], opened.members[at]) = (said, member);
+        }
+        Ok(opened)
+    }
+
+    pub(super) async fn delete(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
+        let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
+        let Some(session) = self.sessions.remove(id) else { return Ok(answer::no_such_session(None)) };
+        self.close(session.members()).await;
+        Ok(answer::empty(StatusCode::OK))
+    }
+
+    /// Ends the sessions at their servers. A server that does not hear of it ends it when nobody uses it.
+    pub(super) async fn close(&self, members: &[Member]) {
+        let closing = members.iter().filter(|member| member.id.is_some());
+        join_all(closing.map(|member| {
+            let headers = member.headers(&HeaderMap::new());
+            let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new() };
+            self.servers[member.whose].exchange(exchange)
+        }))
+        .await;
+    }
+
+    pub(super) async fn listen(&self, request: &Exchange) -> Result<Answer, UpstreamError> {
+        let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
+        let Some(session) = self.sessions.get(id) else { return Ok(answer::no_such_session(None)) };
+        let places = match header(request, &LAST_EVENT).map(|id| self.names.event_inside(id)) {
+            None => vec![None; self.servers.len()],
+            Some(Some(Place::All(places))) => places,
+            Some(Some(Place::One(whose, id))) => {
+                let answer = self.open_stream(request, &session, whose, Some(&id)).await;
+                let answer = answer.map(|answer| streams::passed(Arc::clone(&self.names), whose, answer));
+                return self.noticed(request, answer).await;
+            }
+            Some(None) => {
+                let why = "Last-Event-ID names no event of this session";
+                return Ok(answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why));
+            }
+        };
+        let session = &session;
+        let opening = places.iter().enumerate().map(|(whose, place)| async move {
+            Ok::<_, UpstreamError>((
+                whose,
+                self.open_stream(request, session, whose, place.as_deref()).await?,
+            ))
+        });
+        let answers = join_all(opening).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if answers.iter().any(|(_, answer)| answer.status == StatusCode::NOT_FOUND) {
+            return self.noticed(request, Ok(answer::no_such_session(None))).await;
+        }
+        Ok(match streams::opened(answers) {
+            Ok(open) => streams::common(Arc::clone(&self.names), places, open),
+            Err(other) => other.unwrap_or_else(|| answer::not_allowed("POST, DELETE")),
+        })
+    }
+
+    async fn open_stream(
+        &self,
+        request: &Exchange,
+        session: &Session,
+        whose: Whose,
+        place: Option<&str>,
+    ) -> Result<Answer, UpstreamError> {
+        let mut exchange = Asked { request, session: Some(session) }.to(whose, Bytes::new());
+        if let Some(place) = place.and_then(|place| HeaderValue::from_str(place).ok()) {
+            exchange.headers.insert(LAST_EVENT, place);
+        }
+        self.servers[whose].exchange(exchange).await
+    }
+}
+
+/// What servers said to `initialize`, and what the session is there.
+#[derive(Default)]
+struct Opened {
+    said: Vec<Said>,
+    members: Vec<Member>,
+}
+
+impl Opened {
+    fn add(&mut self, said: Said) {
+        let version = said.result().and_then(|result| result.get("protocolVersion")?.string());
+        let version = version.and_then(|version| HeaderValue::from_str(&version).ok());
+        self.members.push(Member {
+            whose: said.whose,
+            id: said.headers.get(SESSION).cloned(),
+            version: version.unwrap_or_else(|| HeaderValue::from_static("")),
+        });
+        self.said.push(said);
+    }
+
+    fn refused(&self) -> Option<Said> {
+        self.said.iter().find(|said| said.result().is_none()).cloned()
+    }
+
+    fn is_of_one_revision(&self) -> bool {
+        self.members.iter().all(|member| member.version == self.members[0].version)
+    }
+
+    /// The earliest revision that a server agreed to. Revisions are dates: their order is that of their text.
+    fn version(&self) -> String {
+        let versions = self.members.iter().filter_map(|member| member.version.to_str().ok());
+        versions.min().unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,191 @@
+//! What is asked of the endpoint: of the server that it names, or of all of them.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64;
+use http::{HeaderValue, StatusCode};
+
+use super::gather::Said;
+use super::rewrite::{self, Named, Target};
+use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
+use crate::upstream::request::NAME;
+use crate::upstream::text::{Edits, Json, Message, quoted};
+use crate::upstream::{Answer, UpstreamError, answer};
+
+impl Inner {
+    /// A request that names something of one server.
+    pub(super) async fn one(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+        target: &Target<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        let mut exchange = asked.to(target.whose, rewrite::inward(&self.names, message, target));
+        if exchange.headers.contains_key(NAME) {
+            exchange.headers.insert(NAME, mirrored(&target.inside));
+        }
+        let answer = self.servers[target.whose].exchange(exchange).await?;
+        Ok(streams::passed(Arc::clone(&self.names), target.whose, answer))
+    }
+
+    /// A request that all servers get, and that says nothing but that they did it.
+    pub(super) async fn all(&self, asked: Asked<'_>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+        let said = self.gather(asked, self.to_everybody(message)).await?;
+        Ok(match successes(said) {
+            Ok(parts) => {
+                parts.into_iter().next().map_or_else(|| no_such_method(asked, message), Said::into_answer)
+            }
+            Err(other) => other.into_answer(),
+        })
+    }
+
+    pub(super) async fn discover(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        let said = self.gather(asked, self.to_everybody(message)).await?;
+        if let Some(other) = said.iter().find(|said| said.result().is_none()) {
+            return Ok(other.clone().into_answer());
+        }
+        let id = message.id().map_or("null", Json::raw);
+        let parts: Vec<_> = said.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+        Ok(match merge::discovered(&self.names, &parts) {
+            Some(result) => answer::json(StatusCode::OK, merge::response(id, &result).into()),
+            None => bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION),
+        })
+    }
+
+    pub(super) async fn list(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+        list: &str,
+    ) -> Result<Answer, UpstreamError> {
+        let cursor = message.param("cursor").filter(|cursor| cursor.raw() != "null");
+        let bodies = match cursor {
+            None => self.to_everybody(message),
+            Some(part) => {
+                let Some(cursors) = part.string().and_then(|cursor| self.names.cursor_inside(&cursor)) else {
+                    return Ok(bad(
+                        asked,
+                        message,
+                        answer::INVALID_PARAMS,
+                        "the cursor is none that this endpoint gave",
+                    ));
+                };
+                let with = |cursor: String| {
+                    let mut edits = Edits::of(message.text());
+                    edits.replace(part, quoted(&cursor));
+                    edits.done()
+                };
+                let more = cursors.into_iter().enumerate();
+                more.filter_map(|(whose, cursor)| Some((whose, with(cursor?)))).collect()
+            }
+        };
+        let said = self.gather(asked, bodies).await?;
+        let parts = match successes(said) {
+            Ok(parts) if parts.is_empty() => return Ok(no_such_method(asked, message)),
+            Ok(parts) => parts,
+            Err(other) => return Ok(other.into_answer()),
+        };
+        let parts: Vec<_> = parts.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+        let id = message.id().map_or("null", Json::raw);
+        let result = merge::listed(&self.names, list, &parts);
+        Ok(answer::json(StatusCode::OK, merge::response(id, &result).into()))
+    }
+
+    pub(super) async fn subscribe(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        let uris = message.at(&["params", "notifications", "resourceSubscriptions"]);
+        let bodies = (0..self.servers.len()).map(|whose| {
+            let mut edits = Edits::of(message.text());
+            if let Some(uris) = uris {
+                let mine = uris.items().into_iter().filter_map(Json::string).filter_map(|uri| {
+                    self.names
+                        .uri_inside(&uri)
+                        .filter(|(server, _)| *server == whose)
+                        .map(|(_, uri)| uri.to_owned())
+                });
+                edits.replace(uris, serde_json::json!(mine.collect::<Vec<_>>()).to_string());
+            }
+            (whose, edits.done())
+        });
+        let answers = self.ask(asked, bodies.collect()).await?;
+        match streams::opened(answers) {
+            Ok(open) => streams::subscribed(Arc::clone(&self.names), open).await,
+            Err(other) => Ok(other.unwrap_or_else(|| no_such_method(asked, message))),
+        }
+    }
+
+    /// A notification: to whom its token belongs, or to everybody. A request's id is the same at each server.
+    pub(super) async fn tell(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        if message.method().as_deref() == Some("notifications/progress") {
+            let Some(token) = message.param("progressToken") else {
+                return Ok(answer::empty(StatusCode::ACCEPTED));
+            };
+            let Some((whose, raw)) = self.names.id_inside(token) else {
+                return Ok(answer::empty(StatusCode::ACCEPTED));
+            };
+            let mut edits = Edits::of(message.text());
+            edits.replace(token, raw);
+            return self.servers[whose].exchange(asked.to(whose, edits.done())).await;
+        }
+        let answers = self.ask(asked, self.to_everybody(message)).await?;
+        let refusal =
+            answers.into_iter().map(|(_, answer)| answer).find(|answer| !answer.status.is_success());
+        Ok(refusal.unwrap_or_else(|| answer::empty(StatusCode::ACCEPTED)))
+    }
+
+    /// The answer to a question that one server asked.
+    pub(super) async fn reply(
+        &self,
+        asked: Asked<'_>,
+        message: &Message<'_>,
+    ) -> Result<Answer, UpstreamError> {
+        match rewrite::reply_inward(&self.names, message) {
+            Some((whose, body)) => self.servers[whose].exchange(asked.to(whose, body)).await,
+            None => Ok(bad(asked, message, answer::INVALID_REQUEST, "no server has asked for this")),
+        }
+    }
+}
+
+/// The successes; servers that do not have the method are left out. Anything else is what the client gets.
+fn successes(said: Vec<Said>) -> Result<Vec<Said>, Box<Said>> {
+    let (successes, other): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.result().is_some());
+    match other.into_iter().find(|said| !said.has_no_such_method()) {
+        Some(other) => Err(Box::new(other)),
+        None => Ok(successes),
+    }
+}
+
+/// A method that no server has.
+pub fn no_such_method(asked: Asked<'_>, message: &Message<'_>) -> Answer {
+    bad(asked, message, answer::NO_METHOD, "no server behind this endpoint has this method")
+}
+
+/// A name that no server has.
+pub fn no_such_name(asked: Asked<'_>, message: &Message<'_>, named: Named) -> Answer {
+    let code = match named {
+        Named::Uri(_) if asked.session.is_some() => -32002,
+        _ => answer::INVALID_PARAMS,
+    };
+    bad(asked, message, code, "no server behind this endpoint has what this names")
+}
+
+/// A name as `Mcp-Name` has it: as it is, or in base64 where a header cannot hold it.
+fn mirrored(name: &str) -> HeaderValue {
+    let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+        && name.trim() == name
+        && !name.starts_with("=?");
+    let encoded = || format!("=?base64?{}?=", BASE64.encode(name.as_bytes()));
+    let text = if plain { name.to_owned() } else { encoded() };
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
