@@ -51,6 +51,12 @@ impl Account {
         }
     }
 
+    /// Whether nothing would be lost if it were forgotten: no session is live, and nothing counts against a ceiling.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.is_committed() && self.spent == Spent::default()
+    }
+
     /// Its live sessions, as far as they are known by name.
     #[must_use]
     pub fn live_sessions(&self) -> &[String] {

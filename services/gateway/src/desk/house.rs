@@ -7,6 +7,7 @@ use scitt::Signer;
 use super::clock::Clock;
 use super::notary::Notary;
 use super::settings::Settings;
+use crate::limits::{FOR_EVER, UNBOUND_DUE};
 
 /// Keys, clock and names.
 pub struct House {
@@ -22,4 +23,12 @@ pub struct House {
     pub unbound: String,
     /// How it behaves.
     pub settings: Settings,
+}
+
+impl House {
+    /// When the stream of what belongs to no session is ended by others, unless this instance says that it lives: where
+    /// nobody else has the database, the next start does it.
+    pub fn unbound_due(&self, now: u64) -> u64 {
+        if self.settings.shared { now + UNBOUND_DUE.as_secs() } else { FOR_EVER }
+    }
 }

@@ -137,8 +137,9 @@ impl Desk {
             batches: AtomicBool::new(true),
         };
         let (queued, owing) = (AtomicUsize::new(0), TaskTracker::new());
-        let desk =
-            Self { inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, rules, owing }) };
+        let desk = Self {
+            inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, rules, owing }),
+        };
         let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
         let mut running = Running {
             writer: tokio::spawn(writer.run(stop_writer.clone())),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Desk;
 use super::decisions::{CloseWork, OutcomeWork};
-use crate::limits::UPKEEP_PAGE;
+use crate::limits::{SETTLE_TIME, UPKEEP_PAGE};
 
 /// What begins the names of the gateway's own streams that have no records of calls.
 const INTERNAL: &str = "unbound:.";
@@ -50,7 +50,7 @@ impl Desk {
                 durable.push(told);
             }
             for told in durable {
-                if told.await.is_err() {
+                if !matches!(tokio::time::timeout(SETTLE_TIME, told).await, Ok(Ok(()))) {
                     return Err(StoreError::Unavailable("the outcomes are not committed".to_owned()));
                 }
             }

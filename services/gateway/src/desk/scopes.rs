@@ -23,9 +23,8 @@ impl Desk {
         let Some(State::Account(account)) = account.into_iter().next() else { return Ok(Vec::new()) };
         let sessions = self.states(account.live_sessions()).await?;
         let of_route = |state: State| match state {
-            State::Session(state) => Some(state.session.agreed).filter(|agreed| {
-                agreed.route() == route && agreed.principal().is_shown_by(caller, None)
-            }),
+            State::Session(state) => Some(state.session.agreed)
+                .filter(|agreed| agreed.route() == route && agreed.principal().is_shown_by(caller, None)),
             State::Account(_) | State::Unbound(_) | State::Said(_) => None,
         };
         Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())

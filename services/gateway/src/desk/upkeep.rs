@@ -1,23 +1,31 @@
 //! What has to be done from time to time: the lease, the gauge and its alarms, what is due, and what others left.
 
+use evidence::Horizon;
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::Desk;
-use super::decisions::CloseWork;
-use crate::limits::{DUE_EVERY, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE};
+use super::decisions::{AliveWork, CloseWork};
+use crate::limits::{
+    ALIVE_EVERY, DUE_EVERY, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE,
+};
 
 /// Until told to stop.
 pub async fn run(desk: Desk, stop: CancellationToken) {
     let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
+    let mut alive = every(ALIVE_EVERY);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = look.tick() => desk.look_at_outbox().await,
             _ = lease.tick() => desk.renew().await,
+            _ = alive.tick(), if desk.inner.house.settings.shared => {
+                desk.hand_in(Box::new(AliveWork::new(desk.clone())));
+            }
             _ = due.tick() => {
                 desk.end_what_is_due().await;
+                desk.forget().await;
                 desk.settle_orphans().await;
             }
         }
@@ -56,6 +64,14 @@ impl Desk {
                 }
             }
             Err(error) => tracing::warn!(%error, "what is due could not be looked for"),
+        }
+    }
+
+    /// Forgets principals that hold nothing. Sessions stay, and so do all records: the log has their numbers for ever.
+    async fn forget(&self) {
+        let horizon = Horizon { streams: self.inner.house.clock.seconds(), records: 0 };
+        if let Err(error) = self.inner.store.prune(horizon, UPKEEP_PAGE).await {
+            tracing::warn!(%error, "principals that hold nothing are not forgotten yet");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use evidence::{EvidenceStore, Memory};
-use gateway::desk::{Clock, Desk, RulesOf, Settings};
+use gateway::desk::{CallJob, Clock, Desk, RulesOf, Settings};
 use serde_json::json;
 
 use crate::agent::{self, caller, caller_in, commit, denied, read, run, try_commit};
@@ -66,4 +66,46 @@ async fn a_session_that_was_idle_for_long_is_ended() {
     until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
     running.stop().await;
     assert!(store.due(u64::from(u32::MAX), 10).await.unwrap().iter().all(|due| due.stream != SESSION));
+}
+
+#[tokio::test]
+async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_it_alive() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    let before = store.streams(&[SESSION]).await.unwrap();
+    let stranger = CallJob { caller: caller_in("another"), ..agent::job(SESSION, "crm.read", &json!({})) };
+    assert_eq!(denied(&agent::call(&desk, stranger).await), "wrong_principal");
+    assert_eq!(store.streams(&[SESSION]).await.unwrap(), before);
+    assert_eq!(story(&store, "unbound:one").await, ["decision denied"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
+    let site = Site::stopped(&policy());
+    let first = Memory::new("one");
+    let second = first.another("two");
+    let shared = || Settings { shared: true, ..settings() };
+    let (desk, running) = open(&first, &site, shared()).await;
+    let left = agent::call(&desk, agent::unaware(agent::advisory(), "crm.read", &json!({}))).await;
+    std::mem::forget((left, running));
+    let ahead = Arc::new(AtomicU64::new(0));
+    let clock = {
+        let ahead = ahead.clone();
+        Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
+    };
+    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let keys = keys();
+    let opened = Desk::open(Arc::new(second.clone()), &keys, site.log(), clock, shared(), rules).await;
+    let (_, second_running) = opened.unwrap();
+    assert_eq!(story(&first, "unbound:one").await, ["decision served"], "it may still be alive");
+    first.leave().await.unwrap();
+    ahead.store(3_700_000, Ordering::Relaxed);
+    until("it is ended", || async {
+        story(&first, "unbound:one").await == ["decision served", "outcome unknown", "closed"]
+    })
+    .await;
+    second_running.stop().await;
 }

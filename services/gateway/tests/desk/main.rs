@@ -7,6 +7,7 @@ mod desk;
 mod ends;
 mod failures;
 mod keys;
+mod on_disk;
 mod receipts;
 mod recovery;
 mod site;

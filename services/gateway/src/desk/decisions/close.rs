@@ -14,7 +14,7 @@ use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::states::State;
 use crate::desk::writer::{Books, Job, NewRecord, Sheet, Step, Work};
-use crate::limits::{ENDING_AGAIN_AFTER, FOR_EVER};
+use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER};
 
 /// Closes a stream, now or as soon as nothing in it is under way.
 pub struct CloseWork {
@@ -72,6 +72,14 @@ impl CloseWork {
         if !self.is_meant(sheet, now) {
             self.closed = Closed::Nothing;
             return Ok(Step::Nothing);
+        }
+        if let Some(State::Account(account)) = sheet.state() {
+            // Nothing is recorded of a principal, and what is forgotten here is nothing.
+            let idle = account.is_idle();
+            if let Some(sheet) = books.sheet(&self.stream) {
+                if idle { sheet.close(now) } else { sheet.keep(now + ACCOUNT_DUE.as_secs()) }
+            }
+            return Ok(Step::Decided);
         }
         if !mark(books, &self.stream) {
             return Ok(Step::Needs(books.missing()));
@@ -156,5 +164,38 @@ impl Work for CloseWork {
             _ if self.due => None,
             _ => Some(self),
         }
+    }
+}
+
+/// Says that this instance lives, where its stream would be ended by others.
+pub struct AliveWork(Desk);
+
+impl AliveWork {
+    /// Of this desk.
+    pub fn new(desk: Desk) -> Self {
+        Self(desk)
+    }
+}
+
+impl Work for AliveWork {
+    fn streams(&self) -> Vec<String> {
+        vec![self.0.unbound().to_owned()]
+    }
+
+    fn decide(&mut self, books: &mut Books<'_>) -> Step {
+        let due = books.house.unbound_due(books.now / 1000);
+        match books.sheet(self.0.unbound()) {
+            Some(sheet) if sheet.state().is_some() && !sheet.is_closed() => {
+                sheet.keep(due);
+                Step::Decided
+            }
+            _ => Step::Nothing,
+        }
+    }
+
+    fn committed(self: Box<Self>) {}
+
+    fn failed(self: Box<Self>, _: &DeskError) -> Option<Job> {
+        None
     }
 }

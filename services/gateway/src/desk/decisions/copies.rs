@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::desk::states::{Asking, SessionState, State, account_stream};
 use crate::desk::writer::Books;
-use crate::limits::FOR_EVER;
+use crate::limits::{ACCOUNT_DUE, FOR_EVER};
 
 /// The copies.
 pub struct Copies {
@@ -94,6 +94,7 @@ impl Copies {
     /// Replaces the originals, where something changed.
     pub fn keep(self, books: &mut Books<'_>) {
         let due = self.session.as_ref().map(|session| due(session, books));
+        let now = books.now / 1000;
         if let (Some(stream), Some(session)) = (self.stream, self.session)
             && let Some(sheet) = books.sheet(&stream)
         {
@@ -103,11 +104,12 @@ impl Copies {
                 _ => None,
             };
             let agreed = before.is_none_or(|before| before.session.agreed != state.session.agreed);
+            // What changes nothing does not keep the session alive: a stranger that knows its name could.
             if agreed || before.is_none_or(|before| **before != state) {
                 sheet.put(State::Session(Box::new(state)), agreed);
-            }
-            if !sheet.is_closed() {
-                sheet.keep(due.unwrap_or(FOR_EVER));
+                if !sheet.is_closed() {
+                    sheet.keep(due.unwrap_or(FOR_EVER));
+                }
             }
         }
         if let Some(name) = self.account_stream
@@ -119,7 +121,7 @@ impl Copies {
             };
             if before != self.account {
                 sheet.put(State::Account(self.account), false);
-                sheet.keep(FOR_EVER);
+                sheet.reopen(now + ACCOUNT_DUE.as_secs());
             }
         }
     }

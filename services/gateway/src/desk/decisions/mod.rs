@@ -10,7 +10,7 @@ mod refusal;
 mod writing;
 
 pub use call::{CallWork, Done};
-pub use close::{CloseWork, Closed};
+pub use close::{AliveWork, CloseWork, Closed};
 pub use message::{MessageKind, MessageWork};
 pub use outcome::{OutcomeWork, Refusal};
 pub use refund::RefundWork;

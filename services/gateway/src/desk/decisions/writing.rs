@@ -74,7 +74,9 @@ pub fn write(
         About::Amendment => RecordKind::Amendment,
         About::Call => RecordKind::Decision,
     };
-    let claims = claims(ruling, Some(stream.as_str()).filter(|stream| *stream != house.unbound));
+    // What was used before is not used up again: a replay has a record too.
+    let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| *stream != house.unbound));
+    claims.retain(|claim| !books.is_used(claim));
     let sheet = books.sheet(&stream).ok_or_else(|| not_open(&stream))?;
     sheet.record(&stream, now, NewRecord { kind, signed, verdict: Some(text.clone().into()), annex });
     if ruling.forward {
@@ -93,10 +95,11 @@ pub fn write(
 /// The secret of a stream and the number of its next record. The gateway's own stream begins with its first record.
 pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), DeskError> {
     let is_ours = stream == books.house.unbound;
+    let unbound_due = books.house.unbound_due(books.now / 1000);
     let sheet = books.sheet(stream).ok_or_else(|| not_open(stream))?;
     if is_ours && sheet.state().is_none() {
         sheet.put(State::Unbound(Unbound::generate()?), false);
-        sheet.keep(FOR_EVER);
+        sheet.keep(unbound_due);
     }
     let key = match sheet.state() {
         Some(State::Session(state)) => state.session.agreed.key().clone(),

@@ -136,6 +136,12 @@ impl Sheet {
         self.held.closed = true;
     }
 
+    /// Goes on, if it had ended without a last record: a principal comes back.
+    pub fn reopen(&mut self, until: u64) {
+        self.keep(until);
+        self.held.closed = false;
+    }
+
     /// Something is used up.
     pub fn claim(&mut self, claim: Claim) {
         self.changed = true;

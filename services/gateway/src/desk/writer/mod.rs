@@ -217,7 +217,7 @@ impl Writer {
     async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<(Vec<Change>, Vec<(String, Held)>), DeskError> {
         let mut names: HashSet<String> = jobs.iter().flat_map(|job| job.streams()).collect();
         let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
-        let used = self.store.claimed(&claims).await?;
+        let used = if claims.is_empty() { Vec::new() } else { self.store.claimed(&claims).await? };
         let used: Vec<_> =
             claims.into_iter().zip(used).filter_map(|(claim, used)| used.then_some(claim)).collect();
         'afresh: loop {
