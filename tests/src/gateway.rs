@@ -1,8 +1,9 @@
 //! A gateway as its operator keeps it, and the process that runs it.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,12 +76,13 @@ impl Gateway {
     pub fn routed(route: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let key = testkit::ed25519(EVIDENCE).to_pkcs8_pem().expect("a key");
-        fs::write(folder.path().join("evidence.pem"), key.as_bytes()).expect("our own folder");
+        let mut private = File::options();
+        let file = private.write(true).create_new(true).mode(0o600).open(folder.path().join("evidence.pem"));
+        file.and_then(|mut file| file.write_all(key.as_bytes())).expect("our own folder");
         let settings = Settings {
             log: format!("url = \"{NO_LOG}\"\n"),
             route: format!("{route}\n"),
-            tables: "[limits]\nrequests_per_second = 100000\nburst = 100000\ndenials_per_minute = 100000\n"
-                .to_owned(),
+            tables: "[limits]\nrequests_per_second = 100000\nburst = 100000\n".to_owned(),
             ..Settings::default()
         };
         Self { folder, address: free_address(), admin: free_address(), settings, starts: AtomicU64::new(0) }

@@ -1,0 +1,216 @@
+//! Requests that no client sends by mistake: they are refused as the revision says, and the server hears nothing of them.
+#![allow(clippy::unwrap_used)]
+
+use black_box::mcp::{LEGACY, MODERN};
+use black_box::{Connection, Gateway, GatewayProcess, Upstream};
+use serde_json::json;
+
+fn before(upstream: &Upstream) -> (Gateway, GatewayProcess) {
+    let gateway = Gateway::before(&upstream.url()).route("without_vap = \"advisory\"");
+    let running = gateway.start();
+    (gateway, running)
+}
+
+const TYPES: [(&str, &str); 2] =
+    [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+
+fn post(connection: &mut Connection, headers: &[(&str, &str)], body: &[u8]) -> black_box::Answer {
+    connection.send("POST", "/mcp", &[&TYPES, headers].concat(), body)
+}
+
+#[test]
+fn a_body_that_could_be_read_in_two_ways_is_refused_unforwarded() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let call = |members: &str| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{}}{members}}}}}"
+        )
+    };
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    for body in [
+        call(",\"name\":\"files.delete\""),
+        call(",\"arguments\":{\"a\":1,\"a\":2}"),
+        call(",\"na\\u006de\":\"files.delete\""),
+        call(",\"_meta\":{\"vap\":1,\"vap\":2}"),
+        call("").replace("\"id\":1", "\"id\":1,\"id\":2"),
+        call("").replace("\"method\"", "\"method\":\"ping\",\"method\""),
+        call("").replace("\"id\":1,", ""),
+        call("").replace("\"id\":1", "\"id\":null"),
+        call("").replace("\"id\":1", "\"id\":{}"),
+        format!("[{}]", call("")),
+        format!("[{},{}]", call(""), call("")),
+        format!("{}{}", call(""), call("")),
+        "[]".to_owned(),
+        String::new(),
+        "null".to_owned(),
+        "{".to_owned(),
+        call(&format!(",\"x\":{deep}")),
+        format!("\u{feff}{}", call("")),
+        call(",\"x\":01"),
+        call(",\"x\":NaN"),
+    ] {
+        for version in [LEGACY, MODERN] {
+            let mut connection = running.connection();
+            let headers =
+                [("MCP-Protocol-Version", version), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+            let answer = post(&mut connection, &headers, body.as_bytes());
+            assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        }
+    }
+    let answer = post(&mut running.connection(), &[], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}");
+    assert_eq!(answer.status, 400);
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[test]
+fn mirrored_headers_that_say_something_else_are_refused() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let mut client = running.modern();
+    let mut params = json!({ "name": "echo", "arguments": {} });
+    client.dress(&mut params);
+    let body = client.body("tools/call", &params);
+    let right = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+    let without = |name: &str| right.iter().copied().filter(|(known, _)| *known != name).collect::<Vec<_>>();
+    let instead = |name: &'static str, value: &'static str| [&without(name)[..], &[(name, value)]].concat();
+    let twice = [&right[..], &[("Mcp-Name", "files.delete")]].concat();
+    for headers in [
+        without("Mcp-Method"),
+        without("Mcp-Name"),
+        without("MCP-Protocol-Version"),
+        instead("Mcp-Method", "tools/list"),
+        instead("Mcp-Method", "TOOLS/CALL"),
+        instead("Mcp-Name", "files.delete"),
+        instead("Mcp-Name", "=?base64?ZmlsZXMuZGVsZXRl?="),
+        instead("Mcp-Name", "=?base64?!?="),
+        instead("MCP-Protocol-Version", LEGACY),
+        twice,
+    ] {
+        let answer = post(&mut running.connection(), &headers, body.as_bytes());
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["code"]),
+            (400, &json!(-32020)),
+            "{headers:?}: {answer:?}"
+        );
+    }
+    assert_eq!(upstream.seen().len(), 0);
+    let answer =
+        post(&mut running.connection(), &instead("Mcp-Name", "=?base64?ZWNobw==?="), body.as_bytes());
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[test]
+fn a_web_page_and_a_name_that_was_bent_to_this_machine_do_not_get_in() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+    for origin in ["https://evil.example", "http://evil.example:80", "null", "http://127.0.0.1.evil.example"]
+    {
+        for method in ["POST", "GET", "DELETE"] {
+            let headers = [&TYPES[..], &[("Origin", origin)]].concat();
+            let answer = running.connection().send(method, "/mcp", &headers, body.as_bytes());
+            assert_eq!(answer.status, 403, "{method} {origin}: {answer:?}");
+        }
+    }
+    let connection = running.connection();
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""] {
+        let length = body.len();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        let answers = connection.raw(request.as_bytes());
+        assert!(
+            answers.iter().all(|answer| (400..500).contains(&answer.status)) && !answers.is_empty(),
+            "{host}"
+        );
+    }
+    assert_eq!(upstream.seen().len(), 0);
+    let local = format!("http://{}", connection.address());
+    let headers = [&TYPES[..], &[("Origin", local.as_str())]].concat();
+    assert_eq!(running.connection().send("POST", "/mcp", &headers, body.as_bytes()).status, 200);
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_and_one_at_it_is_not() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let of = |bytes: usize| {
+        let frame = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"x\":\"\"}}";
+        frame.replace("\"\"", &format!("\"{}\"", "x".repeat(bytes - frame.len())))
+    };
+    // It may answer and hang up before it has heard all.
+    let (connection, body) = (running.connection(), of((4 << 20) + 1));
+    let head =
+        format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n", connection.address());
+    let accept = "Accept: application/json, text/event-stream\r\n";
+    let answers =
+        connection.raw(format!("{head}{accept}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    assert!(answers.iter().all(|answer| answer.status == 413), "{answers:?}");
+    assert_eq!(upstream.seen().len(), 0);
+    assert_eq!(post(&mut running.connection(), &[], of(4 << 20).as_bytes()).status, 200);
+}
+
+#[test]
+fn a_method_or_a_path_or_a_type_that_is_none_is_refused() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let mut connection = running.connection();
+    for method in ["PUT", "PATCH", "TRACE"] {
+        assert_eq!(connection.send(method, "/mcp", &[], b"").status, 405, "{method}");
+    }
+    for path in ["/", "/mcp/", "/mcp2", "/MCP", "//mcp", "/mcp/../mcp", "/admin", "/metrics"] {
+        assert_eq!(connection.send("POST", path, &TYPES, b"{}").status, 404, "{path}");
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+    for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
+        let answer = connection.send("POST", "/mcp", &[("Content-Type", kind), TYPES[1]], body.as_bytes());
+        assert!((400..500).contains(&answer.status), "{kind}: {answer:?}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[test]
+fn two_lengths_and_a_length_with_chunks_are_no_request() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let connection = running.connection();
+    let host = connection.address();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    );
+    let inner = format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\n\r\n{{}}");
+    for smuggled in [
+        format!("{head}Content-Length: 2\r\nContent-Length: {}\r\n\r\n{{}}{inner}", inner.len() + 2),
+        format!("{head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{inner}"),
+        format!("{head}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{inner}"),
+        format!("{head}Content-Length: +2\r\n\r\n{{}}{inner}"),
+    ] {
+        let answers = connection.raw(smuggled.as_bytes());
+        assert!(answers.iter().all(|answer| answer.status >= 400), "{answers:?}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[test]
+fn a_token_for_the_gateway_and_vaps_material_are_not_passed_on() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let mut client = running.modern().with_token("a-token-of-the-client");
+    for (name, value) in
+        [("Cookie", "a=b"), ("Proxy-Authorization", "Basic eDp5"), ("Connection", "X-Hop"), ("X-Hop", "1")]
+    {
+        client.headers.push((name.to_owned(), value.to_owned()));
+    }
+    let told = client.call("echo", json!({}), json!({ "dev.tabellion/roa": ["x"], "org.example/kept": 1 }));
+    assert_eq!(told.answer.status, 200, "{told:?}");
+    let call = upstream.only_call();
+    for gone in ["authorization", "proxy-authorization", "x-hop"] {
+        assert_eq!(call.header(gone), None, "{}", call.head);
+    }
+    assert!(
+        !call.text().contains("dev.tabellion/roa") && call.text().contains("org.example/kept"),
+        "{}",
+        call.text()
+    );
+}

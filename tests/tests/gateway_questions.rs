@@ -1,0 +1,295 @@
+//! Rules of the operator's (C4), and questions to a person: the readings V-26, V-27, V-28 and V-38, in both eras.
+#![allow(clippy::unwrap_used)]
+
+use black_box::mcp::Told;
+use black_box::{Agent, Guarded, McpClient, Upstream};
+use serde_json::{Value, json};
+
+/// Large payments are confirmed by a person, and some are not made at all.
+const RULES: &str = r#"
+[[route.rule]]
+name = "never"
+tool = "payments.*"
+when = "input.arguments.to == \"nobody\""
+then = "deny"
+
+[[route.rule]]
+name = "large"
+tool = "payments.send"
+when = "input.arguments.amount > 1000"
+then = "confirm"
+"#;
+
+fn guarded() -> Guarded {
+    Guarded::with(RULES)
+}
+
+/// A client that can ask its user.
+fn asking(guarded: &Guarded, modern: bool) -> McpClient {
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    if modern {
+        return guarded.running.modern().that_can(capabilities);
+    }
+    let mut client = McpClient::legacy(guarded.running.url()).that_can(capabilities);
+    client.initialize(json!({})).must_succeed();
+    client
+}
+
+fn large() -> Value {
+    json!({ "amount": 5000, "to": "somebody" })
+}
+
+/// Pays in the newer era, with whatever else belongs to a retry.
+fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -> Told {
+    let intent = agent.signed(agent.intent("payments.send", arguments));
+    let mut params = json!({ "name": "payments.send", "arguments": arguments, "_meta": { "vap": intent } });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.request("tools/call", params)
+}
+
+/// The retry that answers a question.
+fn answer(asked: &Told, action: &str) -> Value {
+    let requests = asked.result()["inputRequests"].as_object().unwrap();
+    let content = if action == "accept" { json!({ "confirm": true }) } else { Value::Null };
+    let answers: serde_json::Map<String, Value> = requests
+        .keys()
+        .map(|key| {
+            (key.clone(), black_box::vap::with(json!({ "action": action }), json!({ "content": content })))
+        })
+        .collect();
+    json!({ "requestState": asked.result()["requestState"], "inputResponses": answers })
+}
+
+#[test]
+fn a_rule_denies_by_what_the_arguments_say() {
+    let guarded = guarded();
+    guarded.in_both_eras(|agent, client| {
+        agent.commit(client);
+        agent
+            .call(client, "payments.send", json!({ "amount": 1, "to": "nobody" }))
+            .must_be_denied("policy:never");
+        agent.call(client, "payments.send", json!({ "amount": 1, "to": "somebody" })).must_be_served();
+        // Arguments that the rule cannot be asked about are not let through.
+        let told = agent.call(client, "payments.send", json!({ "amount": "1e9" }));
+        assert_ne!(told.verdict().word(), "served", "{told:?}");
+    });
+    assert_eq!(guarded.upstream.calls(), 2);
+}
+
+#[test]
+fn who_cannot_be_asked_is_not_served() {
+    let guarded = guarded();
+    guarded.in_both_eras(|agent, client| {
+        agent.commit(client);
+        let told = agent.call(client, "payments.send", large());
+        let verdict = told.verdict();
+        assert_eq!((verdict.word(), &told.result()["isError"]), ("clarify", &json!(true)), "{told:?}");
+        assert!(
+            verdict.0["clarification"]["question"].as_str().unwrap().contains("payments.send"),
+            "{verdict:?}"
+        );
+    });
+    assert_eq!(guarded.upstream.calls(), 0);
+}
+
+#[test]
+fn in_the_newer_era_a_confirmed_call_is_made_once() {
+    let guarded = guarded();
+    let (agent, mut client) = (&guarded.agent, asking(&guarded, true));
+    agent.commit_to(&mut client, json!({ "budget": { "max_calls": 2 } }));
+    let asked = pay(agent, &mut client, &large(), &json!({}));
+    assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
+    let question = asked.result()["inputRequests"].to_string();
+    assert!(question.contains("payments.send") && question.contains("5000"), "{question}");
+    assert!(!question.contains("it is the next step"), "no word of the rationale: {question}");
+    assert_eq!(guarded.upstream.calls(), 0);
+    let retry = answer(&asked, "accept");
+    let told = pay(agent, &mut client, &large(), &retry);
+    told.must_be_served();
+    // The server hears neither our state nor the answer to our question.
+    let call = guarded.upstream.only_call();
+    assert!(
+        call.param("requestState").is_none() && call.param("inputResponses").is_none(),
+        "{}",
+        call.text()
+    );
+    // Neither is it used again, nor does the question count as a call.
+    let again = pay(agent, &mut client, &large(), &retry);
+    assert_ne!(again.message["result"]["_meta"]["vap"]["verdict"], "served", "{again:?}");
+    assert_eq!(guarded.upstream.calls(), 1);
+    agent.call(&mut client, "echo", json!({})).must_be_served();
+    agent.call(&mut client, "echo", json!({})).must_be_denied("budget_exceeded");
+}
+
+#[test]
+fn an_answer_counts_for_the_call_that_was_asked_about_and_no_other() {
+    let other = Agent::named("did:example:b", "another-session", 8);
+    let guarded = Guarded::built(Upstream::ordinary(), |gateway| gateway.knowing(&other).route(RULES));
+    let (agent, mut client) = (&guarded.agent, asking(&guarded, true));
+    agent.commit(&mut client);
+    other.commit(&mut client);
+    let asked = pay(agent, &mut client, &large(), &json!({}));
+    let retry = answer(&asked, "accept");
+    let dearer = json!({ "amount": 5_000_000, "to": "somebody" });
+    let mut forged = retry.clone();
+    let state = retry["requestState"].as_str().unwrap();
+    let flipped = if state.ends_with('A') { "B" } else { "A" };
+    forged["requestState"] = format!("{}{flipped}", &state[..state.len() - 1]).into();
+    let no_state = json!({ "inputResponses": retry["inputResponses"] });
+    for (agent, arguments, more) in [
+        (agent, &dearer, &retry),
+        (&other, &large(), &retry),
+        (agent, &large(), &forged),
+        (agent, &large(), &no_state),
+    ] {
+        let told = pay(agent, &mut client, arguments, more);
+        assert_ne!(told.message["result"]["_meta"]["vap"]["verdict"], "served", "{more}: {told:?}");
+    }
+    assert_eq!(guarded.upstream.calls(), 0);
+    // None of those has used it up.
+    pay(agent, &mut client, &large(), &retry).must_be_served();
+}
+
+#[test]
+fn a_person_who_declines_is_heard() {
+    let guarded = guarded();
+    let (agent, mut client) = (&guarded.agent, asking(&guarded, true));
+    agent.commit(&mut client);
+    for action in ["decline", "cancel"] {
+        let asked = pay(agent, &mut client, &large(), &json!({}));
+        pay(agent, &mut client, &large(), &answer(&asked, action)).must_be_denied("declined");
+    }
+    let asked = pay(agent, &mut client, &large(), &json!({}));
+    let no_answer = json!({ "requestState": asked.result()["requestState"] });
+    pay(agent, &mut client, &large(), &no_answer).must_be_denied("declined");
+    let asked = pay(agent, &mut client, &large(), &json!({}));
+    let mut unticked = answer(&asked, "accept");
+    for given in unticked["inputResponses"].as_object_mut().unwrap().values_mut() {
+        given["content"]["confirm"] = false.into();
+    }
+    let told = pay(agent, &mut client, &large(), &unticked);
+    assert_eq!(told.verdict().word(), "denied", "{told:?}");
+    assert_eq!(guarded.upstream.calls(), 0);
+}
+
+#[test]
+fn in_the_older_era_the_question_comes_on_the_open_stream() {
+    let guarded = guarded();
+    let agent = &guarded.agent;
+    for (action, reason) in [("accept", ""), ("decline", "declined"), ("cancel", "declined")] {
+        let mut client = asking(&guarded, false);
+        let agent = agent.also_in(&format!("{}-{action}", agent.session));
+        agent.commit(&mut client);
+        let before = guarded.upstream.calls();
+        let meta = json!({ "vap": agent.intent("payments.send", &large()) });
+        let mut coming = client.begin_call("payments.send", large(), meta);
+        let asked = coming.message().unwrap();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let schema = &asked["params"]["requestedSchema"];
+        assert_eq!(schema["required"], json!(["confirm"]), "{asked}");
+        assert!(asked["params"]["message"].as_str().unwrap().contains("payments.send"), "{asked}");
+        assert_eq!(guarded.upstream.calls(), before, "nothing is sent before there is an answer");
+        let content = if action == "accept" { json!({ "confirm": true }) } else { json!({}) };
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": action, "content": content } });
+        assert_eq!(client.send("", None, &answer.to_string()).status, 202);
+        let told = coming.message().unwrap();
+        let verdict = &told["result"]["_meta"]["vap"];
+        if reason.is_empty() {
+            assert_eq!(verdict["verdict"], "served", "{told}");
+            assert_eq!(guarded.upstream.calls(), before + 1);
+        } else {
+            assert_eq!(
+                (&verdict["verdict"], &verdict["verification"]["reason"]),
+                (&json!("denied"), &json!(reason))
+            );
+            assert_eq!((&told["result"]["isError"], guarded.upstream.calls()), (&json!(true), before));
+        }
+    }
+    // The answers were ours: the server has seen none of them.
+    assert!(guarded.upstream.seen().iter().all(|seen| !seen.text().contains("\"action\"")));
+}
+
+#[test]
+fn somebody_elses_answer_to_a_question_is_none() {
+    let guarded = guarded();
+    let agent = &guarded.agent;
+    let (mut client, mut other) = (asking(&guarded, false), asking(&guarded, false));
+    agent.commit(&mut client);
+    let meta = json!({ "vap": agent.intent("payments.send", &large()) });
+    let mut coming = client.begin_call("payments.send", large(), meta);
+    let asked = coming.message().unwrap();
+    let accept = json!({ "action": "accept", "content": { "confirm": true } });
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept }).to_string();
+    other.send("", None, &answer);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(guarded.upstream.calls(), 0);
+    assert_eq!(client.send("", None, &answer).status, 202);
+    assert_eq!(coming.message().unwrap()["result"]["_meta"]["vap"]["verdict"], "served");
+}
+
+#[test]
+fn a_server_that_asks_by_itself_is_asked_no_second_time_and_counts_once() {
+    // The server's own question, in the newer era.
+    let upstream = Upstream::scripted(|seen, wire| {
+        let asked = seen.rpc() == "tools/call";
+        if asked && seen.param("inputResponses").is_none() {
+            wire.result(seen, "{\"resultType\":\"input_required\",\"inputRequests\":{\"theirs\":{\"method\":\"roots/list\",\"params\":{}}},\"requestState\":\"the-servers-own\"}");
+        } else if asked {
+            let state = seen.param("requestState").unwrap_or_default();
+            wire.result(seen, &format!("{{\"resultType\":\"complete\",\"content\":[],\"structuredContent\":{{\"state\":{state}}}}}"));
+        }
+        asked
+    });
+    let guarded = Guarded::built(upstream, |gateway| gateway);
+    let (agent, mut client) = (&guarded.agent, guarded.running.modern().that_can(json!({ "roots": {} })));
+    agent.commit_to(&mut client, json!({ "budget": { "max_calls": 1 } }));
+    let asked = pay(agent, &mut client, &large(), &json!({}));
+    assert_eq!(asked.result()["inputRequests"]["theirs"]["method"], "roots/list", "{asked:?}");
+    let state = asked.result()["requestState"].clone();
+    let retry = json!({ "requestState": state, "inputResponses": { "theirs": { "roots": [] } } });
+    let told = pay(agent, &mut client, &large(), &retry);
+    told.must_be_served();
+    assert_eq!(told.result()["structuredContent"]["state"], "the-servers-own", "{told:?}");
+    agent.call(&mut client, "echo", json!({})).must_be_denied("budget_exceeded");
+    assert_eq!(guarded.upstream.calls(), 2);
+}
+
+#[test]
+fn a_judge_that_does_not_answer_never_serves_and_his_words_stay_inside() {
+    for (status, body) in [
+        (500_u16, "judge on fire: SECRET-PROMPT"),
+        (200, "{\"choices\":[{\"message\":{\"content\":\"served SECRET-PROMPT\"}}]}"),
+    ] {
+        let judge = Upstream::scripted(move |_, wire| {
+            wire.answer(status, &[("Content-Type", "application/json")], body.as_bytes());
+            true
+        });
+        let url = format!("http://{}/v1", judge.address());
+        let guarded = Guarded::built(Upstream::ordinary(), |gateway| {
+            gateway.table(&format!(
+                "[judge]\nurl = \"{url}\"\nmodel = \"m\"\nsample_rate = 1.0\ncommitments = true\ncost = \"1\"\ncap = \"100\""
+            ))
+        });
+        guarded.in_both_eras(|agent, client| {
+            let told = agent.commit(client);
+            assert!(matches!(told.verdict().word(), "denied" | "clarify"), "{told:?}");
+            assert!(!told.message.to_string().contains("SECRET"), "{told:?}");
+            assert_eq!(agent.call(client, "echo", json!({})).verdict().word(), "denied");
+        });
+        assert_eq!(guarded.upstream.calls(), 0);
+        assert!(!judge.seen().is_empty(), "it was asked");
+    }
+}
+
+#[test]
+fn without_a_judge_no_signal_changes_a_verdict() {
+    let guarded = Guarded::new();
+    guarded.in_both_eras(|agent, client| {
+        agent.commit(client);
+        for _ in 0..20 {
+            let verdict = agent.call(client, "echo", json!({ "same": "again" })).must_be_served();
+            assert_ne!(verdict.0["verification"]["semantic_invoked"], true);
+            assert!(verdict.0["verification"]["risk_score"].is_number(), "{verdict:?}");
+        }
+    });
+}
