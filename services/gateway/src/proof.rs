@@ -45,9 +45,14 @@ pub struct Given<'a> {
     pub record_key: Option<&'a str>,
 }
 
-/// Finds the Verdict in what a client received: the Verdict itself, a result, or a whole message.
+/// Finds the Verdict in what a client received: the Verdict itself, a result, a whole message, or a stream of events.
 #[must_use]
 pub fn find(text: &str) -> Option<Value> {
+    let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    std::iter::once(text).chain(events).find_map(find_in)
+}
+
+fn find_in(text: &str) -> Option<Value> {
     let whole: Value = serde_json::from_str(text).ok()?;
     let slots = ["", "/result/_meta/vap", "/_meta/vap", "/error/data/vap"];
     let own =
@@ -235,6 +240,8 @@ mod tests {
             json!({ "error": { "data": { "vap": inner } } }),
         ] {
             assert_eq!(find(&text.to_string()), Some(inner.clone()), "{text}");
+            let events = format!("id: 1\ndata:\n\nevent: message\ndata: {text}\n\n");
+            assert_eq!(find(&events), Some(inner.clone()), "{events}");
         }
         assert_eq!(find("{\"result\":{}}"), None);
     }

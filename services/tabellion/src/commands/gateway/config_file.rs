@@ -1,12 +1,19 @@
 //! The gateway's own configuration file: where it is, and its mistakes as our failure.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use gateway::Config;
-use gateway::config::Mistakes;
+use gateway::config::{Dev, Mistakes, Posture, Server};
 
 use crate::cli::Context;
+use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::console::{Exit, Failure};
+
+/// Where a gateway that is tried out keeps its state.
+pub const DEV_STATE: &str = "tabellion-dev/gateway";
+/// Where it listens.
+pub const DEV_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7400);
 
 /// Where a configuration is looked for when none is named: the first one found is the one.
 const PLACES: &[&str] = &["gateway.toml", "/etc/tabellion/gateway.toml"];
@@ -28,6 +35,31 @@ pub fn find(context: &Context) -> Result<PathBuf, Failure> {
 fn none(what: &str) -> Failure {
     Failure::new(Exit::NotFound, "config-not-found", what)
         .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")
+}
+
+/// The configuration of a gateway whose evidence is looked at: that of its file, or of the one that is tried out here.
+pub fn read_or_dev(context: &Context) -> Result<Config, Failure> {
+    match find(context) {
+        Ok(path) => read(&path),
+        Err(_) if context.config().is_none() && Path::new(DEV_STATE).is_dir() => dev(),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What `gateway run --dev` decides by; its server and its log do not matter here.
+fn dev() -> Result<Config, Failure> {
+    let nowhere = "http://127.0.0.1:7390";
+    let unusable = |error: url::ParseError| Failure::new(Exit::Failure, "gateway-config", error.to_string());
+    let dev = Dev {
+        upstream: Server::http(nowhere.parse().map_err(unusable)?),
+        log: nowhere.to_owned(),
+        folder: DEV_STATE.into(),
+        listen: DEV_LISTEN,
+        issuer: DEV_GATEWAY.into(),
+        evidence_key: DEV_GATEWAY_KEY.into(),
+        without_vap: Posture::Deny,
+    };
+    Config::dev(dev).map_err(unusable)
 }
 
 /// What it says.

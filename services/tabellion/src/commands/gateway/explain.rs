@@ -41,7 +41,7 @@ pub struct Explain {
 
 impl Explain {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let config = config_file::read(&config_file::find(context)?)?;
+        let config = config_file::read_or_dev(context)?;
         let mut lived = Again::under(&config);
         let session = self.begin(&config, &mut lived)?;
         let route = self.route(&config, &lived)?;

@@ -23,7 +23,7 @@ impl Jwks {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let state = match self.state {
             Some(state) => state,
-            None => config_file::read(&config_file::find(context)?)?.state,
+            None => config_file::read_or_dev(context)?.state,
         };
         let set = keys::published(&state).map_err(|error| {
             Failure::new(Exit::NotFound, "no-jwks", "no verdict keys are published there")

@@ -19,7 +19,7 @@ pub struct Replay {
 
 impl Replay {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let config = config_file::read(&config_file::find(context)?)?;
+        let config = config_file::read_or_dev(context)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let records = runtime.block_on(again::records(&config, &self.session)).map_err(failed)?;
         let mut lived = Again::under(&config);

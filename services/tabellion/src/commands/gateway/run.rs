@@ -1,7 +1,7 @@
 //! `tabellion gateway run`: until told to stop.
 
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,18 +14,13 @@ use tokio::sync::Notify;
 use transparency::stop_signal;
 use url::Url;
 
-use super::config_file;
+use super::config_file::{self, DEV_LISTEN, DEV_STATE};
 use crate::cli::Context;
 use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::service::DEV_URL;
 use crate::trust_file;
-
-/// Where a gateway that is tried out keeps its state.
-const DEV_STATE: &str = "tabellion-dev/gateway";
-/// Where it listens.
-const DEV_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7400);
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")]

@@ -1,0 +1,189 @@
+//! A gateway as it is started and read again: its documents, its doors, its metrics, what a mistake changes (nothing).
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::response::IntoResponse;
+use axum::routing::post;
+use gateway::{Config, Gateway};
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+
+/// A server of the legacy era that answers every request with an empty result, and counts tool calls.
+async fn server() -> (String, Arc<AtomicUsize>) {
+    let called = Arc::new(AtomicUsize::new(0));
+    let counter = called.clone();
+    let answer = move |body: String| {
+        let counter = counter.clone();
+        async move {
+            let message: Value = serde_json::from_str(&body).unwrap();
+            if message["method"] == "tools/call" {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "content": [] });
+            let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            ([("mcp-session-id", "s-1"), ("content-type", "application/json")], answer.to_string())
+                .into_response()
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/mcp", post(answer))).await });
+    (url, called)
+}
+
+fn text(upstream: &str, more: &str) -> String {
+    format!(
+        "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = \"state\"\n\
+         [log]\nurl = \"http://127.0.0.1:9\"\n[[route]]\npath = \"/mcp\"\nupstream = \"{upstream}\"\n{more}"
+    )
+}
+
+fn config(folder: &Path, text: &str) -> Config {
+    Config::from_toml(text, folder).unwrap()
+}
+
+struct Site {
+    folder: tempfile::TempDir,
+    gateway: Gateway,
+    http: Client,
+    upstream: String,
+    called: Arc<AtomicUsize>,
+}
+
+impl Site {
+    async fn new(more: &str) -> Self {
+        let (upstream, called) = server().await;
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(config(folder.path(), &text(&upstream, more))).await.unwrap();
+        Self { folder, gateway, http: Client::new(), upstream, called }
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.http.get(format!("http://{}{path}", self.gateway.address())).send().await.unwrap()
+    }
+
+    async fn admin(&self, path: &str) -> String {
+        let address = self.gateway.admin_address().unwrap();
+        self.http.get(format!("http://{address}{path}")).send().await.unwrap().text().await.unwrap()
+    }
+
+    async fn call(&self, path: &str) -> Response {
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "t", "arguments": {} } });
+        self.http
+            .post(format!("http://{}{path}", self.gateway.address()))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-session-id", "s-1")
+            .header("mcp-protocol-version", "2025-11-25")
+            .body(message.to_string())
+            .send()
+            .await
+            .unwrap()
+    }
+
+    async fn reload(&mut self, text: &str) -> bool {
+        let config = Config::from_toml(text, self.folder.path());
+        self.gateway.reload(config).await
+    }
+}
+
+#[tokio::test]
+async fn its_documents_are_there_and_agree_with_its_keys() {
+    let site = Site::new("").await;
+    let posture: Value = site.get("/.well-known/vap").await.json().await.unwrap();
+    assert_eq!(
+        (&posture["issuer"], &posture["routes"][0]["path"]),
+        (&json!("https://gw.example"), &json!("/mcp"))
+    );
+    let jwks: Value = site.get("/.well-known/jwks.json").await.json().await.unwrap();
+    assert_eq!(jwks["keys"][0]["kid"], site.gateway.keys().verdict_kid());
+    let kept = std::fs::read(site.folder.path().join("state/jwks.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), jwks);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_server() {
+    let site = Site::new("").await;
+    let answer = site.call("/mcp").await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let answer: Value = answer.json().await.unwrap();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(7), &json!(true)));
+    assert_eq!(answer["result"]["_meta"]["vap"]["verdict"], "denied");
+    assert_eq!(site.called.load(Ordering::Relaxed), 0);
+    let metrics = site.admin("/metrics").await;
+    assert!(
+        metrics.contains("gateway_decisions_total{decision=\"denied\",rule=\"no_envelope\"} 1"),
+        "{metrics}"
+    );
+    assert!(metrics.contains(
+        "mcp_server_operation_duration_seconds_count{error_type=\"\",mcp_method_name=\"tools/call\"} 1"
+    ));
+    // The log is out of reach: what was decided waits for it, and calls go on.
+    assert!(site.admin("/readyz").await.contains("\"ready\":true"));
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_read_again_changes_what_calls_are_decided_by() {
+    let mut site = Site::new("").await;
+    assert!(site.reload(&text(&site.upstream, "without_vap = \"advisory\"\n")).await);
+    assert_eq!(site.call("/mcp").await.json::<Value>().await.unwrap()["result"]["isError"], Value::Null);
+    assert_eq!(site.called.load(Ordering::Relaxed), 1);
+    let second = format!("[[route]]\npath = \"/two\"\nupstream = \"{}\"\n", site.upstream);
+    assert!(site.reload(&text(&site.upstream, &second)).await);
+    assert_eq!(site.call("/two").await.status(), StatusCode::OK);
+    assert_eq!(site.call("/mcp").await.json::<Value>().await.unwrap()["result"]["isError"], true);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_mistake_or_what_needs_a_new_start_changes_nothing() {
+    let mut site = Site::new("").await;
+    let broken = text(&site.upstream, "without_vap = \"sometimes\"\n");
+    assert!(!site.reload(&broken).await);
+    let renamed = text(&site.upstream, "without_vap = \"advisory\"\n").replace("gw.example", "other.example");
+    assert!(!site.reload(&renamed).await);
+    let no_keys =
+        "[route.oauth]\nmode = \"gateway\"\nissuer = \"https://as.example\"\njwks = \"missing.json\"\n";
+    assert!(!site.reload(&text(&site.upstream, no_keys)).await);
+    assert_eq!(site.call("/mcp").await.json::<Value>().await.unwrap()["result"]["isError"], true);
+    let metrics = site.admin("/metrics").await;
+    assert!(metrics.contains("gateway_config_reloads_total{result=\"refused\"} 3"), "{metrics}");
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_27_a_guarded_route_challenges_and_says_where_its_metadata_are() {
+    let key = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"k"}]}"#;
+    let mut site = Site::new("").await;
+    std::fs::write(site.folder.path().join("jwks.json"), key).unwrap();
+    let guarded = "[route.oauth]\nmode = \"gateway\"\nissuer = \"https://as.example\"\njwks = \"jwks.json\"\nscopes = [\"mcp\"]\n";
+    assert!(site.reload(&text(&site.upstream, guarded)).await);
+    let refused = site.call("/mcp").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let challenge = refused.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    assert!(challenge.contains("scope=\"mcp\""), "{challenge}");
+    assert!(challenge.contains("https://gw.example/.well-known/oauth-protected-resource/mcp"), "{challenge}");
+    let metadata: Value = site.get("/.well-known/oauth-protected-resource/mcp").await.json().await.unwrap();
+    assert_eq!(metadata["resource"], "https://gw.example/mcp");
+    assert_eq!(site.called.load(Ordering::Relaxed), 0);
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_the_same_state_does_not_start_and_a_new_start_goes_on_with_the_same_keys() {
+    let site = Site::new("").await;
+    let kid = site.gateway.keys().verdict_kid();
+    let again = config(site.folder.path(), &text(&site.upstream, ""));
+    assert!(Gateway::start(again.clone()).await.is_err());
+    site.gateway.stop().await;
+    let second = Gateway::start(again).await.unwrap();
+    assert_eq!(second.keys().verdict_kid(), kid);
+    second.stop().await;
+}
