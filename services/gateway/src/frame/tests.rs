@@ -305,7 +305,41 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"a":[1,{"b":"c"}]},"_meta":{"vap":{"x":1},"y":2}}}"#;
+/// What strangers put into the middle of messages.
+const PIECES: &[&str] = &[
+    "",
+    " ",
+    ",",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    ":",
+    "0",
+    "e9",
+    "-",
+    "null",
+    "{}",
+    "\"method\":\"ping\",",
+    "\"id\":2,",
+    "\"name\":\"x\",",
+    "\"vap\":1,",
+    "\\u0061",
+    "\\ud800",
+    "\"_meta\":{},",
+    "\"params\":{},",
+    "\u{feff}",
+    "\0",
+    "Method",
+    "\r\n",
+];
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
     #[test]
     fn every_json_is_read_and_its_members_found(params in prop::collection::btree_map("[a-z\\\\\"\u{e9}]{1,6}", json(), 0..12), pretty: bool) {
         let whole = serde_json::json!({ "id": 1, "method": "x", "params": params });
@@ -334,6 +368,32 @@ proptest! {
             expected["params"].as_object_mut().unwrap().remove("_meta");
         }
         prop_assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn what_is_accepted_other_readers_read_alike(
+        mut text in Just(CALL.as_bytes().to_vec()),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize, prop::sample::select(PIECES)), 0..4),
+    ) {
+        for (at, gone, piece) in changes {
+            let at = at.index(text.len());
+            text.splice(at..(at + gone).min(text.len()), piece.bytes());
+        }
+        let Ok(frame) = Frame::parse(text.clone().into()) else { return Ok(()) };
+        // What the reader of record refuses (lone surrogates, numbers out of range) it refuses at the server too.
+        let Ok(theirs) = serde_json::from_slice::<Value>(&text) else { return Ok(()) };
+        let value = |text: Option<&str>| text.map(|text| serde_json::from_str::<Value>(text).unwrap());
+        prop_assert_eq!(frame.method(), theirs["method"].as_str());
+        prop_assert_eq!(frame.is_tool_call(), theirs["method"] == "tools/call");
+        prop_assert_eq!(value(frame.id().map(RawId::text)), theirs.get("id").filter(|id| !id.is_null()).cloned());
+        let Some(params) = theirs.get("params").and_then(Value::as_object) else { return Ok(()) };
+        for (name, expected) in params {
+            prop_assert_eq!(value(frame.param(name)), Some(expected.clone()));
+        }
+        let meta = params.get("_meta").and_then(Value::as_object);
+        prop_assert_eq!(value(frame.meta("vap")), meta.and_then(|meta| meta.get("vap")).cloned());
+        let stripped: Value = serde_json::from_slice(&frame.without_meta(&["vap"])).unwrap();
+        prop_assert!(stripped["params"]["_meta"].get("vap").is_none());
     }
 
     #[test]
