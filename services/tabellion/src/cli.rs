@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, init, issuer, key, log, monitor,
-    policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
+    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, init, issuer, key, log,
+    monitor, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -173,7 +173,7 @@ pub enum Command {
     /// Print the version
     #[command(before_help = "example:  tabellion version --json")]
     Version,
-    /// Explain a topic: exit-codes, errors, config, formats, policies, trust, watching
+    /// Explain a topic: exit-codes, errors, config, formats, gateway, policies, trust, watching
     Help(help::Help),
 }
 

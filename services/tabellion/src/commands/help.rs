@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use admission::explain::{Explanation, explain};
+use admission::reason::Reason;
 use clap::{Args, CommandFactory};
 use registration::aer::AerRule;
 use registration::conversation::ConversationRule;
@@ -20,6 +22,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("errors", include_str!("../topics/errors.txt")),
     ("exit-codes", include_str!("../topics/exit-codes.txt")),
     ("formats", include_str!("../topics/formats.txt")),
+    ("gateway", include_str!("../topics/gateway.txt")),
     ("policies", include_str!("../topics/policies.txt")),
     ("trust", include_str!("../topics/trust.txt")),
     ("watching", include_str!("../topics/watching.txt")),
@@ -28,7 +31,7 @@ const TOPICS: &[(&str, &str)] = &[
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion help exit-codes")]
 pub struct Help {
-    /// A topic (config, errors, exit-codes, formats, policies, trust, watching), an error's code, or a command
+    /// A topic (config, errors, exit-codes, formats, gateway, policies, trust, watching), an error's code, or a command
     topic: Vec<String>,
 }
 
@@ -47,7 +50,10 @@ impl Report for Page {
 impl Help {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let topic = self.topic.join(" ");
-        let text = page(&topic).or_else(|| error_code(&topic)).or_else(|| command(&self.topic));
+        let text = page(&topic)
+            .or_else(|| error_code(&topic))
+            .or_else(|| reason(&topic))
+            .or_else(|| command(&self.topic));
         match text {
             Some(text) => context.console.result(&Page { topic, text }),
             None => {
@@ -71,7 +77,24 @@ impl Names for [(&str, &str)] {
 
 fn page(topic: &str) -> Option<String> {
     let (_, text) = TOPICS.iter().find(|(name, _)| *name == topic)?;
-    Some(if topic == "errors" { format!("{text}\n{}", rules()) } else { (*text).to_owned() })
+    Some(match topic {
+        "errors" => format!("{text}\n{}", rules()),
+        "gateway" => format!("{text}{}", reasons()),
+        _ => (*text).to_owned(),
+    })
+}
+
+/// Why a gateway denies, code by code.
+fn reasons() -> String {
+    let line = |reason: &Reason| format!("  {:<24} {}\n", reason.as_str(), explain(reason).what);
+    Reason::ALL.iter().map(line).collect()
+}
+
+/// The reason of a Verdict.
+fn reason(code: &str) -> Option<String> {
+    let reason: Reason = code.parse().ok()?;
+    let Explanation { what, remedy } = explain(&reason);
+    Some(format!("{code}\n  {what}\n  {remedy}\n"))
 }
 
 fn rules() -> String {
