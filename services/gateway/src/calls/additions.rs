@@ -5,6 +5,8 @@
 
 use admission::message::slot::{Key, OWN_KEY, Shape, VAP_KEY};
 
+use serde_json::Value;
+
 use crate::front::Aside;
 
 /// Where the record of a decision is.
@@ -53,6 +55,14 @@ impl Additions {
     #[must_use]
     pub fn members(&self) -> Vec<(&str, &str)> {
         self.0.iter().map(|(key, json)| (*key, json.as_str())).collect()
+    }
+
+    /// The same as an object: for `error.data`, where there is no `_meta`.
+    #[must_use]
+    pub fn object(&self) -> String {
+        let members: Vec<_> =
+            self.0.iter().map(|(key, json)| format!("{}:{json}", Value::from(*key))).collect();
+        format!("{{{}}}", members.join(","))
     }
 
     /// What is dropped of an upstream's.

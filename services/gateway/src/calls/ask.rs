@@ -14,9 +14,9 @@ use super::refused::additions;
 use crate::clarify::asked::{self, Waiting};
 use crate::clarify::state::Sealed;
 use crate::desk::{HeldCall, Told};
-use crate::frame::{Frame, reply};
+use crate::frame::{Frame, RawId, reply};
 use crate::front::{Inbound, Response};
-use crate::limits::{QUESTION_KEEP_ALIVE, QUESTION_TIME};
+use crate::limits::QUESTION_KEEP_ALIVE;
 use crate::relay::{self, Opened};
 
 /// The name of our question among a result's `inputRequests`.
@@ -36,7 +36,10 @@ impl Calls {
         let mut told = match self.heard(held.answered(answer).await).await {
             Heard::Told(told) => told,
             // One call is asked about once: what would be asked again is dropped, and given back.
-            Heard::Ask(..) => return,
+            Heard::Ask(..) => {
+                opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
+                return;
+            }
         };
         self.count(&told);
         match told.pass.take() {
@@ -47,17 +50,17 @@ impl Calls {
         }
     }
 
-    /// Asks, and waits: for the answer, for the client to take its call back or to go away, and five minutes at most.
+    /// Asks, and waits: for the answer, for the client to take its call back or to go away, and not for ever.
     async fn question(&self, opened: &Opened, call: &Call, words: &str) -> Answer {
         let session = call.caller.mcp_session.as_deref();
         let Some(mut waiting) = self.shared.asked.open(session) else { return Answer::Unanswered };
-        let withdrawn = self.shared.asked.withdrawable(session, &call.id);
+        let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
         let question = waiting.request(words).to_string();
         if !opened.send(question.as_bytes()).await {
             return Answer::Unanswered;
         }
         let answered = answered(&mut waiting, opened, withdrawn.token());
-        timeout(QUESTION_TIME, answered).await.unwrap_or(Answer::Unanswered)
+        timeout(self.shared.patience.question, answered).await.unwrap_or(Answer::Unanswered)
     }
 
     /// A result that asks (modern), if the call has to be asked about and the client can be.
@@ -70,20 +73,18 @@ impl Calls {
             "params": { "mode": "form", "message": asked.question, "requestedSchema": asked::schema() },
         });
         let name = Value::from(ANSWER);
-        let additions = additions(call, told);
-        let meta: Vec<_> =
-            additions.members().iter().map(|(key, json)| format!("{}:{json}", Value::from(*key))).collect();
+        let meta = additions(call, told).object();
         let result = format!(
-            r#"{{"resultType":"input_required","inputRequests":{{{name}:{question}}},"requestState":{state},"_meta":{{{}}}}}"#,
-            meta.join(",")
+            r#"{{"resultType":"input_required","inputRequests":{{{name}:{question}}},"requestState":{state},"_meta":{meta}}}"#
         );
         Some(reply::result(&call.id, &result))
     }
 
     /// Whether a notification takes back a call that is being asked about: nothing of it went to the upstream.
     pub(super) fn withdrawn(&self, inbound: &Inbound) -> bool {
-        cancelled(&inbound.frame)
-            .is_some_and(|id| self.shared.asked.withdraw(inbound.caller.mcp_session.as_deref(), id))
+        cancelled(&inbound.frame).is_some_and(|id| {
+            self.shared.asked.withdraw(&self.route, inbound.caller.mcp_session.as_deref(), &id)
+        })
     }
 }
 
@@ -104,7 +105,7 @@ async fn answered(waiting: &mut Waiting, opened: &Opened, withdrawn: Arc<Cancell
 }
 
 /// The id of the request that a `notifications/cancelled` takes back.
-fn cancelled(notification: &Frame) -> Option<&str> {
+fn cancelled(notification: &Frame) -> Option<RawId> {
     let is_one = notification.method() == Some("notifications/cancelled");
-    notification.param("requestId").filter(|_| is_one)
+    notification.param("requestId").filter(|_| is_one).and_then(RawId::read)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ask::ANSWER;
 use crate::clarify::asked;
-use crate::clarify::state::{Sealed, Sealer, is_ours};
+use crate::clarify::state::{Sealed, Sealer};
 use crate::desk::ShownState;
 use crate::frame::Frame;
 use crate::upstream::Exchange;
@@ -39,7 +39,7 @@ enum Change {
 impl Brought {
     /// Looks at a call. There is no such thing in the legacy eras.
     pub fn read(frame: &Frame, era: Era, sealer: &Sealer) -> Self {
-        let text = frame.param_string(STATE).filter(|text| era == Era::Modern && is_ours(text));
+        let text = frame.param_string(STATE).filter(|text| era == Era::Modern && sealer.is_ours(text));
         let Some(text) = text else { return Self { shown: None, change: Change::None } };
         match sealer.open(&text) {
             Some(sealed) => Self::of(sealed, frame),

@@ -139,7 +139,10 @@ impl Calls {
     /// Whether the client can be asked something: by form, and while it waits for this answer.
     fn can_ask(&self, inbound: &Inbound) -> bool {
         match (inbound.era, &inbound.caller.mcp_session) {
-            (Era::Modern, _) => clients::modern_can_be_asked(&inbound.frame),
+            (Era::Modern, _) => {
+                inbound.frame.method().is_some_and(clients::asks)
+                    && clients::modern_can_be_asked(&inbound.frame)
+            }
             (Era::Legacy, Some(session)) => {
                 inbound.client.reads_events() && self.shared.clients.can_be_asked(&self.route, session)
             }
@@ -159,7 +162,7 @@ impl Subject {
 }
 
 /// The parameters of a method, without what stands beside them.
-fn parameters(frame: &Frame) -> String {
+pub(super) fn parameters(frame: &Frame) -> String {
     let members = frame.params_text().and_then(|text| {
         let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
         let text = json::check(text.as_bytes(), limits).ok()?;

@@ -16,6 +16,9 @@ use crate::limits::{KNOWN_CLIENT_IDLE, MAX_KNOWN_CLIENTS};
 /// Where a modern request says what its client can do.
 const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// The requests that can be answered with a question in the modern era.
+const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
 /// The sessions of legacy clients that can be asked.
 #[derive(Clone)]
 pub struct Clients(Cache<(String, String), ()>);
@@ -45,6 +48,12 @@ impl Clients {
     pub fn gone(&self, route: &str, mcp_session: &str) {
         self.0.invalidate(&(route.to_owned(), mcp_session.to_owned()));
     }
+}
+
+/// Whether a modern request of this method can be answered with a question.
+#[must_use]
+pub fn asks(method: &str) -> bool {
+    ASKING.contains(&method)
 }
 
 /// Whether the client of a modern request can be asked.

@@ -11,12 +11,13 @@ use http::StatusCode;
 
 use super::Calls;
 use super::additions::{Additions, COMMITMENT, EVIDENCE, Place};
-use super::call::place;
+use super::call::{parameters, place};
 use crate::desk::{MessageAnswer, MessageJob, Told};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
 use crate::front::{Aside, Inbound, Opening, Response, unanswered};
-use crate::relay::{self, Over, Passing, Tap};
+use crate::relay::{self, Over, Passing, Tap, Unanswered};
+use crate::upstream::Answer;
 
 /// How an MCP session is named.
 const SESSION: &str = "mcp-session-id";
@@ -29,36 +30,29 @@ impl Calls {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let method = inbound.frame.method().unwrap_or_default();
         let message = carrier(method).and_then(|carrier| read(&inbound.frame, carrier));
-        let Inbound { route, exchange, frame, aside, mut caller, .. } = inbound;
-        match (route.upstream.exchange(exchange).await, message) {
-            (Ok(answer), Some(message)) => {
-                if let Some(named) = answer.headers.get(SESSION).and_then(|value| value.to_str().ok()) {
-                    caller.mcp_session = Some(named.to_owned());
-                }
+        let filters = self.filters(method);
+        let Inbound { route, exchange, frame, aside, caller, client, .. } = inbound;
+        match relay::ask(&*route.upstream, exchange, &client).await {
+            Ok(answer) if message.is_some() || filters => {
+                let caller = in_session(&frame, caller, &answer);
                 let succeeded = answer.status.is_success();
-                let declared = Declared {
-                    calls: self.clone(),
-                    id,
-                    frame,
-                    caller,
-                    aside,
-                    message: Some(message),
-                    succeeded,
-                };
+                let calls = self.clone();
+                let declared = Declared { calls, id, frame, caller, aside, message, filters, succeeded };
                 relay::watch(answer, Box::new(declared)).await
             }
-            (Ok(answer), None) => relay::pass(answer),
-            (Err(error), _) => unanswered(Some(&id), &error),
+            Ok(answer) => relay::pass(answer),
+            Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
+            // Nobody reads this.
+            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
     }
 
     /// An amendment by itself.
     pub(super) async fn amend_only(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
-        let bare = inbound.frame.params_text().filter(|_| !inbound.frame.meta_keys().any(|key| is_slot(key)));
-        let message = match bare {
-            Some(params) => slot::read(Some(params), None, Carrier::Amend).transpose(),
-            None => read(&inbound.frame, Carrier::Amend),
+        let message = match inbound.frame.meta_keys().any(is_slot) {
+            true => read(&inbound.frame, Carrier::Amend),
+            false => bare(&inbound.frame),
         };
         let Some(message) = message else {
             let words = "vap/amend carries a Scope Amendment in params._meta.vap";
@@ -120,6 +114,8 @@ struct Declared {
     caller: Caller,
     aside: Option<Aside>,
     message: Option<Slot>,
+    /// Whether the tools that the caller may not call are taken out of the answer.
+    filters: bool,
     succeeded: bool,
 }
 
@@ -132,14 +128,26 @@ impl Tap for Declared {
         if !reply.answers(&self.id) || !self.succeeded || reply.is_error() {
             return Passing::Untouched;
         }
-        let Some(message) = self.message.take() else { return Passing::Untouched };
-        let additions = self.calls.declare(&self.caller, self.aside.take(), message).await;
-        // The answer is this caller's own now.
-        let private: &[_] = match self.caller.era {
-            Era::Modern => &[("cacheScope", Some("\"private\"")), ("ttlMs", Some("0"))],
-            Era::Legacy => &[],
+        let additions = match self.message.take() {
+            Some(message) => Some(self.calls.declare(&self.caller, self.aside.take(), message).await),
+            None => None,
         };
-        let spliced = reply.edited(private, &additions.members(), Additions::dropped());
+        // After the declaration: it may say what the caller can call.
+        let tools = match self.filters {
+            true => self.calls.tools_of(&self.caller, &reply).await,
+            false => None,
+        };
+        if additions.is_none() && tools.is_none() {
+            return Passing::Untouched;
+        }
+        // The answer is this caller's own now (X-1, V-36).
+        let mut changes: Vec<(&str, Option<&str>)> = match self.caller.era {
+            Era::Modern => vec![("cacheScope", Some("\"private\"")), ("ttlMs", Some("0"))],
+            Era::Legacy => Vec::new(),
+        };
+        changes.extend(tools.as_deref().map(|tools| ("tools", Some(tools))));
+        let additions = additions.unwrap_or_default();
+        let spliced = reply.edited(&changes, &additions.members(), Additions::dropped());
         Passing::Replaced(self.opened(spliced))
     }
 
@@ -162,6 +170,16 @@ impl Declared {
     }
 }
 
+/// The caller, in the MCP session that it is in from now on. Which one an `initialize` opens, only its answer says.
+fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
+    let named = answer.headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let mcp_session = match frame.method() {
+        Some("initialize") => named,
+        _ => named.or(caller.mcp_session),
+    };
+    Caller { mcp_session, ..caller }
+}
+
 /// What a request is as a carrier. Others carry nothing: what stands there is taken out, and that is all.
 fn carrier(method: &str) -> Option<Carrier> {
     match method {
@@ -175,6 +193,13 @@ fn carrier(method: &str) -> Option<Carrier> {
 
 fn read(frame: &Frame, carrier: Carrier) -> Option<Slot> {
     slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), carrier).transpose()
+}
+
+/// An amendment that is the parameters themselves, as some clients of the reference send it.
+fn bare(frame: &Frame) -> Option<Slot> {
+    let parameters = parameters(frame);
+    let message = Some(parameters.as_str()).filter(|text| *text != "{}");
+    slot::read(message, None, Carrier::Amend).transpose()
 }
 
 fn is_slot(key: &str) -> bool {

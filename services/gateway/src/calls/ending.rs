@@ -27,6 +27,8 @@ use crate::upstream::UpstreamError;
 
 /// A call that was forwarded. Dropped, its outcome is `unknown`.
 pub struct Ending {
+    /// The route it came in on.
+    pub route: Arc<str>,
     /// The call's id.
     pub id: RawId,
     /// Who calls.
@@ -46,13 +48,19 @@ pub struct Ending {
 
 impl Ending {
     /// Of a call that is about to be forwarded.
-    pub fn of(call: &Call, mut told: Box<Told>, mut pass: Pass, shared: Arc<Shared>) -> Self {
+    pub fn of(
+        call: &Call,
+        (route, mut told): (Arc<str>, Box<Told>),
+        mut pass: Pass,
+        shared: Arc<Shared>,
+    ) -> Self {
         pass.forwarding();
         let is_told = told.telling != Telling::Silent;
         let additions = if is_told { additions(call, &told) } else { Additions::default() };
         let verdict = call.speaks_vap.then(|| call.place.shape.dress(&told.text));
         let session_id = told.evidence.as_ref().map(|_| told.verdict.session_id.clone());
         Self {
+            route,
             id: call.id.clone(),
             caller: call.caller.clone(),
             tool: told.ruling.as_ref().and_then(|ruling| ruling.tool.clone()).unwrap_or_default(),
@@ -99,7 +107,7 @@ impl Ending {
     }
 
     async fn over(self, reply: &Reply) -> Passing {
-        let Self { shared, pass, mut additions, verdict, told, ticket, caller, id, .. } = self;
+        let Self { shared, pass, mut additions, verdict, told, ticket, route, caller, id, .. } = self;
         let settled = pass.settle(came(reply)).await;
         if !told {
             return Passing::Untouched;
@@ -115,20 +123,16 @@ impl Ending {
             None => &[],
         };
         let spliced = reply.edited(changes, &additions.members(), Additions::dropped());
-        shared.unanswered.remember(&caller, &id, additions);
+        shared.unanswered.remember(&route, &caller, &id, additions);
         Passing::Replaced(spliced)
     }
 
-    /// The task is over: what its call cost is told with the task's last result.
-    pub async fn settle_task(self, result: &Reply, nested: Option<&str>) -> Passing {
-        let came = nested.and_then(|text| came_nested(text)).unwrap_or_else(|| came(result));
+    /// The task is over. What its call cost is told with the task's last result.
+    pub async fn settle_task(self, came: Came) -> Additions {
         let settled = self.pass.settle(came).await;
-        if !self.told || result.is_error() {
-            return Passing::Untouched;
-        }
         let mut additions = Additions::default();
         cost(&mut additions, &settled);
-        Passing::Replaced(result.with_meta(&additions.members(), Additions::dropped()))
+        additions
     }
 
     /// The error that stands for an answer that never came, if nothing else was sent.
@@ -143,19 +147,13 @@ impl Ending {
 }
 
 /// What became of a call, by its answer.
-fn came(reply: &Reply) -> Came {
+pub fn came(reply: &Reply) -> Came {
     let failed = reply.is_error() || reply.is_tool_error();
     Came {
         status: if failed { Status::Errored } else { Status::Executed },
         cost: reply.meta(VAP_KEY).and_then(declared_cost),
         result: reply.result_without_meta(),
     }
-}
-
-/// The same, of a result that stands within another.
-fn came_nested(result: &str) -> Option<Came> {
-    let message = reply::result(&RawId::string("task"), result);
-    Some(came(&Reply::parse(message).ok()?))
 }
 
 /// What a tool declares (V-5): `_meta.vap.cost`, as it wrote it.

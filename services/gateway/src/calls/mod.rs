@@ -17,6 +17,7 @@
 //! | `declare` | commitments and amendments |
 //! | `additions` | what is spliced into an answer's `_meta` |
 //! | `clients` | who can be asked |
+//! | `list` | `tools/list`, where it shows what the caller may call (V-36) |
 //!
 //! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
 
@@ -27,12 +28,14 @@ mod call;
 mod clients;
 mod declare;
 mod ending;
+mod list;
 mod outcome;
 mod refused;
 mod tasks;
 mod unanswered;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::decimal::Decimal;
 use admission::principal::{Caller, Era};
@@ -47,6 +50,7 @@ use crate::desk::Desk;
 use crate::frame::reply::Reply;
 use crate::front::{Handlers, Inbound, Late, Opening, Response};
 use crate::judge::Judge;
+use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::posture;
 use crate::relay::Passing;
 use crate::telemetry::Telemetry;
@@ -64,10 +68,36 @@ pub struct Shared {
     pub sealer: Sealer,
     /// Counts.
     pub telemetry: Arc<Telemetry>,
+    /// How long is waited.
+    pub patience: Patience,
     asked: Asked,
     clients: Clients,
     tasks: Tasks,
     unanswered: Unanswered,
+}
+
+/// How long is waited for what others do.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For a person's answer (V-26).
+    pub question: Duration,
+    /// For an answer that a legacy server has yet to send on another stream.
+    pub late_answer: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { question: QUESTION_TIME, late_answer: LATE_ANSWER_TIME }
+    }
+}
+
+/// What a route shows its clients.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What the gateway says of itself there, as JSON (V-34).
+    pub posture: Arc<str>,
+    /// Whether `tools/list` shows a caller with a commitment only what that lets it call (V-36).
+    pub filter_tools: bool,
 }
 
 /// The judge of a route.
@@ -84,7 +114,7 @@ pub struct Judging {
 pub struct Calls {
     route: Arc<str>,
     rules: Arc<Rules>,
-    posture: Arc<str>,
+    offer: Offer,
     judging: Option<Judging>,
     shared: Arc<Shared>,
 }
@@ -92,19 +122,19 @@ pub struct Calls {
 impl Shared {
     /// What a gateway starts with.
     #[must_use]
-    pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>) -> Arc<Self> {
+    pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>, patience: Patience) -> Arc<Self> {
         let (asked, clients) = (Asked::default(), Clients::default());
-        let (tasks, unanswered) = (Tasks::default(), Unanswered::default());
-        Arc::new(Self { desk, sealer, telemetry, asked, clients, tasks, unanswered })
+        let (tasks, unanswered) = (Tasks::default(), Unanswered::new(patience.late_answer));
+        Arc::new(Self { desk, sealer, telemetry, patience, asked, clients, tasks, unanswered })
     }
 }
 
 impl Calls {
-    /// Who decides on the route of these rules. `posture` is what the gateway says of itself there, as JSON (V-34).
+    /// Who decides on the route of these rules.
     #[must_use]
-    pub fn new(rules: Rules, posture: &str, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
+    pub fn new(rules: Rules, offer: Offer, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
         let route = rules.route.as_str().into();
-        Self { route, rules: Arc::new(rules), posture: posture.into(), judging, shared }
+        Self { route, rules: Arc::new(rules), offer, judging, shared }
     }
 
     /// The answer to `initialize` or `server/discover`, with what the gateway adds to its capabilities.
@@ -115,7 +145,7 @@ impl Calls {
             Era::Modern => ["capabilities", "extensions", posture::EXTENSION],
         };
         match reply.result() {
-            Some(_) => reply.with_result_at(&path, &self.posture).unwrap_or(message),
+            Some(_) => reply.with_result_at(&path, &self.offer.posture).unwrap_or(message),
             None => message,
         }
     }
@@ -130,12 +160,15 @@ impl Handlers for Calls {
     async fn gated(&self, inbound: Inbound) -> Response {
         match inbound.frame.method() {
             Some(method) if method.starts_with(tasks::METHODS) => self.task(inbound).await,
+            Some(list::METHOD) => self.carry(inbound).await,
             _ => self.call(inbound, Subject::Method).await,
         }
     }
 
     fn gates(&self, method: &str) -> bool {
-        method.starts_with(tasks::METHODS) || self.rules.gated_methods.iter().any(|gated| gated == method)
+        method.starts_with(tasks::METHODS)
+            || self.filters(method)
+            || self.rules.gated_methods.iter().any(|gated| gated == method)
     }
 
     async fn carrier(&self, inbound: Inbound) -> Response {
@@ -163,13 +196,13 @@ impl Handlers for Calls {
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {
-        self.shared.unanswered.came(late.caller, late.message).await
+        self.shared.unanswered.came(&self.route, late.caller, late.message).await
     }
 
     async fn ended(&self, caller: &Caller) {
         if let Some(session) = &caller.mcp_session {
             self.shared.clients.gone(&self.route, session);
-            self.shared.unanswered.gone(caller);
+            self.shared.unanswered.gone(&self.route, caller);
         }
         self.shared.desk.end_sessions_of(caller).await;
     }

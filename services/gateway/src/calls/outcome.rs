@@ -38,9 +38,18 @@ impl Calls {
 
     /// Sends a call, once. What it gives back in place of an answer is an error for the caller.
     async fn sent(&self, call: Call, told: Box<Told>, pass: Pass) -> Result<(Answer, Outcome), Bytes> {
-        let ending = Ending::of(&call, told, pass, self.shared.clone());
+        let ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
+        if call.client.era() == Era::Modern && call.client.is_gone() {
+            // Taken back before anything of it was sent.
+            let words = ending.lost(&UpstreamError::NeverSent("cancelled".into()));
+            ending.never_sent().await;
+            return Err(words);
+        }
         match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
-            Ok(answer) => Ok((answer, Outcome { ending: Some(ending), shared: self.shared.clone() })),
+            Ok(answer) => {
+                let refused = !answer.status.is_success();
+                Ok((answer, Outcome { ending: Some(ending), refused, shared: self.shared.clone() }))
+            }
             Err(Unanswered::Upstream(error)) => {
                 tracing::warn!(%error, "a call was not answered");
                 let words = ending.lost(&error);
@@ -58,6 +67,8 @@ impl Calls {
 /// Waits for the answer to a call. Dropped before that, the call's outcome is `unknown`.
 struct Outcome {
     ending: Option<Ending>,
+    /// Whether the status says that there will be no result.
+    refused: bool,
     shared: Arc<Shared>,
 }
 
@@ -78,6 +89,8 @@ impl Tap for Outcome {
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let ending = self.ending.take()?;
         match how {
+            // An answer of HTTP alone: it has passed as it is, and nothing comes after it.
+            Over::Complete if self.refused => None,
             // A legacy server may end this stream and answer on another.
             Over::Complete | Over::Resumed if ending.era() == Era::Legacy => {
                 self.shared.clone().unanswered.keep(ending);

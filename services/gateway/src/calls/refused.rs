@@ -33,8 +33,7 @@ impl Calls {
         match call.subject {
             Subject::Tool => tool_error(call, told, &words),
             Subject::Method => {
-                let data = format!("{{\"vap\":{}}}", call.place.shape.dress(&told.text));
-                reply::error(Some(&call.id), REFUSED, &words, Some(&data))
+                reply::error(Some(&call.id), REFUSED, &words, Some(&additions(call, told).object()))
             }
         }
     }
@@ -65,8 +64,8 @@ fn words(told: &Told) -> String {
         VerdictKind::Clarify => "This call has to be confirmed first",
         _ => "This call was denied",
     };
-    match reason {
-        Some(reason) => format!("{decided} ({reason}). {} {}", explain(reason).what, explain(reason).remedy),
+    match reason.map(|reason| (reason, explain(reason))) {
+        Some((reason, why)) => format!("{decided} ({reason}). {} {}", why.what, why.remedy),
         None => format!("{decided}."),
     }
 }

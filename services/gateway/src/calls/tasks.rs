@@ -4,10 +4,11 @@
 //! (`resultType: "task"`, then `tasks/get` until a status is final). A task that is not remembered (the gateway was
 //! restarted, or its call was never admitted here) is the upstream's business alone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use admission::decide::{Dice, FollowUp, Scene, Task, follow_up};
+use admission::decide::{Dice, FollowUp, Ruling, Scene, Status, Task, follow_up};
 use admission::principal::Principal;
+use admission::reason::Reason;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
@@ -16,27 +17,33 @@ use moka::sync::Cache;
 use serde_json::Value;
 
 use super::Calls;
-use super::ending::Ending;
+use super::additions::{Additions, EVIDENCE, Place};
+use super::ending::{Ending, came};
 use super::refused::REFUSED;
+use crate::desk::{Came, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::front::{Inbound, Response, unanswered};
-use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS};
-use crate::relay::{self, Over, Passing, Tap};
+use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
+use crate::relay::{self, Over, Passing, Tap, Unanswered};
 
 /// What begins the methods of tasks.
 pub const METHODS: &str = "tasks/";
 /// What a task is when nothing more comes of it.
 const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
-/// The tasks of admitted calls.
+/// The tasks of admitted calls. Servers name them, each as it likes: two sessions may each have a task of one name.
 #[derive(Clone)]
-pub struct Tasks(Cache<String, Arc<Known>>);
+pub struct Tasks(Cache<(Arc<str>, String), Arc<Vec<Arc<Known>>>>);
 
 /// A task, and what its call still owes. Forgotten, its outcome is `unknown`.
 struct Known {
     task: Task,
+    /// Whether its caller is told anything.
+    told: bool,
     ending: Mutex<Option<Ending>>,
+    /// What was added to its last result, which may be asked for again.
+    given: OnceLock<Additions>,
 }
 
 impl Default for Tasks {
@@ -54,7 +61,17 @@ impl Tasks {
             reservation: None,
             tool: ending.tool.clone(),
         };
-        self.0.insert(task_id, Arc::new(Known { task, ending: Mutex::new(Some(ending)) }));
+        let (name, told) = ((ending.route.clone(), task_id), ending.is_told());
+        let known = Known { task, told, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
+        let mut all = self.0.get(&name).map(|all| all.to_vec()).unwrap_or_default();
+        all.truncate(MAX_NAMESAKES - 1);
+        all.insert(0, Arc::new(known));
+        self.0.insert(name, Arc::new(all));
+    }
+
+    /// The tasks of this name.
+    fn named(&self, route: &Arc<str>, task_id: String) -> Arc<Vec<Arc<Known>>> {
+        self.0.get(&(route.clone(), task_id)).unwrap_or_default()
     }
 }
 
@@ -62,33 +79,64 @@ impl Calls {
     /// A request about a task.
     pub(super) async fn task(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
-        let known =
-            inbound.frame.param_string("taskId").and_then(|task_id| self.shared.tasks.0.get(&task_id));
-        if let Some(refusal) = known.as_ref().and_then(|known| self.refused_task(&inbound, known, &id)) {
-            return relay::json(StatusCode::OK, refusal);
-        }
-        match (inbound.route.upstream.exchange(inbound.exchange).await, known) {
+        let task_id = inbound.frame.param_string("taskId");
+        let all = task_id.map(|task_id| self.shared.tasks.named(&self.route, task_id)).unwrap_or_default();
+        let known = match self.may_follow_up(&inbound, &all) {
+            Ok(known) => known,
+            Err(ruling) => return self.refuse_follow_up(inbound, ruling, &id).await,
+        };
+        match (relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known })).await,
             (Ok(answer), None) => relay::pass(answer),
-            (Err(error), _) => unanswered(Some(&id), &error),
+            (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
+            // Nobody reads this.
+            (Err(Unanswered::Cancelled), _) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
     }
 
-    /// Only whose call it was may ask about its task, and what it brings for the tool is subject to the rules.
-    fn refused_task(&self, inbound: &Inbound, known: &Known, id: &RawId) -> Option<Bytes> {
-        let inputs =
-            inbound.frame.param("inputResponses").filter(|_| inbound.frame.method() == Some("tasks/update"));
+    /// Only whose call it was may ask about its task, and what it brings for the tool is subject to the rules. A task that
+    /// nobody knows is the upstream's business.
+    fn may_follow_up(
+        &self,
+        inbound: &Inbound,
+        all: &[Arc<Known>],
+    ) -> Result<Option<Arc<Known>>, Box<Ruling>> {
+        let mut refused = None;
+        for known in all {
+            match self.follows_up(inbound, known) {
+                None => return Ok(Some(known.clone())),
+                // It may be the namesake of another's.
+                Some(ruling) if ruling.reason == Some(Reason::WrongPrincipal) => refused = Some(ruling),
+                Some(ruling) => return Err(ruling),
+            }
+        }
+        refused.map_or(Ok(None), Err)
+    }
+
+    fn follows_up(&self, inbound: &Inbound, known: &Known) -> Option<Box<Ruling>> {
+        let brings = known.told && inbound.frame.method() == Some("tasks/update");
+        let inputs = inbound.frame.param("inputResponses").filter(|_| brings);
         let (rules, caller) = (&*self.rules, &inbound.caller);
         let scene = Scene { rules, caller, now: Timestamp::now(), dice: Dice::default() };
-        let ruling = follow_up(&scene, &known.task, FollowUp { inputs })?;
-        let code = ruling.reason.as_ref().map(|reason| reason.as_str().into_owned()).unwrap_or_default();
-        let data = serde_json::json!({ "reason": code }).to_string();
-        Some(reply::error(
-            Some(id),
-            REFUSED,
-            &format!("this request about a task is refused ({code})"),
-            Some(&data),
-        ))
+        follow_up(&scene, &known.task, FollowUp { inputs })
+    }
+
+    /// There is no tool result that could say it.
+    async fn refuse_follow_up(&self, inbound: Inbound, ruling: Box<Ruling>, id: &RawId) -> Response {
+        let Inbound { caller, aside, frame, .. } = inbound;
+        let mut additions = Additions::default();
+        additions.echo(aside.as_ref());
+        let (rules, aside) = (self.rules.clone(), aside.map(|aside| aside.invocation));
+        let method = frame.method().unwrap_or_default().to_owned();
+        let told = self.shared.desk.refuse(RefusalJob { rules, caller, method, ruling, aside }).await;
+        self.count(&told);
+        additions.verdict(Place::default(), &told.text);
+        if let Some(evidence) = &told.evidence {
+            additions.put(EVIDENCE, evidence.to_json());
+        }
+        let code = told.verdict.verification.reason.as_ref().map(Reason::to_string).unwrap_or_default();
+        let words = format!("This request about a task was denied ({code}).");
+        relay::json(StatusCode::OK, reply::error(Some(id), REFUSED, &words, Some(&additions.object())))
     }
 }
 
@@ -101,15 +149,25 @@ struct Last {
 #[async_trait]
 impl Tap for Last {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let Ok(reply) = Reply::parse(text) else { return Passing::Untouched };
+        let Ok(reply) = Reply::parse(text.clone()) else {
+            return if self.known.told && relay::is_message(&text) {
+                Passing::Withheld
+            } else {
+                Passing::Untouched
+            };
+        };
         if !reply.answers(&self.id) {
             return Passing::Untouched;
         }
-        let Some(last) = last(&reply) else { return Passing::Untouched };
+        let Some(last) = LastResult::of(&reply) else { return Passing::Untouched };
         let ending = self.known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match ending {
-            Some(ending) => ending.settle_task(&reply, last.nested.as_deref()).await,
-            None => Passing::Untouched,
+        if let Some(ending) = ending {
+            let additions = ending.settle_task(last.came(&reply)).await;
+            let _ = self.known.given.set(additions);
+        }
+        match self.known.told {
+            true => last.told(&reply, self.known.given.get()),
+            false => Passing::Untouched,
         }
     }
 
@@ -120,8 +178,58 @@ impl Tap for Last {
 
 /// The last result of a task.
 struct LastResult {
-    /// Where the tool's result stands within the answer (`tasks/get`).
-    nested: Option<String>,
+    status: Status,
+    /// The tool's result, where it stands within the answer (`tasks/get`).
+    nested: Option<Reply>,
+}
+
+impl LastResult {
+    /// What is final: the tool's result by itself (`tasks/result`), or a status that nothing follows.
+    fn of(reply: &Reply) -> Option<Self> {
+        if reply.result_member("content").is_some() || reply.is_tool_error() {
+            return Some(Self { status: came(reply).status, nested: None });
+        }
+        let holder = reply.result_member("task").or_else(|| reply.result())?;
+        let status = serde_json::from_str::<Value>(holder).ok()?.get("status")?.as_str()?.to_owned();
+        let nested = reply.result_member("result").and_then(by_itself);
+        // In the first form the result of a completed task is fetched by itself, and says what it cost.
+        if !FINAL.contains(&status.as_str()) || (status == "completed" && nested.is_none()) {
+            return None;
+        }
+        let status = match (status.as_str(), &nested) {
+            (_, Some(nested)) => came(nested).status,
+            ("failed", None) => Status::Errored,
+            // What a cancelled call did before is not known (V-12).
+            (_, None) => Status::Unknown,
+        };
+        Some(Self { status, nested })
+    }
+
+    fn came(&self, reply: &Reply) -> Came {
+        Came { status: self.status, ..came(self.nested.as_ref().unwrap_or(reply)) }
+    }
+
+    /// The answer with what its call cost, and without what a tool may not say of itself (V-5).
+    fn told(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
+        let additions = given.cloned().unwrap_or_default();
+        let spliced = match &self.nested {
+            None => reply.with_meta(&additions.members(), Additions::dropped()),
+            Some(nested) => {
+                let result = by_itself_again(&nested.with_meta(&additions.members(), Additions::dropped()));
+                reply.edited(&[("result", result.as_deref())], &[], Additions::dropped())
+            }
+        };
+        Passing::Replaced(spliced)
+    }
+}
+
+/// A result that stands within another, as the answer that it would be.
+fn by_itself(result: &str) -> Option<Reply> {
+    Reply::parse(reply::result(&RawId::string("task"), result)).ok()
+}
+
+fn by_itself_again(answer: &Bytes) -> Option<String> {
+    Reply::parse(answer.clone()).ok()?.result().map(str::to_owned)
 }
 
 /// The id of the task that a call became.
@@ -133,17 +241,4 @@ pub fn created(reply: &Reply) -> Option<String> {
         (None, Some(r#""task""#)) => of(reply.result()?),
         (None, _) => None,
     }
-}
-
-/// What is final: the tool's result by itself (`tasks/result`), or a status that nothing follows.
-fn last(reply: &Reply) -> Option<LastResult> {
-    if reply.result_member("content").is_some() || reply.result_member("isError").is_some() {
-        return Some(LastResult { nested: None });
-    }
-    let holder = reply.result_member("task").or_else(|| reply.result())?;
-    let status = serde_json::from_str::<Value>(holder).ok()?.get("status")?.as_str()?.to_owned();
-    let nested = reply.result_member("result").map(str::to_owned);
-    // In the first form the result of a completed task is fetched by itself, and says what it cost.
-    let is_over = FINAL.contains(&status.as_str()) && (nested.is_some() || status != "completed");
-    is_over.then_some(LastResult { nested })
 }

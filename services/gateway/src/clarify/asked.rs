@@ -26,8 +26,8 @@ pub struct Asked {
     withdrawable: Arc<Mutex<HashMap<CallName, Arc<CancellationToken>>>>,
 }
 
-/// A call that is asked about: its MCP session, and the text of its id.
-type CallName = (Option<String>, String);
+/// A call that is asked about: its route, its MCP session and its id.
+type CallName = (Arc<str>, Option<String>, RawId);
 
 struct Open {
     session: Option<String>,
@@ -60,8 +60,8 @@ impl Asked {
 
     /// Lets a call be taken back for as long as the question about it is open.
     #[must_use]
-    pub fn withdrawable(&self, session: Option<&str>, call: &RawId) -> Withdrawable {
-        let (name, token) = ((session.map(str::to_owned), call.text().to_owned()), Arc::default());
+    pub fn withdrawable(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> Withdrawable {
+        let (name, token) = (call_name(route, session, call), Arc::default());
         let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(name.clone(), Arc::clone(&token));
         Withdrawable { name, token, all: self.clone() }
@@ -69,8 +69,8 @@ impl Asked {
 
     /// Takes a call back. False if no question about it is open.
     #[must_use]
-    pub fn withdraw(&self, session: Option<&str>, call: &str) -> bool {
-        let name = (session.map(str::to_owned), call.trim().to_owned());
+    pub fn withdraw(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> bool {
+        let name = call_name(route, session, call);
         let token = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         token.is_some_and(|token| {
             token.cancel();
@@ -93,6 +93,10 @@ impl Asked {
         }
         true
     }
+}
+
+fn call_name(route: &Arc<str>, session: Option<&str>, call: &RawId) -> CallName {
+    (route.clone(), session.map(str::to_owned), call.clone())
 }
 
 /// A call that can be taken back, until this is dropped.

@@ -11,18 +11,21 @@
 //! before: that is evidence, and the desk asks it in the transaction of the decision.
 
 use admission::clarify::Ticket;
-use data_encoding::BASE64URL_NOPAD;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::limits::MAX_REQUEST_STATE_BYTES;
 
 /// Says what the sealed bytes are, in every derivation.
 const PURPOSE: &[u8] = b"tabellion gateway requestState 1";
-/// What begins a text of ours, so that an upstream's own is told apart from one of ours that was altered.
+/// What begins the texts of every gateway of this kind; the gateway's own mark follows.
 const PREFIX: &str = "tabellion.";
+/// Characters of the mark.
+const MARK: usize = 12;
 /// Random bytes from which one text's key is derived.
 const SALT_BYTES: usize = 32;
 /// Every key seals once.
@@ -38,23 +41,28 @@ pub struct Sealed {
     pub upstream: Option<String>,
 }
 
-/// Whether a text says that it is ours.
-#[must_use]
-pub fn is_ours(text: &str) -> bool {
-    text.starts_with(PREFIX)
-}
-
 /// Seals and opens with the secret that the replicas of a gateway share.
 pub struct Sealer {
     secret: Zeroizing<[u8; 32]>,
     issuer: String,
+    /// What begins our texts: an upstream's own is told apart from one of ours that was altered, even if the upstream is
+    /// a gateway like us.
+    prefix: String,
 }
 
 impl Sealer {
     /// A sealer of this gateway.
     #[must_use]
     pub fn new(secret: Zeroizing<[u8; 32]>, issuer: &str) -> Self {
-        Self { secret, issuer: issuer.to_owned() }
+        let mark = HEXLOWER.encode(&Sha256::digest(issuer.as_bytes()));
+        let prefix = format!("{PREFIX}{}.", &mark[..MARK]);
+        Self { secret, issuer: issuer.to_owned(), prefix }
+    }
+
+    /// Whether a text says that it is ours.
+    #[must_use]
+    pub fn is_ours(&self, text: &str) -> bool {
+        text.starts_with(&self.prefix)
     }
 
     /// The text for the client.
@@ -69,7 +77,7 @@ impl Sealer {
         self.key(&salt)
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(NONCE), aad, &mut inside)
             .map_err(|_| getrandom::Error::UNEXPECTED)?;
-        Ok(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&[&salt[..], &inside].concat())))
+        Ok(format!("{}{}", self.prefix, BASE64URL_NOPAD.encode(&[&salt[..], &inside].concat())))
     }
 
     /// What a client brought back, if this gateway sealed it and nobody changed it.
@@ -78,7 +86,7 @@ impl Sealer {
         if text.len() > MAX_REQUEST_STATE_BYTES {
             return None;
         }
-        let bytes = BASE64URL_NOPAD.decode(text.strip_prefix(PREFIX)?.as_bytes()).ok()?;
+        let bytes = BASE64URL_NOPAD.decode(text.strip_prefix(&self.prefix)?.as_bytes()).ok()?;
         let (salt, inside) = bytes.split_at_checked(SALT_BYTES)?;
         let mut inside = inside.to_vec();
         let aad = Aad::from(self.issuer.as_bytes());
@@ -138,6 +146,13 @@ mod tests {
         let text = sealer(1, "https://gw.example").seal(&sealed()).unwrap();
         assert_eq!(sealer(2, "https://gw.example").open(&text), None);
         assert_eq!(sealer(1, "https://other.example").open(&text), None);
+    }
+
+    #[test]
+    fn a_state_of_another_gateway_is_not_taken_for_ours() {
+        let text = sealer(1, "https://other.example").seal(&sealed()).unwrap();
+        assert!(sealer(2, "https://other.example").is_ours(&text));
+        assert!(!sealer(1, "https://gw.example").is_ours(&text));
     }
 
     #[test]

@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 
 pub(crate) use build::one as one_server;
-pub use error::StartError;
 pub(crate) use build::rules_of;
+pub use error::StartError;
 pub(crate) use evidence::{log_client, open as open_evidence};
 
 use crate::calls::{Patience, Shared};

@@ -1,0 +1,19 @@
+//! What is decided, from the request to the answer: a real front over TCP, the real desk, a scripted server behind them and
+//! clients of both eras. Each test is named by the reading that it is about.
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod answers;
+mod carriers;
+mod gated;
+mod judged;
+mod late;
+mod modern_questions;
+mod open_questions;
+mod postures;
+mod records;
+mod server;
+mod tasks;
+mod unreachable;
+mod upstream_questions;
+mod world;

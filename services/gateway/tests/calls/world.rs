@@ -1,0 +1,249 @@
+//! A gateway's front, desk and calls in one process, before a scripted server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use admission::glob::Pattern;
+use admission::principal::TokenSubject;
+use admission::rules::{PolicyRule, Rules, Then};
+use admission::signature::{AgentKey, Holder, Keyring};
+use async_trait::async_trait;
+use client::{Client, Options};
+use evidence::{EvidenceStore, Memory};
+use gateway::calls::{Calls, Judging, Offer, Patience, Shared};
+use gateway::clarify::state::Sealer;
+use gateway::config::{HttpServer, Intake};
+use gateway::desk::{Clock, Desk, Keys, Log, Running, Settings};
+use gateway::front::{self, Admits, Admitted, Front, Plan, Response, Route, Serving};
+use gateway::telemetry::Telemetry;
+use gateway::upstream::http::Http;
+use http::request::Parts;
+use scitt::{SignedStatement, Signer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use zeroize::Zeroizing;
+
+use crate::agent::{AGENT, Agent, PATIENCE, agent_key};
+use crate::server::{self, Heard, Script, script};
+
+pub const GATEWAY: &str = "https://gw.example";
+const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const LOG: &str = "http://127.0.0.1:9";
+/// What the gateway says of itself.
+pub const POSTURE: &str = r#"{"version":"1","tiers":["static","deterministic"]}"#;
+
+/// What a world can be told.
+pub struct Wishes {
+    pub rules: Rules,
+    pub script: Script,
+    pub store: Arc<dyn EvidenceStore>,
+    pub judging: Option<Judging>,
+    pub filter_tools: bool,
+    pub patience: Patience,
+    /// Where the server is, if not where it listens.
+    pub url: Option<String>,
+    pub answer_time: Duration,
+    pub session_idle: Option<Duration>,
+}
+
+pub struct World {
+    pub heard: Heard,
+    pub store: Arc<dyn EvidenceStore>,
+    pub desk: Desk,
+    at: SocketAddr,
+    _serving: Serving,
+    _running: Running,
+}
+
+/// Lets those in who say who they are.
+struct ByName;
+
+#[async_trait]
+impl Admits for ByName {
+    async fn admit(&self, head: &Parts) -> Result<Admitted, Box<Response>> {
+        let bearer = head.headers.get("authorization").and_then(|value| value.to_str().ok());
+        let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).map(|sub| TokenSubject {
+            iss: "https://as.example".into(),
+            sub: sub.into(),
+            client_id: None,
+        });
+        Ok(Admitted { token, ..Admitted::default() })
+    }
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        let mut rules = Rules::new("/mcp", GATEWAY, POLICY);
+        let holder = Holder::Agent(AGENT.into());
+        let key = AgentKey::new(holder, &agent_key().public_key().to_jwk(), None, None).unwrap();
+        rules.keyring = Keyring::new(vec![key]).unwrap();
+        Self {
+            rules,
+            script: script(|_| None),
+            store: Arc::new(Memory::new("only")),
+            judging: None,
+            filter_tools: false,
+            patience: Patience::default(),
+            url: None,
+            answer_time: PATIENCE,
+            session_idle: None,
+        }
+    }
+}
+
+/// A rule of the operator about a tool.
+pub fn rule(name: &str, tool: &str, when: Option<&str>, then: Then) -> PolicyRule {
+    PolicyRule::new(name, Some(Pattern::new(tool).unwrap()), when, then).unwrap()
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    /// Before a server that does as this script says.
+    pub async fn before(script: Script) -> Self {
+        Self::with(|wishes| wishes.script = script).await
+    }
+
+    pub async fn with(tell: impl FnOnce(&mut Wishes)) -> Self {
+        let mut wishes = Wishes::default();
+        tell(&mut wishes);
+        let (address, heard) = server::start(wishes.script).await;
+        let url = wishes.url.unwrap_or_else(|| format!("http://{address}/server"));
+        let (desk, running) = desk(wishes.store.clone(), wishes.rules.clone(), wishes.session_idle).await;
+        let sealer = Sealer::new(Zeroizing::new([7; 32]), GATEWAY);
+        let telemetry = Arc::new(Telemetry::new().unwrap());
+        let shared = Shared::new(desk.clone(), sealer, telemetry, wishes.patience);
+        let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools };
+        let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
+        let server =
+            HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
+        let route = Route {
+            path: "/mcp".into(),
+            upstream: Arc::new(Http::new(&server, wishes.answer_time).unwrap()),
+            handlers: Arc::new(calls),
+            admits: Arc::new(ByName),
+            forward_invocation: true,
+        };
+        let serving = serve(route).await;
+        let at = serving.address;
+        Self { heard, store: wishes.store, desk, at, _serving: serving, _running: running }
+    }
+
+    /// A client of the modern era, with this token.
+    pub fn modern(&self, who: &str) -> Agent {
+        let capabilities = json!({ "elicitation": { "form": {} } });
+        Agent { token: Some(who.into()), modern: true, capabilities, ..self.nobody() }
+    }
+
+    /// Nobody knows who it is, and it can be asked nothing.
+    pub fn nobody(&self) -> Agent {
+        Agent {
+            url: format!("http://{}/mcp", self.at),
+            http: reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(),
+            modern: false,
+            token: None,
+            mcp: None,
+            capabilities: json!({}),
+            session: "session-0123456789abcdef".into(),
+            ids: Arc::new(AtomicU64::new(1)),
+        }
+    }
+
+    /// A client of the legacy era in a new MCP session, which can be asked.
+    pub async fn legacy(&self) -> Agent {
+        self.legacy_with(json!({ "elicitation": {} })).await
+    }
+
+    pub async fn legacy_with(&self, capabilities: Value) -> Agent {
+        let mut agent = self.nobody();
+        let answer = agent.ask("initialize", initialize(&capabilities)).await;
+        agent.mcp = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
+        agent
+    }
+
+    /// The records of a stream as the log gets them: kind and payload.
+    pub async fn records(&self, stream: &str) -> Vec<(String, Value)> {
+        let stored = self.store.records(stream, 0, 1000).await.unwrap();
+        let read = |stored: &evidence::Stored| {
+            let statement = SignedStatement::parse(stored.record.statement.clone()).unwrap();
+            let payload = serde_json::from_slice(statement.payload().unwrap()).unwrap();
+            (stored.record.kind.as_str().to_owned(), payload)
+        };
+        stored.iter().map(read).collect()
+    }
+
+    /// The outcomes in a stream, once there are so many: status and what was settled.
+    pub async fn outcomes(&self, stream: &str, many: usize) -> Vec<(String, Value)> {
+        for _ in 0..400 {
+            let records = self.records(stream).await;
+            let outcomes: Vec<_> = records.into_iter().filter(|(kind, _)| kind == "outcome").collect();
+            if outcomes.len() >= many {
+                let told = |(_, outcome): (String, Value)| {
+                    (outcome["status"].as_str().unwrap().to_owned(), outcome["settled"].clone())
+                };
+                return outcomes.into_iter().map(told).collect();
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("no {many} outcomes in {stream}: {:?}", self.records(stream).await);
+    }
+
+    /// The verdicts in a stream, in order.
+    pub async fn verdicts(&self, stream: &str) -> Vec<String> {
+        let records = self.records(stream).await;
+        let verdict = |(_, record): (String, Value)| record["verdict"].as_str().map(str::to_owned);
+        records.into_iter().filter_map(verdict).collect()
+    }
+
+    /// The stream of what belongs to no session.
+    pub fn unbound(&self) -> String {
+        format!("unbound:{}", self.store.instance())
+    }
+}
+
+pub fn initialize(capabilities: &Value) -> Value {
+    json!({
+        "protocolVersion": "2025-11-25", "capabilities": capabilities,
+        "clientInfo": { "name": "by hand", "version": "1" },
+    })
+}
+
+async fn desk(store: Arc<dyn EvidenceStore>, rules: Rules, idle: Option<Duration>) -> (Desk, Running) {
+    let keys = Keys {
+        evidence: Arc::new(testkit::gateway()),
+        verdict: Arc::new(testkit::verifier()),
+        jwk_set: testkit::jwk_set_json(),
+    };
+    let options = Options { patience: Duration::from_millis(100), ..Options::default() };
+    let log = Log { url: LOG.into(), client: Client::new(LOG, options).unwrap(), trust: None };
+    let mut settings = Settings::of(GATEWAY);
+    settings.session_idle = idle.unwrap_or(settings.session_idle);
+    let rules = Arc::new(rules);
+    let rules_now = Arc::new(move |_: &str| Some(rules.clone()));
+    Desk::open(store, &keys, log, Clock::system(), settings, rules_now).await.unwrap()
+}
+
+async fn serve(route: Route) -> Serving {
+    let plan = Plan {
+        routes: vec![Arc::new(route)],
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        intake: Intake { body_bytes: 4 << 20, requests_per_second: 5_000, burst: 5_000, connections: 1000 },
+        pages: axum::Router::new(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    Front::new(plan).serve(listener, front::Times::default()).unwrap()
+}
+
+/// Waits for something to become true.
+pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
