@@ -79,8 +79,9 @@ pub async fn assert_on_log_once(store: &impl EvidenceStore, site: &Site) {
         size == all(store).await.len() as u64 + 1
     })
     .await;
+    let client = site.client();
     for stored in all(store).await {
-        let statement = site.client().statement(&stored.record.id).await.unwrap();
+        let statement = client.statement(&stored.record.id).await.unwrap();
         assert_eq!(statement.bytes(), &stored.record.statement);
     }
 }

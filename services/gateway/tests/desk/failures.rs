@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use client::{Client, Options};
 use evidence::{Call, EvidenceStore, Failing, Fault, Memory};
 use gateway::desk::{Desk, Log, OutboxLimits, Settings};
@@ -159,8 +160,7 @@ async fn a_record_that_waits_too_long_presses_back_too() {
 async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let answer =
-        || async { (axum::http::StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
+    let answer = || async { (StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
     let store = Memory::new("one");
     let client =

@@ -208,7 +208,7 @@ fn deny(ruling: &mut Ruling, settled: &Settled, reason: Reason) {
     (ruling.reason, ruling.forward, ruling.reservation) = (Some(reason), false, None);
     (ruling.ticket, ruling.pending) = (None, None);
     ruling.claims.clear();
-    if ruling.meters.len() > 0 && settled.meters.len() > 0 {
+    if !settled.meters.is_empty() {
         ruling.meters = settled.meters.clone();
     }
 }

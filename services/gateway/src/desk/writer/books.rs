@@ -52,6 +52,9 @@ pub struct NewRecord {
     pub annex: Bytes,
 }
 
+/// What is committed, and what is held by name once it is.
+pub type Closed = (Vec<Change>, Vec<(String, Held)>);
+
 /// All sheets of a batch.
 pub struct Books<'a> {
     /// What all decisions need.
@@ -198,38 +201,41 @@ impl Sheet {
 }
 
 impl<'a> Books<'a> {
-    /// Opens the sheets of these streams: from memory, else from the database.
+    /// None is opened yet.
+    pub fn new(house: &'a House) -> Self {
+        let (now, sheets) = (house.clock.milliseconds(), HashMap::new());
+        Self { house, now, sheets, used: HashSet::new(), missing: Vec::new() }
+    }
+
+    /// Opens the sheets of these streams that are not open: from memory, else from the database.
     pub async fn open(
-        house: &'a House,
+        &mut self,
         store: &dyn EvidenceStore,
         shelf: &mut Shelf<Held>,
-        names: &HashSet<String>,
-    ) -> Result<Self, StoreError> {
-        let mut books = Self {
-            house,
-            now: house.clock.milliseconds(),
-            sheets: HashMap::with_capacity(names.len()),
-            used: HashSet::new(),
-            missing: Vec::new(),
-        };
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<(), StoreError> {
         let mut unknown = Vec::new();
-        for name in names {
-            match shelf.get(name) {
+        for name in names.into_iter().collect::<HashSet<_>>() {
+            if self.sheets.contains_key(&name) {
+                continue;
+            }
+            match shelf.get(&name) {
                 Some(held) => {
-                    books.sheets.insert(name.clone(), Sheet::of(held));
+                    self.sheets.insert(name, Sheet::of(held));
                 }
-                None => unknown.push(name.as_str()),
+                None => unknown.push(name),
             }
         }
         if !unknown.is_empty() {
-            let kept = store.streams(&unknown).await?;
+            let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+            let kept = store.streams(&names).await?;
             for (name, kept) in unknown.into_iter().zip(kept) {
-                let held = Held::read(name, kept.as_ref())?;
-                books.sheets.insert(name.to_owned(), Sheet::of(&held));
-                shelf.put(name.to_owned(), held);
+                let held = Held::read(&name, kept.as_ref())?;
+                self.sheets.insert(name.clone(), Sheet::of(&held));
+                shelf.put(name, held);
             }
         }
-        Ok(books)
+        Ok(())
     }
 
     /// Says which claims were made before this batch.
@@ -276,7 +282,7 @@ impl<'a> Books<'a> {
     }
 
     /// The changes, and what is held once they are committed.
-    pub fn close(self) -> Result<(Vec<Change>, Vec<(String, Held)>), DeskError> {
+    pub fn close(self) -> Result<Closed, DeskError> {
         let (mut changes, mut held) = (Vec::new(), Vec::new());
         for (name, sheet) in self.sheets {
             if sheet.changed {

@@ -214,25 +214,23 @@ impl Writer {
     }
 
     /// Decides all jobs, in order, on fresh copies.
-    async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<(Vec<Change>, Vec<(String, Held)>), DeskError> {
-        let mut names: HashSet<String> = jobs.iter().flat_map(|job| job.streams()).collect();
+    async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<books::Closed, DeskError> {
         let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
         let used = if claims.is_empty() { Vec::new() } else { self.store.claimed(&claims).await? };
         let used: Vec<_> =
             claims.into_iter().zip(used).filter_map(|(claim, used)| used.then_some(claim)).collect();
         'afresh: loop {
             let house = self.house.clone();
-            let mut books = Books::open(&house, &*self.store, &mut self.shelf, &names).await?;
+            let mut books = Books::new(&house);
+            let names = jobs.iter().flat_map(|job| job.streams());
+            books.open(&*self.store, &mut self.shelf, names.collect::<Vec<_>>()).await?;
             books.used(used.iter().cloned());
             let mut place = 0;
             while place < jobs.len() {
                 match jobs[place].decide(&mut books) {
                     Step::Decided => place += 1,
                     Step::Nothing => jobs.remove(place).committed(),
-                    Step::Needs(more) => {
-                        names.extend(more);
-                        continue 'afresh;
-                    }
+                    Step::Needs(more) => books.open(&*self.store, &mut self.shelf, more).await?,
                     Step::Wait(stream) => {
                         self.parked.push(Parked { job: jobs.remove(place), stream });
                     }

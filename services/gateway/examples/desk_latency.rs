@@ -1,0 +1,159 @@
+//! How long a decision takes, fsync included, beside what 4 KiB and an `fdatasync` take on the same disk in the same run.
+//!
+//! ```text
+//! cargo run --release -p gateway --example desk_latency -- /var/tmp 50 4 20
+//! ```
+//! A folder, sessions, calls a second and session, seconds. Open loop: a call starts when it is due, whatever the others do.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use admission::decide::Status;
+use admission::message::slot::{self, Carrier, Received};
+use admission::principal::{Caller, Era};
+use admission::rules::Rules;
+use client::{Client, Options};
+use gateway::desk::{
+    CallAnswer, CallJob, Came, Clock, Desk, Keys, Log, MessageAnswer, MessageJob, RulesOf, Settings,
+};
+use serde_json::{Value, json};
+
+const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+#[tokio::main]
+async fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| "/var/tmp".into());
+    let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().unwrap());
+    let (sessions, rate, seconds) = (number(50), number(4), number(20));
+    let folder = tempfile::tempdir_in(folder).unwrap();
+    let (desk, running) = open(folder.path()).await;
+    for session in 0..sessions {
+        commit(&desk, session).await;
+    }
+    let syncs = {
+        let path = folder.path().join("sync");
+        std::thread::spawn(move || fdatasyncs(&path, Duration::from_secs(seconds)))
+    };
+    let calls = calls(&desk, sessions, rate, seconds).await;
+    report("fdatasync of 4 KiB", syncs.join().unwrap());
+    report("decision", calls);
+    println!("{:?}", desk.status());
+    println!("{} KiB resident", resident().unwrap_or_default());
+    running.stop().await;
+}
+
+async fn open(folder: &Path) -> (Desk, gateway::desk::Running) {
+    let store = evidence_sqlite::Settings::new(folder.join("evidence.sqlite"), "bench");
+    let store = Arc::new(evidence_sqlite::Sqlite::open(store).await.unwrap());
+    let keys = Keys {
+        evidence: Arc::new(testkit::gateway()),
+        verdict: Arc::new(testkit::verifier()),
+        jwk_set: testkit::jwk_set_json(),
+    };
+    let url = "http://127.0.0.1:9".to_owned();
+    let client = Client::new(&url, Options::default()).unwrap();
+    let rules: RulesOf = Arc::new(|_| None);
+    let settings = Settings::of(testkit::GATEWAY);
+    Desk::open(store, &keys, Log { url, client, trust: None }, Clock::system(), settings, rules)
+        .await
+        .unwrap()
+}
+
+async fn calls(desk: &Desk, sessions: u64, rate: u64, seconds: u64) -> Vec<Duration> {
+    let (begin, every) = (Instant::now(), Duration::from_secs(1) / u32::try_from(sessions * rate).unwrap());
+    let mut running = Vec::new();
+    for call in 0..sessions * rate * seconds {
+        let due = begin + every * u32::try_from(call).unwrap();
+        tokio::time::sleep_until(due.into()).await;
+        let desk = desk.clone();
+        running.push(tokio::spawn(async move { one(&desk, call % sessions, call, due).await }));
+    }
+    let mut took = Vec::new();
+    for call in running {
+        took.push(call.await.unwrap());
+    }
+    took
+}
+
+async fn one(desk: &Desk, session: u64, call: u64, due: Instant) -> Duration {
+    let arguments = json!({ "ticket": call });
+    let message = json!({
+        "vap": "0.1", "type": "intent_call", "session_id": name(session),
+        "intent": { "rationale": "the ticket says so", "expected_effect": "one ticket is read" },
+        "call": { "tool": "crm.read", "arguments": arguments },
+    });
+    let job = CallJob {
+        rules: rules(),
+        caller: caller(session),
+        envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
+        tool: "crm.read".into(),
+        header: None,
+        arguments: arguments.to_string(),
+        can_ask: false,
+        shown: None,
+        aside: None,
+    };
+    let CallAnswer::Ruled(told) = desk.call(job).await else { panic!("nobody is to be asked") };
+    let took = due.elapsed();
+    let mut pass = told.pass.expect("served");
+    pass.forwarding();
+    pass.settle(Came { status: Status::Executed, cost: None, result: Some("{}".into()) }).await;
+    took
+}
+
+async fn commit(desk: &Desk, session: u64) {
+    let message = json!({
+        "vap": "0.1", "type": "scope_commitment", "session_id": name(session), "goal": "Answer ticket SUP-9931",
+        "scope": { "tools_allow": ["crm.*"] }, "budget": { "max_calls": 1_000_000 },
+        "principal": { "agent_id": "did:example:agent" },
+    });
+    let message = Ok(received(&message, Carrier::Initialize));
+    let job = MessageJob { rules: rules(), caller: caller(session), message, aside: None };
+    assert!(matches!(desk.commitment(job).await, MessageAnswer::Ruled(told) if told.evidence.is_some()));
+}
+
+fn rules() -> Arc<Rules> {
+    Arc::new(Rules::new("/mcp", testkit::GATEWAY, POLICY))
+}
+
+fn caller(session: u64) -> Caller {
+    Caller { mcp_session: Some(format!("mcp-{session}")), ..Caller::unknown(Era::Legacy) }
+}
+
+fn name(session: u64) -> String {
+    format!("session-{session:020}")
+}
+
+fn received(message: &Value, carrier: Carrier) -> Received {
+    slot::read(Some(&message.to_string()), None, carrier).unwrap().unwrap()
+}
+
+/// One every 20 ms, so that they disturb little.
+fn fdatasyncs(path: &Path, length: Duration) -> Vec<Duration> {
+    let (begin, mut file, mut took) = (Instant::now(), File::create(path).unwrap(), Vec::new());
+    while begin.elapsed() < length {
+        let start = Instant::now();
+        file.rewind().unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        file.sync_data().unwrap();
+        took.push(start.elapsed());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    took
+}
+
+fn report(what: &str, mut took: Vec<Duration>) {
+    took.sort_unstable();
+    let at = |part: usize| took[took.len() * part / 100];
+    println!("{what}: p50 {:?}, p99 {:?}, of {}", at(50), at(99), took.len());
+}
+
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find(|line| line.starts_with("VmRSS"))?.split_whitespace().nth(1)?.parse().ok()
+}
