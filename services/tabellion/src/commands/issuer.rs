@@ -34,7 +34,7 @@ pub enum Issuer {
     Export {
         /// A key file, secret or public, or a did:key
         key: String,
-        /// How to write it: pem, cose, did-key or did-jwk
+        /// How to write it: pem, cose, did-key, did-jwk or jwk
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
         /// Where to
@@ -55,6 +55,8 @@ pub enum Format {
     DidKey,
     /// did:jwk.
     DidJwk,
+    /// JSON Web Key (RFC 7517) with its RFC 7638 thumbprint for `kid`: what a gateway's `[[agent]]` names.
+    Jwk,
 }
 
 impl Issuer {
@@ -78,6 +80,11 @@ pub fn export(key: &str, format: Format, output: &std::path::Path) -> Result<(),
         Format::Cose => key.to_cose_key(Some(&key.thumbprint()), Some(Algorithm::default_for(key.curve()))),
         Format::DidKey => format!("{}\n", key.did_key()).into_bytes(),
         Format::DidJwk => format!("{}\n", key.did_jwk()).into_bytes(),
+        Format::Jwk => {
+            let mut jwk = key.to_jwk().to_value();
+            jwk["kid"] = key.jwk_thumbprint().into();
+            format!("{jwk}\n").into_bytes()
+        }
     };
     files::write(output, &bytes, Access::Ordinary, Existing::Keep)
 }

@@ -53,7 +53,7 @@ pub enum Key {
         /// Which of the log's keys: receipt, checkpoint or operator
         #[arg(value_enum, hide_possible_values = true)]
         purpose: Purpose,
-        /// How to write it: pem, cose, did-key or did-jwk
+        /// How to write it: pem, cose, did-key, did-jwk or jwk
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         format: Format,
         /// Where to
