@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -176,10 +176,13 @@ impl Gateway {
         self.started(command)
     }
 
-    /// Starts it so that a file that may grow no more is an error to it, and not its end.
+    /// Starts it with its state on a disk of its own, of so many MiB, that nobody else sees: [`GatewayProcess::disk`].
     #[track_caller]
-    pub fn start_for_a_full_disk(&self) -> GatewayProcess {
-        let command = command_through(self.folder.path(), "env", &["--ignore-signal=XFSZ"]);
+    pub fn start_on_a_small_disk(&self, mib: u32) -> GatewayProcess {
+        fs::create_dir(self.path("gw")).expect("our own folder");
+        let mount = format!("mount -t tmpfs -o size={mib}m none gw && exec \"$@\"");
+        let alone = ["--user", "--map-root-user", "--mount", "sh", "-c", &mount, "sh"];
+        let command = command_through(self.folder.path(), "unshare", &alone);
         self.started(command).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
     }
 
@@ -286,10 +289,11 @@ impl GatewayProcess {
         self.child.id()
     }
 
-    /// Lets its files grow up to so many bytes, or as they want again.
-    pub fn limit_files_to(&self, bytes: Option<u64>) {
-        let limit = Rlimit { current: bytes, maximum: None };
-        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).expect("our own child");
+    /// Where its state is, whatever it sees of the file system itself.
+    pub fn disk(&self, gateway: &Gateway) -> PathBuf {
+        let seen = gateway.path("gw");
+        PathBuf::from(format!("/proc/{}/root", self.pid()))
+            .join(seen.strip_prefix("/").expect("a whole path"))
     }
 
     /// What it has written to its log so far.

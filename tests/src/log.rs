@@ -151,10 +151,11 @@ pub(crate) fn command(folder: &Path) -> Command {
     command
 }
 
-/// The same, started by another program that ends in starting it.
+/// The same, started by another program that ends in starting it. That may see no open file of ours, so it is told the name.
 pub(crate) fn command_through(folder: &Path, starter: &str, arguments: &[&str]) -> Command {
     let mut command = dressed(Command::new(starter), folder);
-    command.args(arguments).arg(binary::path());
+    let program = fs::canonicalize(binary::path()).unwrap_or_else(|_| binary::path().to_owned());
+    command.args(arguments).arg(program);
     command
 }
 
