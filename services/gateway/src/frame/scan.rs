@@ -262,10 +262,11 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         self.at += 1;
         loop {
+            let plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
+            self.at += self.rest(0).iter().position(|byte| !plain(byte)).unwrap_or(self.rest(0).len());
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => self.escape()?,
-                Some(0x20..) => self.at += 1,
                 _ => return Err(self.expected("the rest of a string")),
             }
         }

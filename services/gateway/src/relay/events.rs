@@ -43,22 +43,22 @@ impl Splitter {
     pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Event>, EventTooLong> {
         let mut events = Vec::new();
         self.pending.extend_from_slice(&chunk);
-        while let Some(&byte) = self.pending.get(self.at) {
-            if std::mem::take(&mut self.after_cr) && byte == b'\n' {
+        while let Some(ahead) = self.pending.get(self.at..).filter(|ahead| !ahead.is_empty()) {
+            if std::mem::take(&mut self.after_cr) && ahead.starts_with(b"\n") {
                 self.at += 1;
                 self.second_half_of_line_end(&mut events);
                 continue;
             }
-            match byte {
-                b'\r' | b'\n' => {
-                    let line = self.line..self.at;
-                    let pair = self.pending.get(self.at..).is_some_and(|rest| rest.starts_with(b"\r\n"));
-                    self.at += if pair { 2 } else { 1 };
-                    self.after_cr = byte == b'\r' && !pair;
-                    self.end_of_line(line, &mut events);
-                }
-                _ => self.at += 1,
-            }
+            let Some(length) = ahead.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
+                self.at = self.pending.len();
+                break;
+            };
+            let end = ahead.get(length..).unwrap_or_default();
+            let (pair, lone_cr) = (end.starts_with(b"\r\n"), end == b"\r");
+            let line = self.line..self.at + length;
+            self.at = line.end + if pair { 2 } else { 1 };
+            self.after_cr = lone_cr;
+            self.end_of_line(line, &mut events);
         }
         match self.pending.len() > MAX_EVENT_BYTES {
             true => Err(EventTooLong),
