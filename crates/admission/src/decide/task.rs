@@ -41,7 +41,9 @@ pub struct FollowUp<'a> {
 /// Decides about a request that follows up a task. What goes on has no ruling of its own: its call was ruled.
 pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
     let reason = refuses(scene, task, request)?;
-    let mut draft = Draft::of_unaware(task.session_id.as_deref());
+    // Whoever it is not learns nothing of the session.
+    let is_shown = reason != Reason::WrongPrincipal;
+    let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
     draft.calls(&task.tool, &canon(request.inputs.unwrap_or("{}")));
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
     draft.policed = request.inputs.is_some() && !scene.rules.policy.is_empty();

@@ -39,6 +39,15 @@ fn v_37_a_task_is_followed_up_by_whoever_created_it() {
 }
 
 #[test]
+fn v_37_whoever_did_not_create_a_task_learns_nothing_of_its_session() {
+    let world = world();
+    let (caller, task) = (mallory(), task());
+    let scene = Scene { rules: &world.rules, caller: &caller, now: world.now, dice: Dice::default() };
+    let ruling = follow_up(&scene, &task, FollowUp { inputs: None }).unwrap();
+    assert_eq!(ruling.verdict.session_id, "none");
+}
+
+#[test]
 fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
     let mut world = world();
     let when = Some("input.arguments.amount > 10");
