@@ -137,10 +137,10 @@ impl Tap for Declared {
             true => self.calls.tools_of(&self.caller, &reply).await,
             false => None,
         };
-        if additions.is_none() && tools.is_none() {
+        if additions.is_none() && !self.filters {
             return Passing::Untouched;
         }
-        // The answer is this caller's own now (X-1, V-36).
+        // The answer is this caller's own now, or another caller's would be another (V-36).
         let mut changes: Vec<(&str, Option<&str>)> = match self.caller.era {
             Era::Modern => vec![("cacheScope", Some("\"private\"")), ("ttlMs", Some("0"))],
             Era::Legacy => Vec::new(),

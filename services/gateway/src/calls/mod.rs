@@ -42,7 +42,6 @@ use admission::principal::{Caller, Era};
 use admission::rules::Rules;
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::clarify::asked::Asked;
 use crate::clarify::state::Sealer;
@@ -180,8 +179,8 @@ impl Handlers for Calls {
     }
 
     async fn answered(&self, inbound: &Inbound) -> bool {
-        let Ok(response) = serde_json::from_slice::<Value>(inbound.frame.text()) else { return false };
-        self.shared.asked.take(inbound.caller.mcp_session.as_deref(), &response)
+        let (frame, session) = (&inbound.frame, inbound.caller.mcp_session.as_deref());
+        frame.id().is_some_and(|id| self.shared.asked.take(session, id, frame.member("result")))
     }
 
     async fn notified(&self, inbound: &Inbound) -> bool {

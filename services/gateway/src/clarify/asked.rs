@@ -78,17 +78,16 @@ impl Asked {
         })
     }
 
-    /// Takes a client's JSON-RPC response, if it has the form of an answer to us: then it is for nobody else, and is
-    /// swallowed whether or not anybody waits for it.
+    /// Takes a client's JSON-RPC response, by its id and the text of its result, if it has the form of an answer to us: then
+    /// it is for nobody else, and is swallowed whether or not anybody waits for it.
     #[must_use]
-    pub fn take(&self, session: Option<&str>, response: &Value) -> bool {
-        let Some(id) = response.get("id").and_then(Value::as_str).filter(|id| id.starts_with(OURS)) else {
-            return false;
-        };
+    pub fn take(&self, session: Option<&str>, id: &RawId, result: Option<&str>) -> bool {
+        let Some(id) = id.as_str().filter(|id| id.starts_with(OURS)) else { return false };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.get(id).is_some_and(|open| open.session.as_deref() == session) {
             if let Some(open) = open.remove(id) {
-                let _ = open.answer.send(response.get("result").cloned().unwrap_or(Value::Null));
+                let result = result.and_then(|text| serde_json::from_str(text).ok());
+                let _ = open.answer.send(result.unwrap_or_default());
             }
         }
         true
@@ -172,9 +171,9 @@ mod tests {
     async fn an_answer_reaches_the_question_it_names() {
         let asked = Asked::default();
         let mut waiting = asked.open(Some("m-1")).unwrap();
-        let id = waiting.request("?")["id"].clone();
-        let result = json!({ "action": "accept", "content": { "confirm": true } });
-        assert!(asked.take(Some("m-1"), &json!({ "jsonrpc": "2.0", "id": id, "result": result })));
+        let id = RawId::string(waiting.request("?")["id"].as_str().unwrap());
+        let result = json!({ "action": "accept", "content": { "confirm": true } }).to_string();
+        assert!(asked.take(Some("m-1"), &id, Some(&result)));
         assert_eq!(waiting.answer().await, Answer::Confirmed);
     }
 
@@ -182,16 +181,16 @@ mod tests {
     async fn another_sessions_answer_is_swallowed_and_answers_nothing() {
         let asked = Asked::default();
         let waiting = asked.open(Some("m-1")).unwrap();
-        let answer = json!({ "id": waiting.request("?")["id"], "result": { "action": "accept" } });
-        assert!(asked.take(Some("m-2"), &answer));
+        let id = RawId::string(waiting.request("?")["id"].as_str().unwrap());
+        assert!(asked.take(Some("m-2"), &id, Some(r#"{"action":"accept"}"#)));
         assert_eq!(asked.open.lock().unwrap().len(), 1, "the question is still open");
     }
 
     #[test]
     fn a_response_that_is_the_upstreams_is_left_to_it() {
         let asked = Asked::default();
-        for id in [json!(7), json!("7"), json!(null)] {
-            assert!(!asked.take(None, &json!({ "id": id, "result": {} })));
+        for id in ["7", "\"7\""] {
+            assert!(!asked.take(None, &RawId::read(id).unwrap(), Some("{}")));
         }
     }
 

@@ -272,9 +272,15 @@ impl Stream {
 }
 
 /// The message, signed by the agent.
-pub fn signed(mut message: Value) -> Value {
+pub fn signed(message: Value) -> Value {
+    signed_with(message, &json!({}))
+}
+
+/// The same, with more in the signature's header.
+pub fn signed_with(mut message: Value, more: &Value) -> Value {
     let key = agent_key();
-    let header = json!({ "alg": "EdDSA", "kid": key.public_key().jwk_thumbprint() });
+    let mut header = json!({ "alg": "EdDSA", "kid": key.public_key().jwk_thumbprint() });
+    header.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let input = jws::signing_input(&header, &jcs::canonical(&message));
     message["signature"] = jws::detached(&input, &key.sign(&input).unwrap()).into();
     message

@@ -3,7 +3,7 @@
 use admission::rules::Then;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Answer, VAP};
+use crate::agent::{Agent, Answer, VAP, signed, signed_with};
 use crate::server::{script, tool};
 use crate::world::{World, rule};
 
@@ -161,6 +161,34 @@ async fn v_7_another_tool_than_the_declared_one_does_not_run() {
     params["arguments"]["n"] = json!(9_007_199_254_740_992_u64);
     agent.ask("tools/call", params).await.denied("call_mismatch");
     assert_eq!(world.heard.calls(), 0);
+}
+
+#[tokio::test]
+async fn v_2_who_is_known_by_a_key_alone_signs_every_message() {
+    let world = World::new().await;
+    let mut agent = world.modern("alice");
+    agent.token = None;
+    agent.carry("tools/list", &signed(agent.commitment())).await.served();
+    agent.call("crm.read", json!({})).await.denied("wrong_principal");
+    let mut params = agent.call_params("crm.read", &json!({}));
+    params["_meta"][VAP] = signed(params["_meta"][VAP].clone());
+    agent.ask("tools/call", params.clone()).await.served();
+    params["arguments"] = json!({ "other": 1 });
+    params["_meta"][VAP]["call"]["arguments"] = json!({ "other": 1 });
+    agent.ask("tools/call", params).await.denied("invalid_signature");
+    assert_eq!(world.heard.calls(), 1);
+}
+
+#[tokio::test]
+async fn v_21_a_signed_call_that_says_which_one_it_is_runs_once() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let mut params = agent.call_params("crm.read", &json!({}));
+    params["_meta"][VAP] = signed_with(params["_meta"][VAP].clone(), &json!({ "jti": "only-once" }));
+    agent.ask("tools/call", params.clone()).await.served();
+    agent.ask("tools/call", params).await.denied("replayed");
+    assert_eq!(world.heard.calls(), 1);
 }
 
 #[tokio::test]

@@ -13,13 +13,13 @@ async fn world() -> World {
         wishes.rules.policy.push(rule(
             "secret",
             "resources/read",
-            Some("input.arguments.uri.contains('secret')"),
+            Some(r#"contains(input.arguments.uri, "secret")"#),
             Then::Deny,
         ));
         wishes.rules.policy.push(rule(
             "ask",
             "resources/read",
-            Some("input.arguments.uri.contains('ask')"),
+            Some(r#"contains(input.arguments.uri, "ask")"#),
             Then::Confirm,
         ));
         wishes.script = script(|seen| {

@@ -5,6 +5,7 @@
 mod agent;
 mod answers;
 mod carriers;
+mod crowds;
 mod gated;
 mod judged;
 mod late;

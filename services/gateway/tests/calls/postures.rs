@@ -93,7 +93,7 @@ async fn v_36_filtered_the_list_shows_a_committed_caller_what_it_may_call_and_no
     let agent = world.modern("alice");
     let before = agent.ask("tools/list", json!({})).await.reply();
     assert_eq!(names(&before), TOOLS, "it has to know what it could commit to");
-    assert_eq!(before["result"]["cacheScope"], "public");
+    assert_eq!(before["result"]["cacheScope"], "private", "another caller's is another");
     // The answer that carries the Verdict is filtered by what was committed on it.
     let committed = agent.commit().await.reply();
     assert_eq!(names(&committed), ["crm.read", "pay"]);

@@ -118,6 +118,32 @@ async fn v_26_a_person_is_asked_once_about_a_call_whose_upstream_asks_too() {
 }
 
 #[tokio::test]
+async fn v_26_so_is_one_without_vap_in_the_restricted_posture() {
+    let world = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        wishes.rules.posture = Posture::Restricted;
+        wishes.rules.restricted = vec![Pattern::new("pay").unwrap()];
+        wishes.script = asks_once(json!("s"));
+    })
+    .await;
+    let agent = world.modern("alice");
+    let ours = agent.plain("pay", json!({})).await;
+    let mut params = json!({ "name": "pay", "arguments": {} });
+    params["requestState"] = ours.reply()["result"]["requestState"].clone();
+    params["inputResponses"] =
+        json!({ "dev.tabellion/confirm": { "action": "accept", "content": { "confirm": true } } });
+    let theirs = agent.ask("tools/call", params.clone()).await;
+    assert_eq!(theirs.verdict(), "downgraded");
+    params["requestState"] = theirs.reply()["result"]["requestState"].clone();
+    params["inputResponses"] = json!({ "city": {} });
+    let answer = agent.ask("tools/call", params.clone()).await;
+    assert_eq!((answer.verdict().as_str(), text(&answer)), ("downgraded", json!("known")));
+    // Brought again it is a new call, and asked about.
+    assert_eq!(agent.ask("tools/call", params).await.verdict(), "clarify");
+    assert_eq!(world.heard.calls(), 2);
+}
+
+#[tokio::test]
 async fn v_33_where_nothing_is_decided_the_upstreams_state_is_its_own() {
     // The state of a gateway behind this one looks like ours, and is not.
     let inner = json!("tabellion.0123456789ab.AAAA");

@@ -51,7 +51,6 @@ pub struct Wishes {
 pub struct World {
     pub heard: Heard,
     pub store: Arc<dyn EvidenceStore>,
-    pub desk: Desk,
     at: SocketAddr,
     _serving: Serving,
     _running: Running,
@@ -116,7 +115,7 @@ impl World {
         let (desk, running) = desk(wishes.store.clone(), wishes.rules.clone(), wishes.session_idle).await;
         let sealer = Sealer::new(Zeroizing::new([7; 32]), GATEWAY);
         let telemetry = Arc::new(Telemetry::new().unwrap());
-        let shared = Shared::new(desk.clone(), sealer, telemetry, wishes.patience);
+        let shared = Shared::new(desk, sealer, telemetry, wishes.patience);
         let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools };
         let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
         let server =
@@ -130,7 +129,7 @@ impl World {
         };
         let serving = serve(route).await;
         let at = serving.address;
-        Self { heard, store: wishes.store, desk, at, _serving: serving, _running: running }
+        Self { heard, store: wishes.store, at, _serving: serving, _running: running }
     }
 
     /// A client of the modern era, with this token.
