@@ -67,7 +67,6 @@ impl Config {
                 without_vap: dev.without_vap,
                 ..Route::usual("/mcp", UpstreamConfig::One(dev.upstream))
             }],
-            otlp: None,
             dev: true,
             sources: Vec::new(),
         })

@@ -51,7 +51,6 @@ pub struct File {
     #[serde(default)]
     pub origins: Vec<Text>,
     pub session_idle: Option<Text>,
-    pub otlp: Option<Text>,
     pub log: Log,
     #[serde(default)]
     pub outbox: Outbox,

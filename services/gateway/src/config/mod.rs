@@ -78,8 +78,6 @@ pub struct Config {
     pub keys: KeyFiles,
     /// The endpoints.
     pub routes: Vec<Route>,
-    /// Where spans and metrics are sent (OTLP over HTTP), if anywhere.
-    pub otlp: Option<Url>,
     /// `--dev`: no promises, loopback only.
     pub dev: bool,
     /// The file's own text and those of the files it names, for noticing a change.
@@ -209,7 +207,6 @@ impl Config {
             ("evidence", self.evidence != new.evidence),
             ("log", self.log != new.log),
             ("keys", self.keys != new.keys),
-            ("otlp", self.otlp != new.otlp),
         ];
         changed.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }

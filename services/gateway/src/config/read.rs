@@ -65,7 +65,6 @@ impl Reader<'_> {
         let intake = self.intake(file.limits);
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
-        let otlp = file.otlp.as_ref().and_then(|text| self.http("otlp", text));
         let public_url = public_url?;
         let hosts = self.hosts(file.hosts, &public_url, listen);
         let routes = routes::read(self, file.routes, &public_url);
@@ -91,7 +90,6 @@ impl Reader<'_> {
                 state: self.relative(file.keys.state),
             },
             routes,
-            otlp,
             dev: false,
             sources: Vec::new(),
         })

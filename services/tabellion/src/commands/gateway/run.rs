@@ -45,12 +45,11 @@ pub struct Run {
     command: Vec<String>,
 }
 
-/// What becomes of callers without VAP.
+/// What becomes of callers without VAP: their calls are denied, or let through and recorded.
+// Words on the variants would be printed as a list, and help has to fit a screen.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WithoutVap {
-    /// Their calls are denied.
     Deny,
-    /// They are let through, and recorded.
     Advisory,
 }
 
