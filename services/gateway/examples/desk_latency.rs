@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p gateway --example desk_latency -- /var/tmp 50 4 20
 //! ```
-//! A folder, sessions, calls a second and session, seconds. Open loop: a call starts when it is due, whatever the others do.
+//! A folder, sessions, calls a second and session, seconds (0: only the sessions, and what they take of memory). Open loop: a call starts when it is due, whatever the others do.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;
@@ -34,6 +34,10 @@ async fn main() {
     let (desk, running) = open(folder.path()).await;
     for session in 0..sessions {
         commit(&desk, session).await;
+    }
+    println!("{} KiB resident with {sessions} sessions", resident().unwrap_or_default());
+    if rate * seconds == 0 {
+        return running.stop().await;
     }
     let syncs = {
         let path = folder.path().join("sync");

@@ -205,6 +205,8 @@ pub const SUBMIT_BATCH_BYTES: usize = 4 << 20;
 pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest such wait, and the longest rest when nothing waits.
 pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How long records wait for others that go to the log with them.
+pub const SUBMIT_LINGER: Duration = Duration::from_millis(50);
 /// How often records that the log refused for good are tried again all the same.
 pub const UNSTICK_EVERY: Duration = Duration::from_secs(600);
 /// Bytes of an answer in JSON that somebody has to look at as a whole.
@@ -250,6 +252,8 @@ pub const DECIDE_TIME: Duration = Duration::from_secs(30);
 pub const QUEUED_DECISIONS: usize = 10_000;
 /// Jobs in one commit.
 pub const COMMIT_JOBS: usize = 512;
+/// How long an outcome that nobody waits for waits for a decision to share its commit with.
+pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
 /// How often a batch is decided again because another process came first.
 pub const COMMIT_ATTEMPTS: usize = 32;
 /// The first wait before a commit in doubt is asked after again, or a batch is decided again; it doubles.

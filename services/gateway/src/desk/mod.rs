@@ -41,6 +41,7 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
 use admission::rules::Rules;
 use evidence::{EvidenceStore, StoreError};
@@ -65,6 +66,8 @@ use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
 use status::Alarms;
 use writer::{Job, Writer};
+
+use crate::limits::SUBMIT_LINGER;
 
 /// The rules of a route as they are now, by its path: what a process that died left behind is settled under them.
 pub type RulesOf = Arc<dyn Fn(&str) -> Option<Arc<Rules>> + Send + Sync>;
@@ -135,6 +138,7 @@ impl Desk {
             clock,
             wake,
             batches: AtomicBool::new(true),
+            linger: if house.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER },
         };
         let (queued, owing) = (AtomicUsize::new(0), TaskTracker::new());
         let desk = Self {

@@ -85,7 +85,14 @@ impl Pass {
         let desk = self.desk.clone();
         let hand_in = move || {
             let result = came.result.as_deref().and_then(canon);
-            let work = OutcomeWork::of(desk.clone(), *ticket, came.status, came.cost, result, Some(tell));
+            let work = OutcomeWork::of(
+                desk.clone(),
+                *ticket,
+                came.status,
+                came.cost,
+                result,
+                exceeded.then_some(tell),
+            );
             desk.hand_in(Box::new(work));
         };
         match large {

@@ -222,6 +222,10 @@ impl Work for OutcomeWork {
         self.since
     }
 
+    fn is_urgent(&self) -> bool {
+        self.durable.is_some() || self.denied.is_some()
+    }
+
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         match self.write(books) {
             Ok(None) => Step::Decided,

@@ -39,6 +39,8 @@ pub struct Courier {
     pub wake: Arc<Notify>,
     /// Whether the log takes batches, as far as is known.
     pub batches: AtomicBool,
+    /// How long what was committed waits for company. Nothing where somebody waits for the receipt.
+    pub linger: Duration,
 }
 
 /// What a round came to.
@@ -46,8 +48,8 @@ pub struct Courier {
 enum Round {
     /// There was nothing to do.
     Idle,
-    /// Something was delivered or put aside.
-    Moved,
+    /// Something was delivered or put aside; `true` if more may be waiting already.
+    Moved(bool),
     /// Nothing went, and why.
     Blocked(String),
 }
@@ -71,12 +73,16 @@ impl Courier {
                 round = self.round() => round,
             };
             wait = match round {
-                Round::Moved => {
+                Round::Moved(more) => {
                     self.alarms.log_answers();
+                    if !more {
+                        self.gather(&stop).await;
+                    }
                     SUBMIT_FIRST_WAIT
                 }
                 Round::Idle => {
                     self.rest(&stop, SUBMIT_LONGEST_WAIT).await;
+                    self.gather(&stop).await;
                     SUBMIT_FIRST_WAIT
                 }
                 Round::Blocked(why) => {
@@ -100,6 +106,14 @@ impl Courier {
         }
     }
 
+    /// Lets records come together: a round has its price here, at the log and on both disks, however few they are.
+    async fn gather(&self, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(self.linger) => {}
+        }
+    }
+
     /// A cause may be gone: a policy that lacked us, a key that it did not know.
     async fn unstick(&self) {
         match self.store.unstick().await {
@@ -111,15 +125,18 @@ impl Courier {
 
     async fn round(&self) -> Round {
         let pending = match self.store.pending(SUBMIT_BATCH).await {
-            Ok(pending) => within_bytes(pending),
+            Ok(pending) => pending,
             Err(error) => return Round::Blocked(error.to_string()),
         };
+        let (found, pending) = (pending.len(), within_bytes(pending));
+        let more = found == SUBMIT_BATCH || pending.len() < found;
         if pending.is_empty() {
             return Round::Idle;
         }
         match self.submit(&pending).await {
             Ok(fates) => {
-                self.conclude(&pending, fates).await.unwrap_or_else(|e| Round::Blocked(e.to_string()))
+                let concluded = self.conclude(&pending, fates, more).await;
+                concluded.unwrap_or_else(|error| Round::Blocked(error.to_string()))
             }
             Err(why) => Round::Blocked(why),
         }
@@ -185,7 +202,12 @@ impl Courier {
         Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
     }
 
-    async fn conclude(&self, pending: &[Pending], fates: Vec<Fate>) -> Result<Round, StoreError> {
+    async fn conclude(
+        &self,
+        pending: &[Pending],
+        fates: Vec<Fate>,
+        more: bool,
+    ) -> Result<Round, StoreError> {
         let (mut taken, mut bytes, mut open, mut stuck) = (Vec::new(), 0, None, 0_u64);
         for (one, fate) in pending.iter().zip(fates) {
             match fate {
@@ -212,7 +234,7 @@ impl Courier {
         }
         Ok(match open {
             Some(why) if taken.is_empty() && stuck == 0 => Round::Blocked(why),
-            _ => Round::Moved,
+            _ => Round::Moved(more),
         })
     }
 }

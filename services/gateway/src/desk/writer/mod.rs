@@ -26,7 +26,8 @@ use super::house::House;
 use super::outbox::Gauge;
 use super::status::Alarms;
 use crate::limits::{
-    COMMIT_ATTEMPTS, COMMIT_JOBS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT, OWED_AGAIN_AFTER, PARKED_LOOK_EVERY,
+    COMMIT_ATTEMPTS, COMMIT_JOBS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT, OUTCOME_LINGER, OWED_AGAIN_AFTER,
+    PARKED_LOOK_EVERY,
 };
 
 /// A job on its way.
@@ -89,7 +90,7 @@ impl Writer {
             tokio::select! {
                 biased;
                 job = self.jobs.recv() => match job {
-                    Some(job) => batch.push(job),
+                    Some(job) => batch = self.gather(job).await,
                     None => break,
                 },
                 () = stop.cancelled() => break,
@@ -110,6 +111,20 @@ impl Writer {
         for parked in self.parked.drain(..) {
             parked.job.failed(&DeskError::Stopping);
         }
+    }
+
+    /// A job, and those that come with it. An outcome that nobody waits for gives a decision the chance to share its commit,
+    /// which would else wait for two.
+    async fn gather(&mut self, first: Job) -> Vec<Job> {
+        let until = tokio::time::Instant::now() + OUTCOME_LINGER;
+        let mut urgent = first.is_urgent() || !self.parked.is_empty();
+        let mut batch = vec![first];
+        while !urgent && batch.len() < COMMIT_JOBS {
+            let Ok(Some(job)) = tokio::time::timeout_at(until, self.jobs.recv()).await else { break };
+            urgent = job.is_urgent();
+            batch.push(job);
+        }
+        batch
     }
 
     /// Takes what else queued, and what is owed before it.

@@ -27,6 +27,11 @@ pub trait Work: Send {
         Instant::now()
     }
 
+    /// Whether somebody waits for it. What nobody waits for shares the commit of what comes next.
+    fn is_urgent(&self) -> bool {
+        true
+    }
+
     /// Whether it makes the outbox longer by something that need not be.
     fn may_be_turned_away(&self) -> bool {
         false
