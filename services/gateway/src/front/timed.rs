@@ -32,7 +32,10 @@ impl Timed {
     }
 
     /// Ends when the answer begins.
-    pub async fn over(self, work: impl Future<Output = Result<Response, Refusal>>) -> Result<Response, Refusal> {
+    pub async fn over(
+        self,
+        work: impl Future<Output = Result<Response, Refusal>>,
+    ) -> Result<Response, Refusal> {
         let answer = work.instrument(self.span.clone()).await.map_err(IntoResponse::into_response);
         let response = answer.unwrap_or_else(|refused| refused);
         let status = response.status();

@@ -311,12 +311,7 @@ pub struct Wishes {
 
 impl Default for Wishes {
     fn default() -> Self {
-        let intake = Intake {
-            body_bytes: 4 << 20,
-            requests_per_second: 200,
-            burst: 400,
-            connections: 1000,
-        };
+        let intake = Intake { body_bytes: 4 << 20, requests_per_second: 200, burst: 400, connections: 1000 };
         Self {
             scribe: Scribe::default(),
             hosts: Vec::new(),
