@@ -6,7 +6,7 @@
 //! it has a PostgreSQL schema of its own, so a log may be in the same database.
 //!
 //! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is settled by
-//! raising the instance's epoch, which waits for it if it runs and keeps it out if it comes later ([`writer`]).
+//! raising the instance's epoch, which waits for it if it runs and keeps it out if it comes later (`writer`).
 //!
 //! What it costs an operator: the URL must lead to the primary, and at most [`MAX_CONNECTIONS`] connections and three more
 //! are used. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts as committed.

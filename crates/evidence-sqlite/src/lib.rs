@@ -23,6 +23,7 @@ pub mod limits;
 mod outbox;
 mod prune;
 mod reader;
+mod rows;
 mod sql;
 #[cfg(test)]
 mod tests;
