@@ -272,7 +272,14 @@ fn nonsense(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("no HTTP: {what}"))
 }
 
-/// An address that was free a moment ago, for a service that must be found where it was when it starts again.
+/// An address that was free a moment ago, for a service that must be found where it was when it starts again. A connection that
+/// ended there keeps its port from whoever asks for any, and not from who asks for this one.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let client = TcpStream::connect(address).expect("our own listener");
+    // Who hangs up first is who remembers the connection.
+    drop(listener.accept().expect("our own client"));
+    drop(client);
+    address
 }
