@@ -9,6 +9,7 @@
 
 use admission::record::RecordKey;
 use jose::jcs;
+use jose::jwk::PublicJwk;
 use jose::jws::Jws;
 use merkle::EntryDigest;
 use registration::vap::{AuditKind, AuditRecord, VerdictRecord};
@@ -96,8 +97,11 @@ fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> Finding {
         Ok(keys) => keys,
         Err(why) => return finding(WHAT, Outcome::NotChecked, format!("the keys: {why}")),
     };
-    let keys: Vec<PublicKey> = keys.iter().filter_map(|jwk| PublicKey::from_jwk(jwk).ok()).collect();
-    match keys.iter().find(|key| key.jwk_thumbprint() == jws.kid()) {
+    // By the name that the set gives it, or by its thumbprint, which is what gateways call theirs.
+    let called =
+        |jwk: &PublicJwk, key: &PublicKey| jwk.kid() == Some(jws.kid()) || key.jwk_thumbprint() == jws.kid();
+    let mut keys = keys.iter().filter_map(|jwk| Some((jwk, PublicKey::from_jwk(jwk).ok()?)));
+    match keys.find(|(jwk, key)| called(jwk, key)).map(|(_, key)| key) {
         None => finding(WHAT, Outcome::NotChecked, format!("no key of the set is called {}", jws.kid())),
         Some(key) if key.verify_jws(jws).is_ok() => {
             finding(WHAT, Outcome::Ok, format!("{}, kid {}", jws.algorithm().name(), jws.kid()))

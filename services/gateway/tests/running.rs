@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
+use gateway::again::{self, Again, Hypothesis};
 use gateway::{Config, Gateway};
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
@@ -186,4 +187,100 @@ async fn a_second_gateway_on_the_same_state_does_not_start_and_a_new_start_goes_
     let second = Gateway::start(again).await.unwrap();
     assert_eq!(second.keys().verdict_kid(), kid);
     second.stop().await;
+}
+
+impl Site {
+    async fn send(&self, method: &str, params: Value) -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let sent = self
+            .http
+            .post(format!("http://{}/mcp", self.gateway.address()))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-session-id", "s-1")
+            .header("mcp-protocol-version", "2025-11-25")
+            .body(message.to_string());
+        sent.send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn commit(&self) -> Value {
+        let commitment = json!({
+            "vap": "0.1", "type": "scope_commitment", "session_id": SESSION, "goal": "a goal",
+            "principal": { "agent_id": "did:example:a" },
+            "scope": { "tools_allow": ["t"] }, "budget": { "max_calls": 2 },
+        });
+        self.send("tools/list", json!({ "_meta": { "vap": commitment } })).await
+    }
+
+    async fn declared(&self, arguments: Value) -> Value {
+        let envelope = json!({
+            "vap": "0.1", "type": "intent_call", "session_id": SESSION,
+            "intent": { "rationale": "r", "expected_effect": "e" }, "call": { "tool": "t", "arguments": arguments },
+        });
+        let params = json!({ "name": "t", "arguments": arguments, "_meta": { "vap": envelope } });
+        self.send("tools/call", params).await["result"]["_meta"]["vap"]["verdict"].clone()
+    }
+}
+
+const SESSION: &str = "a-session-of-its-own";
+const RULE: &str =
+    "[[route.rule]]\nname = \"large\"\nwhen = \"input.arguments.amount > 10\"\nthen = \"deny\"\n";
+
+/// Two calls that are served and one over the budget; then the gateway stops.
+async fn lived() -> (tempfile::TempDir, String) {
+    let site = Site::new("").await;
+    assert_eq!(site.commit().await["result"]["_meta"]["vap"]["verdict"], "served");
+    assert_eq!(site.declared(json!({ "amount": 5 })).await, "served");
+    assert_eq!(site.declared(json!({ "amount": 50 })).await, "served");
+    assert_eq!(site.declared(json!({ "amount": 5 })).await, "denied");
+    let Site { gateway, folder, upstream, .. } = site;
+    gateway.stop().await;
+    (folder, upstream)
+}
+
+#[tokio::test]
+async fn a_recorded_session_is_decided_again_as_it_was() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, ""));
+    let records = again::records(&config, SESSION).await.unwrap();
+    let compared = again::replay(&mut Again::under(&config), &records).unwrap();
+    assert!(compared.iter().all(|decision| !decision.differs), "{compared:#?}");
+    let verdicts: Vec<&str> = compared.iter().map(|decision| decision.then.verdict.as_str()).collect();
+    assert_eq!(verdicts, ["served", "served", "served", "denied"]);
+}
+
+#[tokio::test]
+async fn under_other_rules_it_is_said_which_answers_would_differ() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, RULE));
+    let records = again::records(&config, SESSION).await.unwrap();
+    let compared = again::replay(&mut Again::under(&config), &records).unwrap();
+    let now = |index: usize| compared[index].now.clone().unwrap();
+    // The large call is denied, and so leaves room in the budget for the one after it.
+    assert_eq!((now(2).verdict.as_str(), now(2).reason.as_deref()), ("denied", Some("policy:large")));
+    assert_eq!((now(3).verdict.as_str(), compared[3].differs), ("served", true));
+    assert_eq!(compared.iter().filter(|decision| decision.differs).count(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
+    let (folder, upstream) = lived().await;
+    let config = config(folder.path(), &text(&upstream, ""));
+    let records = again::records(&config, SESSION).await.unwrap();
+    let mut session = Again::under(&config);
+    again::replay(&mut session, &records).unwrap();
+    let call = Hypothesis {
+        route: "/mcp",
+        session: Some(SESSION),
+        tool: "t",
+        arguments: "{}",
+        envelope: None,
+        now: jiff::Timestamp::now(),
+    };
+    let told = again::explain(&mut session, &call).unwrap();
+    assert_eq!(told.decided.reason.as_deref(), Some("budget_exceeded"));
+    let told = again::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
+    assert_eq!(told.decided.reason.as_deref(), Some("scope_escape"));
+    assert!(again::explain(&mut session, &Hypothesis { arguments: "[]", ..call }).is_err());
+    assert!(again::records(&config, "another").await.is_err());
 }
