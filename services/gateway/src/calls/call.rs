@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use admission::clarify::Asked;
-use admission::decide::Question;
+use admission::decide::{Question, Semantic};
+use admission::decimal::Decimal;
 use admission::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 use admission::principal::{Caller, Era};
 use jose::json::{self, Limits};
@@ -15,6 +16,7 @@ use super::{Calls, clients};
 use crate::desk::{CallAnswer, CallJob, HeldCall, Told};
 use crate::frame::{Frame, RawId};
 use crate::front::{Aside, Client, Inbound, Response, Route};
+use crate::judge::Opinion;
 use crate::limits::MAX_DEPTH;
 use crate::upstream::Exchange;
 
@@ -85,20 +87,22 @@ impl Calls {
             answer = match answer {
                 CallAnswer::Ruled(told) => return Heard::Told(told),
                 CallAnswer::Ask(asked, held) => return Heard::Ask(asked, held),
-                CallAnswer::Judge(question, held) => held.judged(self.judged(&question).await).await,
+                CallAnswer::Judge(question, held) => {
+                    let (judged, words) = self.judged(&question).await;
+                    held.judged(judged, &words).await
+                }
             };
         }
     }
 
-    /// What the judge says. Where there is none any more, that is no answer.
-    pub(super) async fn judged(&self, question: &Question) -> admission::decide::Semantic {
-        let Some(judging) = &self.judging else {
-            return crate::judge::Opinion::none("there is no judge").semantic(question.trigger, 0.into());
+    /// What the judge says, and in which words. Where there is none any more, that is no answer.
+    pub(super) async fn judged(&self, question: &Question) -> (Semantic, String) {
+        let (opinion, usual) = match &self.judging {
+            Some(judging) => (judging.judge.ask(question).await, judging.usual),
+            None => (Opinion::none("there is no judge"), Decimal::ZERO),
         };
-        let opinion = judging.judge.ask(question).await;
-        tracing::info!(finding = ?opinion.finding, words = %opinion.words, "the judge answered");
         self.shared.telemetry.judged(opinion.word());
-        opinion.semantic(question.trigger, judging.usual)
+        (opinion.semantic(question.trigger, usual), opinion.words)
     }
 
     /// Counts a verdict.

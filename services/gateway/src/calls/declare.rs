@@ -100,7 +100,10 @@ impl Calls {
                     self.count(&told);
                     return told;
                 }
-                MessageAnswer::Judge(question, held) => held.judged(self.judged(&question).await).await,
+                MessageAnswer::Judge(question, held) => {
+                    let (judged, words) = self.judged(&question).await;
+                    held.judged(judged, &words).await
+                }
             };
         }
     }

@@ -79,7 +79,9 @@ impl Calls {
     /// A request about a task.
     pub(super) async fn task(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
-        let task_id = inbound.frame.param_string("taskId");
+        // Whatever its type: an upstream may take the number for the name.
+        let as_written = || inbound.frame.param("taskId").map(str::to_owned);
+        let task_id = inbound.frame.param_string("taskId").or_else(as_written);
         let all = task_id.map(|task_id| self.shared.tasks.named(&self.route, task_id)).unwrap_or_default();
         let known = match self.may_follow_up(&inbound, &all) {
             Ok(known) => known,

@@ -123,6 +123,7 @@ mod tests {
             tool: "payments.send".into(),
             arguments: "sha256:aa".into(),
             policy: "sha256:bb".into(),
+            issued: 700,
             expires: 1_000,
             nonce: "n-1".into(),
         };

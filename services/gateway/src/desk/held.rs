@@ -5,6 +5,7 @@ use std::sync::Arc;
 use admission::clarify::Answer;
 use admission::decide::Semantic;
 use admission::session::ReservationId;
+use serde_json::{Value, json};
 
 use super::Desk;
 use super::decisions::{Done, MessageKind, RefundWork};
@@ -16,6 +17,8 @@ pub struct HeldCall {
     desk: Desk,
     job: Arc<CallJob>,
     held: Option<ReservationId>,
+    /// What the judge said before a person is asked.
+    said: Option<Arc<Value>>,
 }
 
 /// A commitment or an amendment about which the judge is asked.
@@ -28,8 +31,13 @@ pub struct HeldMessage {
 }
 
 impl HeldCall {
-    pub(super) fn new(desk: Desk, job: Arc<CallJob>, held: Option<ReservationId>) -> Self {
-        Self { desk, job, held }
+    pub(super) fn new(
+        desk: Desk,
+        job: Arc<CallJob>,
+        held: Option<ReservationId>,
+        said: Option<Arc<Value>>,
+    ) -> Self {
+        Self { desk, job, held, said }
     }
 
     /// The call.
@@ -37,15 +45,16 @@ impl HeldCall {
         &self.job
     }
 
-    /// The judge answered: the call is decided again, from C1 on.
-    pub async fn judged(self, judged: Semantic) -> CallAnswer {
-        let done = Done { held: self.held, judged: Some(judged), answer: None };
+    /// The judge answered, in these words: the call is decided again, from C1 on.
+    pub async fn judged(self, judged: Semantic, words: &str) -> CallAnswer {
+        let said = Some(said(&judged, words));
+        let done = Done { held: self.held, judged: Some(judged), answer: None, said };
         self.again(done).await
     }
 
     /// The person answered, or did not: the call is decided again, from C1 on.
     pub async fn answered(self, answer: Answer) -> CallAnswer {
-        let done = Done { held: self.held, judged: None, answer: Some(answer) };
+        let done = Done { held: self.held, judged: None, answer: Some(answer), said: self.said.clone() };
         self.again(done).await
     }
 
@@ -77,13 +86,25 @@ impl HeldMessage {
         Self { desk, job, kind, held }
     }
 
-    /// The judge answered: the message is decided again.
-    pub async fn judged(self, judged: Semantic) -> MessageAnswer {
-        let done = Done { held: self.held, judged: Some(judged), answer: None };
+    /// The judge answered, in these words: the message is decided again.
+    pub async fn judged(self, judged: Semantic, words: &str) -> MessageAnswer {
+        let said = Some(said(&judged, words));
+        let done = Done { held: self.held, judged: Some(judged), answer: None, said };
         let answer = self.desk.decide_message(self.job.clone(), self.kind, done).await;
         drop(self);
         answer
     }
+}
+
+/// What the judge said, for the annex: nobody else is told more than a code (V-27).
+fn said(judged: &Semantic, words: &str) -> Arc<Value> {
+    Arc::new(json!({
+        "finding": format!("{:?}", judged.finding).to_lowercase(),
+        "confidence": judged.confidence.score(),
+        "trigger": judged.trigger,
+        "cost": judged.cost.to_string(),
+        "words": words,
+    }))
 }
 
 impl Drop for HeldMessage {

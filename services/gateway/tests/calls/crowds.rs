@@ -36,7 +36,9 @@ async fn v_12_of_many_calls_at_once_as_many_run_as_were_agreed() {
     let answers = join_all((0..20).map(|n| agent.call("crm.read", json!({ "n": n })))).await;
     let served = answers.iter().filter(|answer| answer.verdict() == "served").count();
     assert_eq!((served, world.heard.calls()), (5, 5));
-    assert!(answers.iter().all(|answer| answer.verdict() == "served" || answer.reason() == "budget_exceeded"));
+    assert!(
+        answers.iter().all(|answer| answer.verdict() == "served" || answer.reason() == "budget_exceeded")
+    );
 }
 
 #[tokio::test]
@@ -53,7 +55,8 @@ async fn v_12_of_a_tool_whose_cost_nobody_knows_one_call_is_under_way_at_a_time(
 
 #[tokio::test]
 async fn the_verdict_is_in_the_last_message_of_a_stream_and_all_others_pass() {
-    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "_meta": { VAP: 1 } } });
+    let progress =
+        json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "_meta": { VAP: 1 } } });
     let told = progress.clone();
     let world = World::before(script(move |seen| {
         let id = seen.message()["id"].clone();

@@ -176,7 +176,7 @@ async fn c_5_a_judge_that_is_away_serves_nothing() {
 }
 
 #[tokio::test]
-async fn v_27_the_judges_words_are_told_to_nobody() {
+async fn v_27_the_judges_words_are_for_the_audit_store_alone() {
     let bench = Bench::default();
     bench.say("inconsistent");
     let world = with_judge(&bench, false, |_| ()).await;
@@ -184,6 +184,9 @@ async fn v_27_the_judges_words_are_told_to_nobody() {
     agent.commit().await;
     let denied = agent.call("crm.read", json!({})).await.denied("inconsistent");
     assert!(!denied.text.contains("secret reason"), "{denied:?}");
+    let stored = world.store.records(&agent.session, 0, 10).await.unwrap();
+    let is_in = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("secret reason");
+    assert!(is_in(&stored[1].record.annex) && !is_in(&stored[1].record.statement));
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ use crate::desk::writer::{Books, Job, Step, Work};
 use crate::limits::QUESTION_SLACK;
 
 /// What was done about a call already.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Done {
     /// What holds its place.
     pub held: Option<ReservationId>,
@@ -33,6 +33,8 @@ pub struct Done {
     pub judged: Option<Semantic>,
     /// What a person said.
     pub answer: Option<Answer>,
+    /// What the judge said, in full: for the annex (V-27).
+    pub said: Option<Arc<Value>>,
 }
 
 /// A call to be decided.
@@ -158,6 +160,7 @@ impl CallWork {
             "header": job.header,
             "sample": self.dice.sample,
             "retry": retry,
+            "judge": self.done.said,
             "answer": self.done.answer.map(|answer| format!("{answer:?}").to_lowercase()),
         })
     }
@@ -228,7 +231,7 @@ impl Work for CallWork {
     }
 
     fn committed(self: Box<Self>) {
-        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held);
+        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held, self.done.said.clone());
         let answer = match self.made {
             Some(Made::Ruled(ruling, written, snapshot)) => {
                 let pass = ruling.forward.then(|| {

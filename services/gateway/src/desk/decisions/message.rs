@@ -87,6 +87,7 @@ impl MessageWork {
             "route": job.rules.route,
             "caller": caller(&job.caller),
             "message": job.message.as_ref().ok().map(|received| &received.text),
+            "judge": self.done.said,
         })
     }
 
