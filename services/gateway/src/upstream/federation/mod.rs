@@ -1,7 +1,7 @@
 //! Several servers behind one endpoint, as one server.
 //!
-//! What servers offer has their names before it ([`names`]), and a request goes to the server that its name says, with the
-//! text otherwise as it is ([`rewrite`]). Lists, capabilities and instructions are those of all of them ([`merge`]); a page
+//! What servers offer has their names before it (`names`), and a request goes to the server that its name says, with the
+//! text otherwise as it is (`rewrite`). Lists, capabilities and instructions are those of all of them (`merge`); a page
 //! of a list has a page of each server, and its cursor says which of them have more. A session with the client is a session
 //! with each server, all in the same revision; if one server loses its own, the client's is gone too (404), and it begins
 //! anew. What servers ask comes to the client with ids that say whose question it is, and cannot collide.

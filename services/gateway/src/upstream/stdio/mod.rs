@@ -2,8 +2,8 @@
 //!
 //! In the legacy eras a session is a process: `initialize` starts a child and names the session, DELETE or its end ends
 //! it, and a session whose child is gone is unknown (404), so that the client begins anew. In the modern era all requests
-//! share one child ([`shared`]). What a child writes is one sequence of messages; [`routing`] says which stream each
-//! belongs to, and [`streams`] keeps it for who reads it, now or after a reconnection.
+//! share one child (`shared`). What a child writes is one sequence of messages; `routing` says which stream each
+//! belongs to, and `streams` keeps it for who reads it, now or after a reconnection.
 //!
 //! Messages pass byte for byte but for ids on the shared child. Requests of one id in one session at the same time are
 //! refused, as nobody could say which of them an answer is for.
