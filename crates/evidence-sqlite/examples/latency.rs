@@ -86,6 +86,7 @@ fn next(streams: &mut [(String, u64)], turn: &mut usize) -> Change {
     Change {
         stream: name.clone(),
         from,
+        first: 1,
         agreed: from.is_none().then(|| vec![7; 2_000].into()),
         running: vec![7; RUNNING].into(),
         closed: false,

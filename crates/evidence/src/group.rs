@@ -171,7 +171,7 @@ fn check(change: &Change) -> Result<(), StoreError> {
             stream.len()
         )));
     }
-    if change.from.is_some_and(|from| from == 0 || from >= limits::NUMBER) {
+    if !(1..limits::NUMBER).contains(&change.from.unwrap_or(change.first)) {
         return Err(refused(format!("{stream}: there is no such version")));
     }
     let strangers = change.records.iter().any(|record| record.stream != *stream)

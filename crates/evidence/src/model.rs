@@ -6,7 +6,7 @@ use merkle::EntryDigest;
 /// A stream's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Raised by one with every change; the first one makes version 1.
+    /// Raised by one with every change, from [`Change::first`] on.
     pub version: u64,
     /// What changes seldom; `None` until a change brings it.
     pub agreed: Option<Bytes>,
@@ -25,8 +25,11 @@ pub struct Kept {
 pub struct Change {
     /// The stream.
     pub stream: String,
-    /// The version that is changed, and makes the next one; `None` makes a new stream at version 1.
+    /// The version that is changed, and makes the next one; `None` makes a new stream.
     pub from: Option<u64>,
+    /// The version that a new stream gets: one that its name has never had, as the time is. So whoever still knows a
+    /// stream that was forgotten does not take one that was begun anew for it.
+    pub first: u64,
     /// `None`: as it was.
     pub agreed: Option<Bytes>,
     /// What changes with every call.
@@ -48,7 +51,7 @@ pub struct Change {
 impl Change {
     /// The version that this change makes.
     pub fn to(&self) -> u64 {
-        self.from.unwrap_or(0) + 1
+        self.from.map_or(self.first, |from| from + 1)
     }
 }
 

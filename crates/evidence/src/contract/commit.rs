@@ -244,7 +244,8 @@ pub async fn changes_that_contradict_themselves_are_refused(database: &impl Data
     let long = vec![Stream::new(&"x".repeat(5_000)).change(0)];
     let nul = vec![Stream::new("a\0b").change(0)];
     let zero = vec![Change { from: Some(0), ..stream.clone().change(0) }];
-    for changes in [twice, stranger, gap, late, claims, foreign, opened, unnamed, long, nul, zero] {
+    let first = vec![Change { first: 0, ..stream.clone().change(0) }];
+    for changes in [first, twice, stranger, gap, late, claims, foreign, opened, unnamed, long, nul, zero] {
         let outcome = store.commit(&changes).await;
         assert!(
             matches!(outcome, Err(CommitError::Failed(StoreError::Refused(_)))),

@@ -12,6 +12,8 @@ pub struct Stream {
     pub name: String,
     /// Its version; `None` before the first change.
     pub version: Option<u64>,
+    /// The version that it begins with.
+    pub first: u64,
     /// The number of its next record.
     pub next_seq: u64,
 }
@@ -19,18 +21,19 @@ pub struct Stream {
 impl Stream {
     /// A stream that is not there yet.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), version: None, next_seq: 0 }
+        Self { name: name.into(), version: None, first: 1, next_seq: 0 }
     }
 
     /// The next change, with this many new decisions as records.
     pub fn change(&mut self, records: u64) -> Change {
         let from = self.version;
         let seqs = self.next_seq..self.next_seq + records;
-        self.version = Some(from.unwrap_or(0) + 1);
+        self.version = Some(from.map_or(self.first, |from| from + 1));
         self.next_seq = seqs.end;
         Change {
             stream: self.name.clone(),
             from,
+            first: self.first,
             agreed: None,
             running: Bytes::from(format!("running {} {:?}", self.name, self.version)),
             closed: false,

@@ -102,6 +102,7 @@ macro_rules! evidence_store_contract {
                 a_stream_goes_when_it_is_over_and_its_records_are_gone,
                 pruning_does_a_bounded_amount,
                 a_name_that_was_forgotten_begins_anew,
+                a_stream_begun_anew_is_not_taken_for_the_forgotten_one,
             }
         }
     )+};

@@ -97,3 +97,19 @@ pub async fn a_name_that_was_forgotten_begins_anew(database: &impl Database) {
         assert_eq!(version(&*store, "s").await, None);
     }
 }
+
+/// A process that remembers the stream that was forgotten does not write over the one that came after it.
+pub async fn a_stream_begun_anew_is_not_taken_for_the_forgotten_one(database: &impl Database) {
+    let (one, other) = (database.handle("one").await, database.handle("other").await);
+    let mut old = Stream::new("s");
+    old.grow(&*one, 0).await;
+    let remembered = old.clone();
+    one.commit(&[Change { closed: true, ..old.change(0) }]).await.unwrap();
+    assert_eq!(other.prune(ALL, 10).await.unwrap().streams, 1);
+    let mut new = Stream { first: 1_000, ..Stream::new("s") };
+    new.grow(&*other, 0).await;
+    assert_eq!(version(&*other, "s").await, Some(1_000));
+    new.grow(&*other, 1).await;
+    assert_eq!(version(&*other, "s").await, Some(1_001));
+    assert_eq!(one.commit(&[remembered.clone().change(0)]).await, Err(super::fixture::conflict(&["s"])));
+}

@@ -179,13 +179,14 @@ impl Sheet {
         self.held.next_seq += 1;
     }
 
-    fn into_change(self, stream: String) -> Result<(Change, Held), DeskError> {
+    fn into_change(self, stream: String, now: u64) -> Result<(Change, Held), DeskError> {
         let state = self.held.state.as_ref();
         let running = state.map(State::running).transpose()?.unwrap_or_default();
         let agreed = self.agreed_changed.then(|| state.map(State::agreed).transpose()).transpose()?.flatten();
         let change = Change {
             stream,
             from: self.version,
+            first: now.max(1),
             agreed,
             running,
             closed: self.held.closed,
@@ -286,7 +287,7 @@ impl<'a> Books<'a> {
         let (mut changes, mut held) = (Vec::new(), Vec::new());
         for (name, sheet) in self.sheets {
             if sheet.changed {
-                let (change, after) = sheet.into_change(name.clone())?;
+                let (change, after) = sheet.into_change(name.clone(), self.now)?;
                 changes.push(change);
                 held.push((name, after));
             }
