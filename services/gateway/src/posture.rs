@@ -6,6 +6,7 @@
 //!
 //! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
 
+use admission::message::VERSION;
 use admission::signature::Freshness;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -24,8 +25,6 @@ pub const JWKS: &str = "/.well-known/jwks.json";
 pub const EXTENSION: &str = "dev.tabellion/vap";
 /// The member of legacy `experimental` capabilities.
 pub const EXPERIMENTAL: &str = "vap";
-/// The version of VAP's messages.
-const VERSION: &str = "1";
 
 /// One route's posture as JSON text, for splicing into capabilities.
 #[must_use]

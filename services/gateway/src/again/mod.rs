@@ -1,4 +1,4 @@
-//! Decisions made again: a recorded session under a configuration ([`replay`]), and a call that nobody has made ([`explain`]).
+//! Decisions made again: a recorded session under a configuration ([`replay()`]), and a call that nobody has made ([`explain()`]).
 //!
 //! The local evidence store keeps in clear what was said, so that admission, which is pure, can be asked again: every message of
 //! the session in order, every outcome, and the moment of each. What was decided then is compared with what would be now.
