@@ -144,6 +144,9 @@ impl Desk {
         mut told: oneshot::Receiver<Result<T, DeskError>>,
         parked: &AtomicBool,
     ) -> Result<T, DeskError> {
+        if self.inner.alarms.is_doubting() {
+            return Err(DeskError::Unavailable("the database does not say what it committed".to_owned()));
+        }
         let _place = Place::take(self)?;
         self.hand_in(job);
         loop {

@@ -163,12 +163,16 @@ impl Desk {
         let Inner { house, gauge, alarms, .. } = &*self.inner;
         let (now, limits) = (house.clock.seconds(), &house.settings.outbox);
         let backlog = gauge.backlog();
+        let mut status = alarms.status();
+        if self.inner.jobs.is_closed() {
+            status.store_failing.get_or_insert_with(|| "nobody writes any more".to_owned());
+        }
         Status {
             oldest_age: backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest)),
             outbox_share: gauge.share(limits, now),
             backpressure: gauge.over(limits, now).map(|over| over.to_string()),
             backlog,
-            ..alarms.status()
+            ..status
         }
     }
 

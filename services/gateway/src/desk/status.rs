@@ -46,6 +46,7 @@ pub struct Alarms {
     log_silent: Mutex<Option<String>>,
     store_failing: Mutex<Option<String>>,
     pressing: AtomicBool,
+    doubting: AtomicBool,
     warned: AtomicBool,
     refused: AtomicU64,
     commits: AtomicU64,
@@ -121,6 +122,16 @@ impl Alarms {
     pub fn doubted(&self, why: &str) {
         self.doubtful.fetch_add(1, Ordering::Relaxed);
         warn!(why, "a commit is in doubt; it is looked for before anything is said");
+    }
+
+    /// Whether the database does not even say if a commit happened. Until it does, nothing else is committed.
+    pub fn doubting(&self, doubting: bool) {
+        self.doubting.store(doubting, Ordering::Relaxed);
+    }
+
+    /// Whether it would be no use to wait for a decision.
+    pub fn is_doubting(&self) -> bool {
+        self.doubting.load(Ordering::Relaxed)
     }
 
     /// What is in memory.

@@ -66,6 +66,31 @@ async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
 }
 
 #[tokio::test]
+async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
+    let site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 2 })).await;
+    store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
+    let first = tokio::spawn({
+        let (desk, store) = (desk.clone(), store.clone());
+        async move {
+            (1..13).for_each(|nth| store.fail(Call::Happened, nth, Fault::Refused));
+            read(&desk, SESSION, 1).await
+        }
+    });
+    until("it is in doubt", || async { desk.status().doubtful == 1 }).await;
+    until("others are denied", || async {
+        let told = read(&desk, SESSION, 2).await;
+        told.evidence.is_none() && denied(&told) == "evidence_unavailable"
+    })
+    .await;
+    assert!(first.await.unwrap().pass.is_some(), "it had happened");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
     for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
     {

@@ -202,12 +202,7 @@ impl Courier {
         Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
     }
 
-    async fn conclude(
-        &self,
-        pending: &[Pending],
-        fates: Vec<Fate>,
-        more: bool,
-    ) -> Result<Round, StoreError> {
+    async fn conclude(&self, pending: &[Pending], fates: Vec<Fate>, more: bool) -> Result<Round, StoreError> {
         let (mut taken, mut bytes, mut open, mut stuck) = (Vec::new(), 0, None, 0_u64);
         for (one, fate) in pending.iter().zip(fates) {
             match fate {

@@ -271,9 +271,17 @@ impl Writer {
             self.alarms.doubted(&why);
             loop {
                 match self.store.happened(changes).await {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => break,
-                    Err(error) => self.alarms.store_fails(&error.to_string()),
+                    Ok(happened) => {
+                        self.alarms.doubting(false);
+                        match happened {
+                            true => return Ok(()),
+                            false => break,
+                        }
+                    }
+                    Err(error) => {
+                        self.alarms.doubting(true);
+                        self.alarms.store_fails(&error.to_string());
+                    }
                 }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
