@@ -106,6 +106,36 @@ fn what_carries_a_message_reaches_the_server_without_it() {
 }
 
 #[test]
+fn an_answer_with_a_verdict_in_it_is_for_its_caller_alone() {
+    let guarded = Guarded::new();
+    let mut client = guarded.running.modern();
+    let told = guarded.agent.commit(&mut client);
+    assert_eq!(
+        (&told.result()["cacheScope"], &told.result()["ttlMs"]),
+        (&json!("private"), &json!(0)),
+        "{told:?}"
+    );
+    let told = client.request("tools/list", json!({}));
+    assert_eq!((&told.result()["cacheScope"], &told.result()["ttlMs"]), (&json!("public"), &json!(60_000)));
+}
+
+#[test]
+fn a_list_is_filtered_where_the_operator_wants_it_and_nowhere_else() {
+    let names = |client: &mut McpClient| {
+        let told = client.request("tools/list", json!({}));
+        let tools = told.result()["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (route, seen) in [("", 3), ("filter_tools = true", 2)] {
+        let guarded = Guarded::with(route);
+        let mut client = guarded.running.in_session();
+        guarded.agent.commit(&mut client);
+        let listed = names(&mut client);
+        assert_eq!((listed.len(), listed.contains(&FORBIDDEN.to_owned())), (seen, seen == 3), "{listed:?}");
+    }
+}
+
+#[test]
 fn the_answer_has_the_shape_and_the_key_of_the_question() {
     let guarded = Guarded::new();
     let agent = &guarded.agent;
