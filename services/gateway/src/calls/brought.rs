@@ -5,7 +5,6 @@
 
 use admission::clarify::{Answer, Purpose};
 use admission::principal::Era;
-use bytes::Bytes;
 use serde_json::Value;
 
 use super::ask::ANSWER;
@@ -76,7 +75,7 @@ impl Brought {
             }
         };
         if let Ok(frame) = Frame::parse(exchange.body.clone()) {
-            exchange.body = Bytes::from(frame.edited(changes, &[]));
+            exchange.body = frame.edited(changes, &[]);
         }
     }
 }

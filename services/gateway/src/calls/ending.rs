@@ -117,7 +117,7 @@ impl Ending {
             let spliced = verdict.and_then(|verdict| reply.with_error_data(VAP_KEY, &verdict));
             return spliced.map_or(Passing::Untouched, Passing::Replaced);
         }
-        let state = question_of(reply).and_then(|theirs| wrapped(&shared, ticket?, theirs));
+        let state = question_of(reply).and_then(|theirs| wrapped(&shared, *ticket?, theirs));
         let changes: &[_] = match &state {
             Some(state) => &[("requestState", Some(state.as_str()))],
             None => &[],
@@ -182,8 +182,8 @@ fn question_of(reply: &Reply) -> Option<Option<String>> {
 }
 
 /// Its state in ours, so that the retry is known for what it is (V-38).
-fn wrapped(shared: &Shared, ticket: Box<Ticket>, theirs: Option<String>) -> Option<String> {
-    let sealed = Sealed { ticket: *ticket, upstream: theirs };
+fn wrapped(shared: &Shared, ticket: Ticket, theirs: Option<String>) -> Option<String> {
+    let sealed = Sealed { ticket, upstream: theirs };
     shared.sealer.seal(&sealed).ok().map(|state| Value::from(state).to_string())
 }
 

@@ -201,6 +201,7 @@ impl Handlers for Calls {
     async fn ended(&self, caller: &Caller) {
         if let Some(session) = &caller.mcp_session {
             self.shared.clients.gone(&self.route, session);
+            self.shared.asked.withdraw_all(&self.route, session);
             self.shared.unanswered.gone(&self.route, caller);
         }
         self.shared.desk.end_sessions_of(caller).await;

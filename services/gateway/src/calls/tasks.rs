@@ -34,7 +34,12 @@ const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
 /// The tasks of admitted calls. Servers name them, each as it likes: two sessions may each have a task of one name.
 #[derive(Clone)]
-pub struct Tasks(Cache<(Arc<str>, String), Arc<Vec<Arc<Known>>>>);
+pub struct Tasks(Cache<Name, Namesakes>);
+
+/// A route, and what a server calls a task there.
+type Name = (Arc<str>, String);
+/// The tasks of one name, the newest first.
+type Namesakes = Arc<Vec<Arc<Known>>>;
 
 /// A task, and what its call still owes. Forgotten, its outcome is `unknown`.
 struct Known {
@@ -63,14 +68,15 @@ impl Tasks {
         };
         let (name, told) = ((ending.route.clone(), task_id), ending.is_told());
         let known = Known { task, told, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
-        let mut all = self.0.get(&name).map(|all| all.to_vec()).unwrap_or_default();
-        all.truncate(MAX_NAMESAKES - 1);
-        all.insert(0, Arc::new(known));
-        self.0.insert(name, Arc::new(all));
+        self.0.entry(name).and_upsert_with(|before| {
+            let before = before.map(|entry| entry.into_value().to_vec()).unwrap_or_default();
+            let all = std::iter::once(Arc::new(known)).chain(before);
+            Arc::new(all.take(MAX_NAMESAKES).collect())
+        });
     }
 
     /// The tasks of this name.
-    fn named(&self, route: &Arc<str>, task_id: String) -> Arc<Vec<Arc<Known>>> {
+    fn named(&self, route: &Arc<str>, task_id: String) -> Namesakes {
         self.0.get(&(route.clone(), task_id)).unwrap_or_default()
     }
 }

@@ -78,17 +78,23 @@ impl Asked {
         })
     }
 
+    /// Takes back every call that is asked about in an MCP session: the session is gone.
+    pub fn withdraw_all(&self, route: &Arc<str>, session: &str) {
+        let is_its = |(at, of, _): &CallName| at == route && of.as_deref() == Some(session);
+        let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extract_if(|name, _| is_its(name)).for_each(|(_, token)| token.cancel());
+    }
+
     /// Takes a client's JSON-RPC response, by its id and the text of its result, if it has the form of an answer to us: then
     /// it is for nobody else, and is swallowed whether or not anybody waits for it.
     #[must_use]
     pub fn take(&self, session: Option<&str>, id: &RawId, result: Option<&str>) -> bool {
         let Some(id) = id.as_str().filter(|id| id.starts_with(OURS)) else { return false };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.get(id).is_some_and(|open| open.session.as_deref() == session) {
-            if let Some(open) = open.remove(id) {
-                let result = result.and_then(|text| serde_json::from_str(text).ok());
-                let _ = open.answer.send(result.unwrap_or_default());
-            }
+        let is_theirs = open.get(id).is_some_and(|open| open.session.as_deref() == session);
+        if let Some(open) = is_theirs.then(|| open.remove(id)).flatten() {
+            let result = result.and_then(|text| serde_json::from_str(text).ok());
+            let _ = open.answer.send(result.unwrap_or_default());
         }
         true
     }

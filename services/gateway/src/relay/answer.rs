@@ -123,9 +123,12 @@ async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
     Ok(text.freeze())
 }
 
-/// Whether the text can be a message: some clients read one whatever the content type says.
+/// Whether the text can be a message: some clients read one whatever the content type says, and with a mark of byte order, or
+/// in UTF-16 and UTF-32, which are the same characters between NULs.
 pub fn is_message(text: &[u8]) -> bool {
-    matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+    let is_before =
+        |byte: &u8| matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff) || byte.is_ascii_whitespace();
+    matches!(text.iter().find(|byte| !is_before(byte)), Some(b'{' | b'['))
 }
 
 /// The form of an answer.

@@ -101,6 +101,19 @@ async fn v_26_a_call_that_is_taken_back_is_denied_and_the_upstream_hears_nothing
 }
 
 #[tokio::test]
+async fn v_26_a_question_ends_with_its_mcp_session() {
+    let world = asking().await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let (mut stream, question, _) = asked(&agent).await;
+    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
+    assert_eq!(deleted.send().await.unwrap().status(), 200);
+    assert_eq!(stream.answer().await.verdict(), "denied");
+    agent.respond(&question["id"], accepted()).await;
+    assert_eq!(world.heard.calls(), 0);
+}
+
+#[tokio::test]
 async fn v_26_a_client_that_goes_away_answered_nothing() {
     let world = asking().await;
     let agent = world.legacy().await;
