@@ -126,7 +126,7 @@ impl Keys {
 /// If there is none, or it cannot be read.
 pub fn published(state: &Path) -> Result<Vec<u8>, KeyError> {
     let path = state.join(JWKS_FILE);
-    let keys = read_set(&path)?.ok_or_else(|| KeyError::Missing(path))?;
+    let keys = read_set(&path)?.ok_or(KeyError::Missing(path))?;
     Ok(set_of(&keys))
 }
 

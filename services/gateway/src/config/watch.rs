@@ -10,7 +10,10 @@ use crate::limits::CONFIG_LOOK_EVERY;
 
 /// What is known of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen(Vec<(PathBuf, Option<(u64, u64, i64, i64)>)>);
+pub struct Seen(Vec<(PathBuf, Option<Look>)>);
+
+/// What tells one state of a file from another: inode, size, and time to the nanosecond.
+type Look = (u64, u64, i64, i64);
 
 impl Seen {
     /// Looks at the files.

@@ -44,7 +44,7 @@ pub fn failed(error: AgainError) -> Failure {
         AgainError::NoSession(_) => Failure::new(Exit::NotFound, "no-session", error.to_string()),
         AgainError::Question(why) => Failure::new(Exit::Usage, "usage", why.clone()),
         AgainError::Store(_) | AgainError::Open(_) => {
-            Failure::new(Exit::Failure, "evidence-unusable", error.to_string()).why(
+            Failure::new(Exit::Failure, "gateway-evidence", error.to_string()).why(
                 "a SQLite file has one user at a time: stop the gateway, or name a copy of its state folder",
             )
         }

@@ -147,7 +147,7 @@ fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
 fn not_started(error: StartError) -> Failure {
     let (exit, code) = match &error {
         StartError::Keys(_) => (Exit::Failure, "key-unusable"),
-        StartError::Evidence(_) => (Exit::Failure, "evidence-unusable"),
+        StartError::Evidence(_) => (Exit::Failure, "gateway-evidence"),
         StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
         _ => (Exit::Usage, "gateway-config"),
     };
