@@ -288,8 +288,9 @@ fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
 
     std::fs::write(folder.path().join("agent.pub.json"), AGENT).unwrap();
     let file = folder.path().join("agent.pub.json").display().to_string();
-    let setting =
-        |line: &str| line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('['));
+    fn setting(line: &str) -> Option<&str> {
+        line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('['))
+    }
     let whole: Vec<&str> = example.lines().map(|line| setting(line).unwrap_or(line)).collect();
     let whole = whole.join("\n");
     let whole = ["agent-a.pub.json", "approver.pub.json"]
