@@ -1,16 +1,18 @@
 //! What a gateway adds to a call: an open loop of sessions that call at fixed times, straight to a stub and through the gateway, in
-//! turns, beside what one durable write of 4 KiB costs on the same disk in the same run. Then what it holds for many sessions, and
-//! whether a call costs more in a long one.
+//! turns, beside what one durable write of 4 KiB costs on the same disk in the same run. Then what it holds for many sessions and
+//! many idle connections, and whether a call costs more in a long session, behind a long outbox, or among many others.
 //!
 //! ```text
-//! ./test --run cargo run --release -p black-box --example gateway_bench              # the whole of it
-//! ./test --run cargo run --release -p black-box --example gateway_bench -- 2 100 500  # rounds, sessions, calls of the long one
+//! ./test --run cargo run --release -p black-box --example gateway_bench                    # the whole of it
+//! ./test --run cargo run --release -p black-box --example gateway_bench -- 2 500 100 1000  # turns, sessions, idle, calls
 //! ```
 //!
-//! Prints one JSON object. Not here: whether anything is right (`tests/gateway_*.rs`).
+//! No turns, sessions or calls (0): that part is left out. Prints one JSON object. Not here: whether anything is right
+//! (`tests/gateway_*.rs`).
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,17 +27,24 @@ const EVERY: Duration = Duration::from_millis(250);
 const CALLS: u32 = 40;
 /// Durable writes in one turn.
 const SYNCS: usize = 400;
-/// Calls over which a price is taken, at both ends of a long session.
-const SAMPLE: usize = 500;
+/// Calls over which a price is taken.
+const SAMPLE: usize = 200;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<usize>().expect("a number"));
     let mut next = |usual| arguments.next().unwrap_or(usual);
-    let (rounds, sessions, length) = (next(3), next(10_000), next(20_000));
-    let latency = latency(rounds);
-    let memory = memory(sessions);
-    let growth = growth(length);
-    println!("{:#}", json!({ "latency": latency, "memory": memory, "long_session": growth }));
+    let (turns, sessions, idle, length) = (next(3), next(10_000), next(5_000), next(5_000));
+    let part =
+        |wanted: usize, measured: &dyn Fn() -> Value| if wanted == 0 { Value::Null } else { measured() };
+    println!(
+        "{:#}",
+        json!({
+            "latency": part(turns, &|| latency(turns)),
+            "memory": part(sessions, &|| memory(sessions, idle)),
+            "long_session": part(length, &|| growth(length)),
+            "load_average": std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim(),
+        })
+    );
 }
 
 /// A gateway before a stub, with a log that takes its records.
@@ -66,7 +75,7 @@ fn agents(count: u32) -> Vec<Agent> {
 }
 
 /// In milliseconds.
-fn latency(rounds: usize) -> Value {
+fn latency(turns: usize) -> Value {
     let (bench, agents) = (Bench::new(), agents(CALLERS));
     let (mut direct, mut through, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
     bench.with(&agents, |running| {
@@ -75,7 +84,7 @@ fn latency(rounds: usize) -> Value {
                 .commit_to(&mut running.modern(), json!({ "budget": { "max_calls": 1_000_000 } }))
                 .must_succeed();
         }
-        for _ in 0..rounds {
+        for _ in 0..turns {
             direct.extend(open_loop(&bench.upstream.url(), &agents));
             syncs.extend(durable_writes());
             through.extend(open_loop(running.url(), &agents));
@@ -117,27 +126,37 @@ fn open_loop(url: &str, agents: &[Agent]) -> Vec<f64> {
 
 fn caller(url: &str, agent: &Agent, begin: Instant) -> Vec<f64> {
     let mut client = McpClient::modern(url);
-    // What is made beforehand is not measured.
-    let bodies: Vec<String> = (0..CALLS)
-        .map(|n| {
-            let arguments = json!({ "n": n });
-            let intent = agent.signed(agent.intent("echo", &arguments));
-            let mut params = json!({ "name": "echo", "arguments": arguments, "_meta": { "vap": intent } });
-            client.dress(&mut params);
-            client.body("tools/call", &params)
-        })
-        .collect();
+    let bodies: Vec<String> = (0..CALLS).map(|n| body(&mut client, agent, n)).collect();
     let call = |(n, body): (u32, &String)| {
         let due = begin + EVERY * n;
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        let answer = client.send("tools/call", Some("echo"), body);
-        assert!(
-            answer.status == 200 && !answer.body.windows(9).any(|part| part == b"\"isError\""),
-            "{answer:?}"
-        );
+        send(&mut client, body);
         due.elapsed().as_secs_f64() * 1e3
     };
     (0..).zip(&bodies).map(call).collect()
+}
+
+/// A call with its envelope: made beforehand, for what the client does is not measured.
+fn body(client: &mut McpClient, agent: &Agent, n: u32) -> String {
+    let arguments = json!({ "n": n });
+    let intent = agent.signed(agent.intent("echo", &arguments));
+    let mut params = json!({ "name": "echo", "arguments": arguments, "_meta": { "vap": intent } });
+    client.dress(&mut params);
+    client.body("tools/call", &params)
+}
+
+fn send(client: &mut McpClient, body: &str) {
+    let answer = client.send("tools/call", Some("echo"), body);
+    let failed = answer.body.windows(9).any(|part| part == b"\"isError\"");
+    assert!(answer.status == 200 && !failed, "{answer:?}");
+}
+
+/// What one call takes, with nothing beside it, in milliseconds.
+fn alone(client: &mut McpClient, agent: &Agent, n: u32) -> f64 {
+    let body = body(client, agent, n);
+    let begun = Instant::now();
+    send(client, &body);
+    begun.elapsed().as_secs_f64() * 1e3
 }
 
 /// A block written and made durable, again and again.
@@ -152,40 +171,74 @@ fn durable_writes() -> Vec<f64> {
     (0..SYNCS).map(write).collect()
 }
 
-/// In MiB, before and with so many sessions.
-fn memory(sessions: usize) -> Value {
+/// In MiB: before, with so many sessions, and with so many connections besides. What the first calls took, and the last ones.
+fn memory(sessions: usize, idle: usize) -> Value {
     let bench = Bench::new();
     let agents = agents(u32::try_from(sessions).expect("not so many"));
     bench.with(&agents, |running| {
         let mib = || running.memory() / (1 << 20);
         let before = mib();
         let mut client = running.modern();
-        for agent in &agents {
-            agent.commit(&mut client).must_succeed();
-            agent.call(&mut client, "echo", json!({ "of": agent.session })).must_succeed();
-        }
-        json!({ "sessions": sessions, "before_mib": before, "with_mib": mib(), "goal_mib": 256 })
+        let times: Vec<f64> = agents
+            .iter()
+            .map(|agent| {
+                agent.commit(&mut client).must_succeed();
+                alone(&mut client, agent, 0)
+            })
+            .collect();
+        let (with, (mut first, mut last)) = (mib(), ends(&times));
+        let held: Vec<_> = (0..idle).map(|_| connected(running.url())).collect();
+        // Until all of them are accepted.
+        alone(&mut running.modern(), &agents[0], 1);
+        json!({
+            "sessions": sessions,
+            "before_mib": before,
+            "with_sessions_mib": with,
+            "idle_connections": held.len(),
+            "with_connections_mib": mib(),
+            "goal_mib": 256,
+            "first_calls_p50_ms": percentile(&mut first, 0.5),
+            "last_calls_p50_ms": percentile(&mut last, 0.5),
+        })
     })
 }
 
-/// In milliseconds a call, at the beginning and at the end of one session.
+fn connected(url: &str) -> TcpStream {
+    let (address, _path) = url.trim_start_matches("http://").split_once('/').expect("an endpoint");
+    TcpStream::connect(address).expect("it listens")
+}
+
+/// In milliseconds a call, at the beginning and at the end of one session; and at its end beside a new one, in turns. There is
+/// no log, so the outbox has grown as well.
 fn growth(length: usize) -> Value {
-    let (bench, agents) = (Bench::new(), agents(1));
-    bench.with(&agents, |running| {
-        let (agent, mut client) = (&agents[0], running.modern());
-        agent.commit_to(&mut client, json!({ "budget": { "max_calls": 10_000_000 } })).must_succeed();
-        let mut times: Vec<f64> = (0..length)
-            .map(|n| {
-                let begun = Instant::now();
-                agent.call(&mut client, "echo", json!({ "n": n })).must_succeed();
-                begun.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-        let sample = SAMPLE.min(length / 2);
-        let mut last = times.split_off(length - sample);
-        times.truncate(sample);
-        json!({ "calls": length, "first_p50_ms": percentile(&mut times, 0.5), "last_p50_ms": percentile(&mut last, 0.5) })
+    let (upstream, agents) = (Upstream::ordinary(), agents(2));
+    let gateway = Gateway::before(&upstream.url()).knowing(&agents[0]);
+    let running = gateway.start();
+    let (old, new, mut client) = (&agents[0], &agents[1], running.modern());
+    let unlimited = json!({ "budget": { "max_calls": 10_000_000 } });
+    old.commit_to(&mut client, unlimited.clone()).must_succeed();
+    let mut number = 0..;
+    let mut call = |agent| alone(&mut client, agent, number.next().expect("there are more"));
+    let times: Vec<f64> = (0..length.max(2 * SAMPLE)).map(|_| call(old)).collect();
+    let (mut first, mut last) = ends(&times);
+    new.commit_to(&mut running.modern(), unlimited).must_succeed();
+    let (mut olds, mut news): (Vec<f64>, Vec<f64>) = (0..SAMPLE).map(|_| (call(old), call(new))).unzip();
+    let [old, new] = [&mut olds, &mut news].map(|times| percentile(times, 0.5));
+    running.stop();
+    json!({
+        "calls": times.len(),
+        "first_p50_ms": percentile(&mut first, 0.5),
+        "last_p50_ms": percentile(&mut last, 0.5),
+        "at_its_end_p50_ms": old,
+        "in_a_new_session_p50_ms": new,
+        "ratio": old / new,
     })
+}
+
+/// The first and the last of them.
+fn ends(times: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let sample = SAMPLE.min(times.len());
+    (times[..sample].to_vec(), times[times.len() - sample..].to_vec())
 }
 
 /// The value below which that share lies: one of them.
