@@ -88,7 +88,7 @@ pub(crate) async fn stuck_records(pool: &PgPool, limit: usize) -> Result<Vec<Stu
 pub(crate) async fn backlog(pool: &PgPool) -> Result<Backlog, StoreError> {
     let select = sqlx::query(
         "SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint, coalesce(sum(stuck), 0)::bigint,
-                (SELECT at FROM outbox ORDER BY record LIMIT 1)
+                (SELECT at FROM outbox WHERE at > 0 ORDER BY record LIMIT 1)
            FROM instance",
     );
     let row = select.fetch_one(pool).await.map_err(store_error)?;

@@ -135,9 +135,10 @@ pub(crate) async fn unstick(shared: &Shared) -> Result<u64, StoreError> {
     Ok(freed)
 }
 
+/// Without a time, so that the age of what waits is that of the others.
 async fn put_back(writing: &mut Writing<'_>) -> Result<(), StoreError> {
     for statement in
-        ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, at FROM stuck", "DELETE FROM stuck"]
+        ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck", "DELETE FROM stuck"]
     {
         sqlx::query(statement).execute(&mut *writing.connection).await.map_err(store_error)?;
     }
@@ -162,7 +163,7 @@ pub(crate) async fn backlog(shared: &Shared) -> Result<Backlog, StoreError> {
     let mut backlog =
         Backlog { records: count.records, bytes: count.bytes, stuck: count.stuck, oldest_at: None };
     if count.records > count.stuck {
-        let oldest = sqlx::query("SELECT at FROM outbox ORDER BY record LIMIT 1");
+        let oldest = sqlx::query("SELECT at FROM outbox WHERE at > 0 ORDER BY record LIMIT 1");
         let row = oldest.fetch_optional(&shared.read).await.map_err(store_error)?;
         let at = row.map(|row| row.try_get::<i64, _>(0).map_err(store_error));
         backlog.oldest_at = at.transpose()?.map(sql::unsigned).transpose()?;

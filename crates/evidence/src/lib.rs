@@ -80,7 +80,8 @@ pub trait EvidenceStore: Send + Sync + 'static {
     /// Up to `limit` of the stuck records, oldest first, with the reason.
     async fn stuck_records(&self, limit: usize) -> Result<Vec<Stuck>, StoreError>;
 
-    /// Lets every stuck record be pending again, once its cause is gone; answers how many there were.
+    /// Lets every stuck record be pending again, once its cause is gone; answers how many there were. They wait as they did,
+    /// but the backlog's age leaves them out: it passes over as many of them as there are.
     async fn unstick(&self) -> Result<u64, StoreError>;
 
     /// What waits in the outbox, of all instances.

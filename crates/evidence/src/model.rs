@@ -223,7 +223,8 @@ pub struct Backlog {
     pub bytes: u64,
     /// How many of the records are stuck.
     pub stuck: u64,
-    /// Since when the oldest one that is not stuck waits, in Unix seconds.
+    /// Since when the oldest one waits that is not stuck and never was, in Unix seconds: one that the log refused says nothing
+    /// about whether the log takes records.
     pub oldest_at: Option<u64>,
 }
 

@@ -108,6 +108,24 @@ pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl Datab
     assert_eq!((backlog.records, backlog.stuck), (2, 0));
 }
 
+/// Otherwise one record that the log refused long ago would say that nothing goes to it, whenever it is tried again.
+pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database: &impl Database) {
+    let store = database.handle("one").await;
+    let mut stream = Stream::new("s");
+    let ids = stream.grow(&*store, 2).await;
+    for _ in 0..2 {
+        store.stuck(&ids[0], "why").await.unwrap();
+        assert_eq!(store.unstick().await.unwrap(), 1);
+        assert_eq!(waiting(&*store, 10).await, ids, "it is tried again, and in its turn");
+        assert_eq!(store.backlog().await.unwrap().oldest_at, Some(at(1)));
+    }
+    store.delivered(&[delivered(ids[1])]).await.unwrap();
+    let backlog = store.backlog().await.unwrap();
+    assert_eq!((backlog.records, backlog.stuck, backlog.oldest_at), (1, 0, None));
+    stream.grow(&*store, 1).await;
+    assert_eq!(store.backlog().await.unwrap().oldest_at, Some(at(2)));
+}
+
 /// A log may say much.
 pub async fn a_long_reason_is_cut(database: &impl Database) {
     let store = database.handle("one").await;

@@ -22,10 +22,17 @@ pub(super) struct Tables {
     next: u64,
     ids: HashMap<EntryDigest, u64>,
     places: BTreeMap<(String, u64), u64>,
-    /// Why it is stuck, if it is.
-    outbox: BTreeMap<u64, Option<String>>,
+    outbox: BTreeMap<u64, Waiting>,
     open: BTreeSet<u64>,
     leases: HashMap<String, Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Why it is stuck, if it is.
+    stuck: Option<String>,
+    /// Whether it ever was.
+    again: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +101,7 @@ impl Tables {
         self.next += 1;
         self.ids.insert(record.id, number);
         self.places.insert((record.stream.clone(), record.seq), number);
-        self.outbox.insert(number, None);
+        self.outbox.insert(number, Waiting::default());
         let (record, instance) = (record.clone(), instance.to_owned());
         let row = RecordRow { record, instance, leaf_index: None, receipt: None };
         self.records.insert(number, row);
@@ -119,7 +126,7 @@ impl Tables {
 
     pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<Pending> {
         let mine = |row: &&RecordRow| row.instance == instance || !self.lives(&row.instance);
-        let waiting = self.outbox.iter().filter(|(_, stuck)| stuck.is_none());
+        let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none());
         let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
         let records = rows.map(|row| &row.record);
         let pending = |record: &Record| Pending {
@@ -144,31 +151,32 @@ impl Tables {
 
     pub(super) fn stick(&mut self, id: &EntryDigest, why: &str) {
         if let Some(waiting) = self.ids.get(id).and_then(|number| self.outbox.get_mut(number)) {
-            *waiting = Some(why.to_owned());
+            *waiting = Waiting { stuck: Some(why.to_owned()), again: true };
         }
     }
 
     pub(super) fn stuck_records(&self, limit: usize) -> Vec<Stuck> {
-        let stuck = self.outbox.iter().filter_map(|(number, stuck)| {
-            let (record, why) = (&self.records.get(number)?.record, stuck.clone()?);
+        let stuck = self.outbox.iter().filter_map(|(number, waiting)| {
+            let (record, why) = (&self.records.get(number)?.record, waiting.stuck.clone()?);
             Some(Stuck { id: record.id, stream: record.stream.clone(), seq: record.seq, why })
         });
         stuck.take(limit).collect()
     }
 
     pub(super) fn unstick(&mut self) -> u64 {
-        self.outbox.values_mut().filter_map(Option::take).map(|_| 1).sum()
+        self.outbox.values_mut().filter_map(|waiting| waiting.stuck.take()).map(|_| 1).sum()
     }
 
     pub(super) fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
-        for (number, stuck) in &self.outbox {
+        for (number, waiting) in &self.outbox {
             let Some(RecordRow { record, .. }) = self.records.get(number) else { continue };
             backlog.records += 1;
             backlog.bytes += record.statement.len() as u64;
-            match stuck {
-                Some(_) => backlog.stuck += 1,
-                None => backlog.oldest_at = backlog.oldest_at.or(Some(record.at)),
+            match (&waiting.stuck, waiting.again) {
+                (Some(_), _) => backlog.stuck += 1,
+                (None, true) => {}
+                (None, false) => backlog.oldest_at = backlog.oldest_at.or(Some(record.at)),
             }
         }
         backlog
@@ -195,7 +203,7 @@ impl Tables {
 
     fn stored(&self, number: u64) -> Option<Stored> {
         let row = self.records.get(&number)?;
-        let standing = match self.outbox.get(&number) {
+        let standing = match self.outbox.get(&number).map(|waiting| &waiting.stuck) {
             None => Standing::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
             Some(Some(why)) => Standing::Stuck(why.clone()),
             Some(None) => Standing::Pending,
