@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const MAX_REQUEST_STATE_BYTES: usize = 64 << 10;
 /// Questions of the gateway's own that may be open at a time.
 pub const MAX_OPEN_QUESTIONS: usize = 10_000;
-/// Legacy MCP sessions of which it is remembered whether their clients can be asked.
+/// Legacy MCP sessions of which it is remembered that the server gave them out, and whether their clients can be asked.
 pub const MAX_KNOWN_CLIENTS: u64 = 100_000;
 /// How long that is remembered of a session that does nothing.
 pub const KNOWN_CLIENT_IDLE: Duration = Duration::from_secs(24 * 3600);
@@ -83,10 +83,14 @@ pub const JUDGE_CONFIDENCE: f64 = 0.5;
 pub const JUDGE_THRESHOLD: f64 = 0.7;
 /// How long what a judge said may be used again (V-29).
 pub const JUDGE_CACHE: Duration = Duration::from_secs(600);
-/// What a question costs in `vap.judge`.
+/// What a question costs in `vap.judge`, where answers are counted.
 pub const JUDGE_COST: &str = "1";
-/// Where `vap.judge` ends for one session.
+/// Where `vap.judge` ends for one session, in answers.
 pub const JUDGE_CAP: &str = "100";
+/// What is reserved for a question in `vap.judge`, where tokens are counted.
+pub const JUDGE_TOKENS: &str = "1000";
+/// Where `vap.judge` ends for one session, in tokens.
+pub const JUDGE_TOKENS_CAP: &str = "100000";
 /// The longest name of a gateway.
 pub const MAX_ISSUER_BYTES: usize = 1024;
 /// Routes of one gateway.
@@ -126,6 +130,8 @@ pub const JWKS_FRESH: Duration = Duration::from_secs(300);
 pub const JWKS_STALE: Duration = Duration::from_secs(3600);
 /// A key that is not known makes us fetch no more often than this.
 pub const JWKS_UNKNOWN_PAUSE: Duration = Duration::from_secs(30);
+/// A fetch that failed is not tried again for so long.
+pub const JWKS_FAILED_PAUSE: Duration = Duration::from_secs(2);
 /// How long a fetch may take.
 pub const JWKS_FETCH_TIME: Duration = Duration::from_secs(10);
 /// How long a server's resource metadata are passed on from memory.
@@ -197,6 +203,12 @@ pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
 pub const OUTBOX_WARNING: f64 = 0.5;
 /// How often the database is asked what waits.
 pub const OUTBOX_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Bytes of a text (arguments, a message, a result) that are kept in clear beside a record; of a longer one, the beginning.
+pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
+/// The same of a commitment or an amendment that was accepted: without it nothing of the session can be decided again.
+pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
+/// The same of callers who are denied, and of whom it is not known who they are.
+pub const ANNEX_STRANGERS_TEXT_BYTES: usize = 1 << 10;
 /// Statements in one request to the log.
 pub const SUBMIT_BATCH: usize = 256;
 /// Bytes of statements in one request to the log; a single statement may be larger.
@@ -250,8 +262,26 @@ pub const WAIT_FOR_COST: Duration = Duration::from_secs(300);
 pub const DECIDE_TIME: Duration = Duration::from_secs(30);
 /// Decisions that may wait to be made.
 pub const QUEUED_DECISIONS: usize = 10_000;
+/// Bytes of their messages.
+pub const QUEUED_BYTES: usize = 256 << 20;
+/// Calls of one session that may wait for what another one of their tool costs.
+pub const PARKED_SESSION_CALLS: usize = 16;
+/// Bytes of their messages; the first one may have more.
+pub const PARKED_SESSION_BYTES: usize = 1 << 20;
+/// Such calls of all sessions.
+pub const PARKED_CALLS: usize = 1_024;
+/// Bytes of their messages.
+pub const PARKED_BYTES: usize = 64 << 20;
+/// How many of them are looked at in one go.
+pub const PARKED_LOOK_CALLS: usize = 16;
+/// Bytes of their messages, but for the last.
+pub const PARKED_LOOK_BYTES: usize = 1 << 20;
 /// Jobs in one commit.
 pub const COMMIT_JOBS: usize = 512;
+/// Bytes of records in one commit; a single job may make more.
+pub const COMMIT_BYTES: usize = 16 << 20;
+/// How often a commit is tried again that turned out not to have happened.
+pub const DOUBT_ATTEMPTS: usize = 3;
 /// How long an outcome that nobody waits for waits for a decision to share its commit with.
 pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
 /// How often a batch is decided again because another process came first.
@@ -260,8 +290,10 @@ pub const COMMIT_ATTEMPTS: usize = 32;
 pub const DOUBT_FIRST_WAIT: Duration = Duration::from_millis(1);
 /// The longest such wait.
 pub const DOUBT_LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// How often what is owed is tried again while nothing can be committed.
+/// When what is owed is tried again that could not be committed; it doubles.
 pub const OWED_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// The longest such wait.
+pub const OWED_LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often calls that wait for a settlement look whether another process made it.
 pub const PARKED_LOOK_EVERY: Duration = Duration::from_millis(250);
 /// When something is due that never is: the end of the year 9999, in Unix seconds.
@@ -285,6 +317,10 @@ pub const MAX_GATHERED_BYTES: usize = 16 << 20;
 pub const FEDERATED_SESSIONS: usize = 10_000;
 /// How long such a session may do nothing before it is closed with all servers.
 pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);
+/// Requests of such a session of which it is known to which server they went.
+pub const FEDERATED_ASKED: usize = 256;
+/// Bytes of the id of such a request, as it is written.
+pub const MAX_ASKED_ID_BYTES: usize = 128;
 /// How long somebody can be asked before what holds the call's place is taken back.
 pub const QUESTION_SLACK: Duration = Duration::from_secs(360);
 /// How long an answer that cost more than was reserved waits until that is durable.
@@ -293,6 +329,8 @@ pub const SETTLE_TIME: Duration = Duration::from_secs(30);
 pub const ALIVE_EVERY: Duration = Duration::from_secs(10 * 60);
 /// When it is looked whether a principal that nothing was heard of still holds anything.
 pub const ACCOUNT_DUE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The same where all that it has is a count of denials: their minute, and some more.
+pub const DENIALS_DUE: Duration = Duration::from_secs(2 * 60);
 /// Bytes of a result from which on its canonical form is made while nobody waits.
 pub const LARGE_RESULT: usize = 64 << 10;
 /// When a stream that is to end, and in which something is under way, is looked at again.
@@ -301,5 +339,15 @@ pub const ENDING_AGAIN_AFTER: Duration = Duration::from_secs(60);
 pub const DUE_EVERY: Duration = Duration::from_secs(10);
 /// How many of what is due, or was left by a process that died, are taken at a time.
 pub const UPKEEP_PAGE: usize = 256;
+/// How many times in a row as many records as that are forgotten, so that more go than come.
+pub const FORGET_TURNS: usize = 64;
 /// When the stream of an instance that says nothing any more, of several that share a database, is ended by another.
 pub const UNBOUND_DUE: Duration = Duration::from_secs(60 * 60);
+/// The longest text of a client (a tool's name, a session, an id) that a span holds.
+pub const MAX_SPAN_TEXT: usize = 128;
+/// The longest `tracestate` that is taken over (what W3C Trace Context asks for at least).
+pub const MAX_TRACE_STATE: usize = 512;
+/// Bytes of an answer up to which a span is told how it ended, if its status does not say so.
+pub const MAX_HEARD: usize = 64 << 10;
+/// How long a stop waits until the collector has the last spans.
+pub const LAST_SPANS_TIME: Duration = Duration::from_secs(2);

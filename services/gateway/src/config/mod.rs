@@ -39,6 +39,7 @@ pub use mistake::{Mistake, Mistakes};
 pub use oauth::{KeySource, OAuth, OAuthMode};
 pub use route::{CommandServer, HttpServer, Requirement, Route, Server, UpstreamConfig};
 
+use crate::judge::Meter;
 use crate::limits;
 
 /// A gateway's configuration.
@@ -56,6 +57,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Where evidence is kept.
     pub evidence: Evidence,
+    /// How long records are kept that the log has; none: for ever.
+    pub evidence_keep: Option<Duration>,
     /// The names by which clients may ask for it (`Host`); without port.
     pub hosts: Vec<String>,
     /// Web pages that may call it (`Origin`).
@@ -68,6 +71,8 @@ pub struct Config {
     pub intake: Intake,
     /// When a session ends that nobody ended.
     pub session_idle: Duration,
+    /// Where spans go: a collector that takes OTLP over HTTP. None is asked for its word on anything.
+    pub otlp: Option<Url>,
     /// Who judges what rules cannot.
     pub judge: Option<Judge>,
     /// Whose signatures count: agents, and approvers.
@@ -153,9 +158,11 @@ pub struct Judge {
     pub commitments: bool,
     /// How long what it said may be used again (V-29).
     pub cache: Duration,
-    /// What one question costs in the session's own meter `vap.judge` (V-31), until the endpoint says how many tokens.
+    /// What the session's own meter `vap.judge` counts (V-31).
+    pub meter: Meter,
+    /// What one question costs there. Where tokens are counted: what is reserved for it, until the endpoint says how many.
     pub cost: Decimal,
-    /// Where that meter ends.
+    /// Where that meter ends, in the same unit.
     pub cap: Decimal,
 }
 
@@ -205,8 +212,13 @@ impl Config {
             ("admin_listen", self.admin_listen != new.admin_listen),
             ("state", self.state != new.state),
             ("evidence", self.evidence != new.evidence),
+            ("evidence_keep", self.evidence_keep != new.evidence_keep),
             ("log", self.log != new.log),
             ("keys", self.keys != new.keys),
+            ("otlp", self.otlp != new.otlp),
+            ("outbox", self.outbox != new.outbox),
+            ("session_idle", self.session_idle != new.session_idle),
+            ("limits.connections", self.intake.connections != new.intake.connections),
         ];
         changed.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }

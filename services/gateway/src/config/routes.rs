@@ -16,7 +16,7 @@ use url::Url;
 use super::file::{self, Text};
 use super::oauth::{KeySource, OAuth, OAuthMode};
 use super::read::Reader;
-use super::route::{Requirement, Route};
+use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, servers};
 use crate::limits::{JUDGE_THRESHOLD, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT};
 use crate::oauth::ALGORITHMS;
@@ -63,7 +63,14 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: &Url) -
     let fresh = [("optional", Freshness::Optional), ("required", Freshness::Required)];
     let freshness = chosen(reader, "freshness", route.freshness.as_ref(), &fresh);
     let (risk, threshold) = risk(reader, route.risk);
+    let oauth_at = route.oauth.as_ref().map(Spanned::span);
     let oauth = route.oauth.and_then(|oauth| oauth_of(reader, oauth, public_url, &path));
+    if let (Some(oauth), Some(upstream)) = (&oauth, &upstream)
+        && !may_hold_tokens(oauth, upstream)
+    {
+        let why = "mode \"upstream\" hands the client's token on: it needs one server over HTTP, and no upstream_token_file";
+        reader.mistake(oauth_at, "oauth.mode", why);
+    }
     Some(Route {
         without_vap,
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
@@ -332,6 +339,17 @@ fn oauth_of(
         scopes: oauth.scopes.iter().filter_map(|text| scope(reader, text)).collect(),
         token_type: oauth.token_type,
     })
+}
+
+/// In mode B a token is for the one server that it goes on to: with several, all of them would get it.
+fn may_hold_tokens(oauth: &OAuth, upstream: &UpstreamConfig) -> bool {
+    match (&oauth.mode, upstream) {
+        (OAuthMode::Gateway, _) => true,
+        (OAuthMode::Upstream { .. }, UpstreamConfig::One(Server::Http(server))) => {
+            server.token_file.is_none()
+        }
+        (OAuthMode::Upstream { .. }, _) => false,
+    }
 }
 
 fn algorithm(reader: &mut Reader<'_>, text: &Text) -> Option<String> {

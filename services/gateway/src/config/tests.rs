@@ -69,6 +69,7 @@ fn the_configuration_of_the_specification_reads() {
     assert_eq!(route.ceiling.max_calls, Some(500));
     assert_eq!((route.rules[0].name().as_str(), route.rules[0].then()), ("large", Then::Confirm));
     assert!(matches!(&config.evidence, Evidence::Sqlite(path) if path.ends_with("gw/evidence.db")));
+    assert_eq!(config.evidence_keep, None, "for ever");
 }
 
 #[test]
@@ -98,6 +99,7 @@ admin_listen = "127.0.0.1:7401"
 public_url = "https://gw.example"
 state = "gw"
 evidence = "postgres://gw@db/evidence"
+evidence_keep = "90d"
 hosts = ["GW.example"]
 origins = ["https://app.example", "http://localhost:3000"]
 session_idle = "2h"
@@ -106,6 +108,7 @@ session_idle = "2h"
 url = "https://log.example/"
 receipt_required = true
 receipt_wait = "2s"
+trust = "trust.toml"
 
 [outbox]
 records = 10
@@ -172,6 +175,7 @@ algorithms = ["ES256"]
     let config = read(whole).unwrap();
     assert_eq!(config.hosts, ["gw.example"]);
     assert_eq!(config.log.url, "https://log.example");
+    assert_eq!(config.evidence_keep, Some(Duration::from_secs(90 * 86_400)));
     assert_eq!(config.judge.as_ref().unwrap().timeout, Duration::from_millis(250));
     let UpstreamConfig::Many { servers, separator } = &config.routes[0].upstream else { panic!("one") };
     assert_eq!(separator, "__");
@@ -179,6 +183,15 @@ algorithms = ["ES256"]
     let oauth = config.routes[1].oauth.as_ref().unwrap();
     assert_eq!(oauth.audience, "https://up.example/mcp");
     assert_eq!(oauth.authorization_servers, ["https://as.example"]);
+}
+
+#[test]
+fn a_receipt_that_nobody_could_verify_is_not_required() {
+    let required = text("").replace("receipt_required = false", "receipt_required = true");
+    assert_eq!(mistakes(&required), [(6, "log.receipt_required".to_owned())]);
+    let believed =
+        required.replace("receipt_required = true", "receipt_required = true\ntrust = \"trust.toml\"");
+    assert!(read(&believed).unwrap().log.receipt_required);
 }
 
 #[test]
@@ -299,4 +312,31 @@ fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
     let config = Config::from_toml(&whole, folder.path()).unwrap();
     assert_eq!((config.routes.len(), config.agents.len()), (2, 2));
     assert!(config.judge.is_some() && config.routes[0].oauth.is_some());
+}
+
+#[test]
+fn r_27_a_client_s_token_goes_to_one_server_or_to_none() {
+    let route = |servers: &str| {
+        text(&format!(
+            r#"
+[[route]]
+path = "/guarded"
+{servers}
+[route.oauth]
+mode = "upstream"
+resource = "https://up.example/mcp"
+metadata = "https://up.example/.well-known/oauth-protected-resource/mcp"
+issuer = "https://as.example"
+jwks_url = "https://as.example/jwks"
+"#
+        ))
+    };
+    assert!(read(&route("upstream = \"https://up.example/mcp\"")).is_ok());
+    for server in [
+        "command = [\"mcp-server-time\"]",
+        "upstream = \"https://up.example/mcp\"\nupstream_token_file = \"own.token\"",
+    ] {
+        let keys: Vec<String> = mistakes(&route(server)).into_iter().map(|(_, key)| key).collect();
+        assert_eq!(keys, ["oauth.mode"], "{server}");
+    }
 }

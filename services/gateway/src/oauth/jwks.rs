@@ -20,8 +20,8 @@ use url::Url;
 use super::token::{Token, TokenAlgorithm};
 use crate::config::KeySource;
 use crate::limits::{
-    JWKS_FETCH_TIME, JWKS_FRESH, JWKS_STALE, JWKS_UNKNOWN_PAUSE, MAX_JWKS_BYTES, MAX_JWKS_DEPTH,
-    MAX_JWKS_KEYS,
+    JWKS_FAILED_PAUSE, JWKS_FETCH_TIME, JWKS_FRESH, JWKS_STALE, JWKS_UNKNOWN_PAUSE, MAX_JWKS_BYTES,
+    MAX_JWKS_DEPTH, MAX_JWKS_KEYS,
 };
 
 /// Why there are no keys.
@@ -150,6 +150,8 @@ pub struct Remote {
 struct Known {
     keys: Option<(Arc<Vec<TokenKey>>, Instant)>,
     tried: Option<Instant>,
+    /// When the last fetch failed, and why: each token with no key at hand would try again, one after the other.
+    failed: Option<(Instant, String)>,
 }
 
 impl KeyBook {
@@ -193,6 +195,9 @@ impl Remote {
         if let Some(keys) = self.usable(token) {
             return Ok(keys);
         }
+        if let Some(why) = self.failed_just_now() {
+            return self.stale(KeysError::Unreachable(why));
+        }
         self.lock().tried = Some(Instant::now());
         match self.fetch().await {
             Ok(keys) => {
@@ -200,8 +205,17 @@ impl Remote {
                 self.lock().keys = Some((keys.clone(), Instant::now()));
                 Ok(keys)
             }
-            Err(error) => self.stale(error),
+            Err(error) => {
+                self.lock().failed = Some((Instant::now(), error.to_string()));
+                self.stale(error)
+            }
         }
+    }
+
+    fn failed_just_now(&self) -> Option<String> {
+        let known = self.lock();
+        let (at, why) = known.failed.as_ref()?;
+        (at.elapsed() < JWKS_FAILED_PAUSE).then(|| why.clone())
     }
 
     /// What is known, if it is fresh and holds the key, or was asked for a moment ago.

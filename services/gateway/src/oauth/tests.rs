@@ -409,3 +409,16 @@ async fn while_the_keys_are_out_of_reach_nobody_comes_in() {
             .await;
     assert_eq!(told.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
 }
+
+#[tokio::test]
+async fn a_flood_of_tokens_does_not_ask_again_and_again_for_keys_that_cannot_be_had() {
+    let (url, asked) = serving(Arc::new(std::sync::Mutex::new("no keys".to_owned()))).await;
+    let door = Door::new();
+    let guard = guard(&settings(KeySource::Url { url, ca_file: None }));
+    let token = door.issuer.token(&claims());
+    for _ in 0..20 {
+        assert!(admit(&guard, &token).await.is_err());
+    }
+    // One, unless this machine took seconds for twenty refusals.
+    assert!(asked.load(Ordering::Relaxed) < 5);
+}
