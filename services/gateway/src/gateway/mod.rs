@@ -139,8 +139,8 @@ impl Gateway {
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
+        let mut seen = Seen::of(&self.config.sources);
         loop {
-            let mut seen = Seen::of(&self.config.sources);
             let changed = async {
                 match self.config.sources.is_empty() {
                     true => std::future::pending().await,
@@ -152,7 +152,12 @@ impl Gateway {
                 () = hangup.notified() => tracing::info!("asked to read the configuration again"),
                 () = changed => tracing::info!("a file of the configuration changed"),
             }
-            self.reload(reread()).await;
+            // Looked at before they are read: what changes while they are taken up is noticed the next time.
+            let files = self.config.sources.clone();
+            seen = Seen::of(&files);
+            if self.reload(reread()).await && self.config.sources != files {
+                seen = Seen::of(&self.config.sources);
+            }
         }
         self.stop().await;
     }
