@@ -25,6 +25,8 @@ pub enum Fault {
     NotApplied,
     /// It happens, but the caller cannot know: a commit answers [`CommitError::MayHaveHappened`].
     AppliedButUnheard,
+    /// Nothing happens, and never will in this process.
+    Ended,
 }
 
 /// A method of [`EvidenceStore`].
@@ -118,6 +120,7 @@ impl Failing {
             None => answer.await,
             Some(Fault::Full) => Err(StoreError::Full("as ordered".into())),
             Some(Fault::Refused | Fault::NotApplied) => Err(unavailable()),
+            Some(Fault::Ended) => Err(ended()),
             Some(Fault::AppliedButUnheard) => answer.await.and(Err(unavailable())),
         }
     }
@@ -138,6 +141,10 @@ const fn writes(call: Call) -> bool {
 
 fn unavailable() -> StoreError {
     StoreError::Unavailable("as ordered".into())
+}
+
+fn ended() -> StoreError {
+    StoreError::Refused("as ordered: start the process again".into())
 }
 
 fn unheard() -> CommitError {
@@ -163,6 +170,7 @@ impl EvidenceStore for Failing {
             None => self.inner.commit(changes).await,
             Some(Fault::Refused) => Err(CommitError::Failed(unavailable())),
             Some(Fault::Full) => Err(CommitError::Full("as ordered".into())),
+            Some(Fault::Ended) => Err(CommitError::Failed(ended())),
             Some(Fault::NotApplied) => Err(unheard()),
             Some(Fault::AppliedButUnheard) => self.inner.commit(changes).await.and(Err(unheard())),
         }

@@ -178,6 +178,8 @@ pub const UNREAD_BYTES: usize = 4 << 20;
 pub const STALL_TIME: Duration = Duration::from_secs(30);
 /// How long a legacy session may do nothing before its child is ended.
 pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// How long it may at least, when there are as many as there may be and another one is wanted.
+pub const SESSION_SPARED: Duration = Duration::from_secs(10);
 /// How often idle sessions are looked for.
 pub const SESSION_SWEEP: Duration = Duration::from_secs(30);
 /// Calls that one legacy session may have open at once.
@@ -343,6 +345,10 @@ pub const UPKEEP_PAGE: usize = 256;
 pub const FORGET_TURNS: usize = 64;
 /// When the stream of an instance that says nothing any more, of several that share a database, is ended by another.
 pub const UNBOUND_DUE: Duration = Duration::from_secs(60 * 60);
+/// Legacy sessions of which it is known whose token opened them.
+pub const MAX_KNOWN_OWNERS: u64 = 100_000;
+/// How long that is known of a session that does nothing: longer than any of ours lives.
+pub const KNOWN_OWNER_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// The longest text of a client (a tool's name, a session, an id) that a span holds.
 pub const MAX_SPAN_TEXT: usize = 128;
 /// The longest `tracestate` that is taken over (what W3C Trace Context asks for at least).

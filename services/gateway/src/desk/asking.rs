@@ -1,7 +1,6 @@
 //! What the desk is asked by the rest of the gateway.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use admission::decide::{Dice, Telling, account_key};
 use admission::message::slot::{Key, Received, Shape, Unreadable};
@@ -16,11 +15,11 @@ use super::decisions::{CallWork, CloseWork, Closed, Done, MessageKind, MessageWo
 use super::error::DeskError;
 use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, RefusalJob};
 use super::outbox::NoReceipt;
+use super::place::Place;
 use super::published::PublishKeys;
 use super::states::{State, account_stream, random};
 use super::told::{Told, unrecorded};
 use super::writer::Job;
-use crate::limits::QUEUED_DECISIONS;
 
 /// What came in a slot.
 type Slot = Result<Received, Box<Unreadable>>;
@@ -46,7 +45,10 @@ impl Desk {
         let (tell, told) = oneshot::channel();
         let (verdict, telling) = (job.ruling.verdict.clone(), job.ruling.telling);
         let work = RefusalWork::new(self.clone(), Arc::new(job), tell);
-        let refused = self.ask(Box::new(work), told, &AtomicBool::new(false)).await;
+        let refused = match Place::take(self, 0) {
+            Ok(place) => self.ask(Box::new(work), told, &place).await,
+            Err(busy) => Err(busy),
+        };
         Box::new(refused.unwrap_or_else(|why| {
             tracing::warn!(%why, "denied without a record");
             unrecorded(&self.inner.house, verdict, telling, None)
@@ -55,7 +57,9 @@ impl Desk {
 
     /// The caller ended its MCP session: what it committed there ends with it, as soon as nothing is under way.
     pub async fn end_sessions_of(&self, caller: &Caller) {
-        let Some(stream) = account_key(caller, None).map(|key| account_stream(&key)) else { return };
+        let presumed = caller.presumed();
+        let key = account_key(presumed.as_ref().unwrap_or(caller), None);
+        let Some(stream) = key.map(|key| account_stream(&key)) else { return };
         let account = match self.inner.store.streams(&[&stream]).await {
             Ok(kept) => kept.into_iter().next().flatten(),
             Err(error) => return tracing::warn!(%error, "sessions are left to end by themselves"),
@@ -105,9 +109,9 @@ impl Desk {
 
     async fn make_call(&self, job: &Arc<CallJob>, done: Done) -> Result<CallAnswer, DeskError> {
         check_name(job.envelope.as_ref())?;
-        let (parked, (tell, told)) = (Arc::new(AtomicBool::new(false)), oneshot::channel());
-        let work = CallWork::new(self.clone(), job.clone(), done, dice()?, parked.clone(), tell);
-        self.ask(Box::new(work), told, &parked).await
+        let (place, (tell, told)) = (Place::take(self, job.bytes())?, oneshot::channel());
+        let work = CallWork::new(self.clone(), job.clone(), done, dice()?, place.clone(), tell);
+        self.ask(Box::new(work), told, &place).await
     }
 
     pub(super) async fn decide_message(
@@ -132,9 +136,9 @@ impl Desk {
         done: Done,
     ) -> Result<MessageAnswer, DeskError> {
         check_name(Some(&job.message))?;
-        let (tell, told) = oneshot::channel();
+        let (place, (tell, told)) = (Place::take(self, job.bytes())?, oneshot::channel());
         let work = MessageWork::new(self.clone(), (job.clone(), kind), done, dice()?, tell);
-        self.ask(Box::new(work), told, &AtomicBool::new(false)).await
+        self.ask(Box::new(work), told, &place).await
     }
 
     /// Hands in a decision and waits for it: not for ever, unless it waits for another call's cost.
@@ -142,18 +146,17 @@ impl Desk {
         &self,
         job: Job,
         mut told: oneshot::Receiver<Result<T, DeskError>>,
-        parked: &AtomicBool,
+        place: &Place,
     ) -> Result<T, DeskError> {
         if self.inner.alarms.is_doubting() {
             return Err(DeskError::Unavailable("the database does not say what it committed".to_owned()));
         }
-        let _place = Place::take(self)?;
         self.hand_in(job);
         loop {
             match tokio::time::timeout(self.inner.house.settings.decide_time, &mut told).await {
                 Ok(Ok(answer)) => return answer,
                 Ok(Err(_)) => return Err(DeskError::Stopping),
-                Err(_) if parked.load(Ordering::Relaxed) => {}
+                Err(_) if place.has_waited() => {}
                 Err(_) => return Err(DeskError::Unavailable("no decision in time".to_owned())),
             }
         }
@@ -204,25 +207,6 @@ impl Desk {
         let verdict = Verdict::new(session_id, Some(response), VerdictKind::Denied, verification);
         tracing::warn!(%why, session_id, "denied without a record");
         unrecorded(&self.inner.house, verdict, telling, req)
-    }
-}
-
-/// A place in the queue of decisions.
-struct Place<'a>(&'a Desk);
-
-impl<'a> Place<'a> {
-    fn take(desk: &'a Desk) -> Result<Self, DeskError> {
-        let place = Self(desk);
-        match desk.inner.queued.fetch_add(1, Ordering::Relaxed) < QUEUED_DECISIONS {
-            true => Ok(place),
-            false => Err(DeskError::Busy),
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.inner.queued.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

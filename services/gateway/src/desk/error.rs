@@ -19,6 +19,9 @@ pub enum DeskError {
     /// More decisions are asked for than are made.
     #[error("too many decisions wait to be made")]
     Busy,
+    /// More calls wait for what another one costs than may.
+    #[error("too many calls wait for what another call of their tool costs")]
+    Crowded,
     /// The evidence could not be made durable, or not in time.
     #[error("the evidence could not be made durable: {0}")]
     Unavailable(String),
@@ -41,6 +44,7 @@ impl DeskError {
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Backpressure(_) | Self::Full(_) | Self::Busy => Reason::EvidenceBackpressure,
+            Self::Crowded => Reason::RateLimited,
             Self::NoReceipt(_) => Reason::ReceiptUnavailable,
             Self::Unavailable(_) | Self::Unsigned(_) | Self::Unrecordable(_) | Self::Stopping => {
                 Reason::EvidenceUnavailable

@@ -35,6 +35,15 @@ pub struct CallJob {
     pub aside: Option<AiInvocation>,
 }
 
+impl CallJob {
+    /// Bytes of what came.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let envelope = self.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
+        self.arguments.len() + envelope.map_or(0, |received| received.text.len())
+    }
+}
+
 /// A state of ours that came back (V-26, V-38). Whether it was used before, the desk finds out.
 #[derive(Clone, Debug)]
 pub struct ShownState {
@@ -55,6 +64,14 @@ pub struct MessageJob {
     pub message: Result<Received, Box<Unreadable>>,
     /// What the client says of itself.
     pub aside: Option<AiInvocation>,
+}
+
+impl MessageJob {
+    /// Bytes of what came.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.message.as_ref().map_or(0, |received| received.text.len())
+    }
 }
 
 /// A request beside any call that is refused (V-37).

@@ -9,15 +9,18 @@
 //! |---|---|
 //! | `asking` | what `calls` asks the desk |
 //! | `jobs`, `told`, `pass`, `held` | what goes in, and what comes back |
+//! | `place` | how much may queue |
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
 //! | `scopes` | what a caller may call, for showing |
+//! | `annex` | what is kept in clear beside a record, and how much |
 //! | `notary`, `published` | statements, and the keys on the log |
 //! | `outbox` | to the log, and how much waits for it |
 //! | `recovery`, `upkeep` | what a process that died left, and what is due |
 //!
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), and what travels in an answer (`calls`).
 
+mod annex;
 mod asking;
 mod clock;
 mod decisions;
@@ -28,6 +31,7 @@ mod jobs;
 mod notary;
 mod outbox;
 mod pass;
+mod place;
 mod published;
 mod recovery;
 mod scopes;
@@ -40,7 +44,7 @@ mod upkeep;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use admission::rules::Rules;
@@ -64,6 +68,7 @@ pub use told::{Evidence, Told};
 use house::House;
 use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
+use place::Queue;
 use status::Alarms;
 use writer::{Job, Writer};
 
@@ -82,7 +87,7 @@ struct Inner {
     house: Arc<House>,
     jobs: mpsc::UnboundedSender<Job>,
     /// Decisions that are asked for and not made.
-    queued: AtomicUsize,
+    queue: Queue,
     gauge: Arc<Gauge>,
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
@@ -126,9 +131,13 @@ impl Desk {
         });
         let (gauge, alarms, waiting): (Arc<Gauge>, Arc<Alarms>, Arc<Waiting>) = Default::default();
         gauge.set(store.backlog().await?);
-        let (wake, (jobs, queue)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-        let writer =
-            Writer::new(house.clone(), store.clone(), (gauge.clone(), alarms.clone(), wake.clone()), queue);
+        let (wake, (jobs, handed_in)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+        let writer = Writer::new(
+            house.clone(),
+            store.clone(),
+            (gauge.clone(), alarms.clone(), wake.clone()),
+            handed_in,
+        );
         let courier = Courier {
             store: store.clone(),
             log,
@@ -140,9 +149,9 @@ impl Desk {
             batches: AtomicBool::new(true),
             linger: if house.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER },
         };
-        let (queued, owing) = (AtomicUsize::new(0), TaskTracker::new());
+        let (queue, owing) = (Queue::default(), TaskTracker::new());
         let desk = Self {
-            inner: Arc::new(Inner { house, jobs, queued, gauge, alarms, waiting, store, rules, owing }),
+            inner: Arc::new(Inner { house, jobs, queue, gauge, alarms, waiting, store, rules, owing }),
         };
         let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
         let mut running = Running {
@@ -200,7 +209,9 @@ impl Running {
     pub async fn stop(self) {
         self.desk.inner.owing.close();
         self.desk.inner.owing.wait().await;
-        self.desk.end_unbound().await;
+        if !self.desk.inner.alarms.is_doubting() {
+            self.desk.end_unbound().await;
+        }
         self.stop_others.cancel();
         for other in self.others {
             // A task that panicked has said so.

@@ -91,6 +91,68 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
 }
 
 #[tokio::test]
+async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
+    let site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+    (1..=3).for_each(|nth| store.fail(Call::Commit, nth, Fault::NotApplied));
+    assert_eq!(denied(&read(&desk, SESSION, 1).await), "evidence_unavailable");
+    assert_eq!((desk.status().doubtful, store.faults_left()), (3, 0));
+    run(read(&desk, SESSION, 2).await, None).await;
+    running.stop().await;
+    let story = story(&memory, SESSION).await;
+    assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+}
+
+#[tokio::test]
+async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_from_stopping() {
+    let site = Site::stopped(&policy());
+    let store = Failing::new(Memory::new("one"));
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 2 })).await;
+    store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
+    (1..100_000).for_each(|nth| store.fail(Call::Happened, nth, Fault::Refused));
+    let first = tokio::spawn({
+        let desk = desk.clone();
+        async move { read(&desk, SESSION, 1).await }
+    });
+    until("it is in doubt", || async { desk.status().doubtful == 1 }).await;
+    running.stop().await;
+    assert_eq!(denied(&first.await.unwrap()), "evidence_unavailable");
+    assert!(store.faults_left() > 0, "it was still in doubt");
+}
+
+#[tokio::test]
+async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_gateway_stops() {
+    let site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 9 })).await;
+    let under_way = read(&desk, SESSION, 0).await;
+    store.fail(Call::Commit, 1, Fault::AppliedButUnheard);
+    store.fail(Call::Happened, 1, Fault::Ended);
+    assert_eq!(denied(&read(&desk, SESSION, 1).await), "evidence_unavailable");
+    store.break_down(Fault::Ended);
+    for ticket in 2..5 {
+        let told = read(&desk, SESSION, ticket).await;
+        assert_eq!(denied(&told), "evidence_unavailable");
+    }
+    assert!(desk.status().store_failing.is_some());
+    run(under_way, None).await;
+    running.stop().await;
+    memory.leave().await.unwrap();
+    let (_, again) = open(&memory.another("two"), &site, settings()).await;
+    until("what was under way is settled", || async {
+        story(&memory, SESSION).await.iter().filter(|said| *said == "outcome unknown").count() == 2
+    })
+    .await;
+    again.stop().await;
+}
+
+#[tokio::test]
 async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
     for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
     {

@@ -1,27 +1,28 @@
 //! A call: decided, reserved, recorded, and only then let go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use admission::clarify::{Answer, Purpose, Shown};
 use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic, claimed_jti};
 use admission::message::slot::Received;
+use admission::principal::Caller;
 use admission::session::{ReservationId, Session};
 use evidence::{Claim, ClaimKind};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::copies::Copies;
+use super::copies::{Copies, Sent};
 use super::writing::{Written, claim, states_stream, timestamp, write};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldCall;
 use crate::desk::jobs::{CallAnswer, CallJob};
 use crate::desk::pass::{Pass, Ticket};
+use crate::desk::place::Place;
 use crate::desk::states::{Asking, STATES_STREAM};
 use crate::desk::told::Told;
-use crate::desk::writer::{Books, Job, Step, Work};
+use crate::desk::writer::{Books, Job, Step, Turn, Work};
 use crate::limits::QUESTION_SLACK;
 
 /// What was done about a call already.
@@ -44,7 +45,7 @@ pub struct CallWork {
     done: Done,
     dice: Dice,
     since: Instant,
-    parked: Arc<AtomicBool>,
+    place: Arc<Place>,
     tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     made: Option<Made>,
 }
@@ -57,16 +58,16 @@ enum Made {
 }
 
 impl CallWork {
-    /// A call. `parked` says whether it waits for another one's cost.
+    /// A call, and its place in the queue.
     pub fn new(
         desk: Desk,
         job: Arc<CallJob>,
         done: Done,
         dice: Dice,
-        parked: Arc<AtomicBool>,
+        place: Arc<Place>,
         tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     ) -> Self {
-        Self { desk, job, done, dice, since: Instant::now(), parked, tell, made: None }
+        Self { desk, job, done, dice, since: Instant::now(), place, tell, made: None }
     }
 
     fn received(&self) -> Option<&Received> {
@@ -87,21 +88,20 @@ impl CallWork {
         Some(claim(states_stream(self.session_id()), ClaimKind::Question, &ticket.nonce))
     }
 
-    fn ruling(&self, books: &mut Books<'_>, copies: &mut Copies) -> CallRuling {
-        let job = &*self.job;
-        let is_used = |claim: Option<Claim>| claim.is_some_and(|claim| books.is_used(&claim));
-        let (replayed, spent) = (is_used(self.jti()), is_used(self.state()));
-        let shown = |state: &'_ crate::desk::jobs::ShownState| state.answer;
-        let before = Before {
+    fn before(&self, books: &Books<'_>) -> Before<'_> {
+        let spent = self.state().is_some_and(|claim| books.is_used(&claim));
+        let shown = self.job.shown.as_ref();
+        Before {
             held: self.done.held,
             judged: self.done.judged,
             answer: self.done.answer,
-            shown: job.shown.as_ref().map(|state| Shown {
-                ticket: state.ticket.as_ref(),
-                spent,
-                answer: shown(state),
-            }),
-        };
+            shown: shown.map(|state| Shown { ticket: state.ticket.as_ref(), spent, answer: state.answer }),
+        }
+    }
+
+    fn ruling(&self, books: &Books<'_>, copies: &mut Copies) -> CallRuling {
+        let job = &*self.job;
+        let replayed = self.jti().is_some_and(|claim| books.is_used(&claim));
         let call = Call {
             envelope: job
                 .envelope
@@ -112,10 +112,10 @@ impl CallWork {
             arguments: &job.arguments,
             can_ask: job.can_ask,
             replayed,
-            before,
+            before: self.before(books),
         };
-        let scene =
-            Scene { rules: &job.rules, caller: &job.caller, now: timestamp(books.now), dice: self.dice };
+        let caller = copies.caller.clone();
+        let scene = Scene { rules: &job.rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
         let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
         decide::call(&scene, admission_books, &call)
     }
@@ -133,8 +133,9 @@ impl CallWork {
     fn rule(&mut self, books: &mut Books<'_>, copies: Copies, mut ruling: Box<decide::Ruling>) -> Step {
         let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
         let retry = self.state_purpose() == Some(Purpose::Upstream);
+        let beside = self.beside(&copies.caller, retry);
         self.hold(books, copies, None);
-        let written = match write(books, &mut ruling, self.job.aside.as_ref(), self.beside(retry)) {
+        let written = match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
             Ok(written) => written,
             Err(why) => return Step::Impossible(why),
         };
@@ -150,11 +151,11 @@ impl CallWork {
     }
 
     /// What the annex keeps besides: enough to decide the call again.
-    fn beside(&self, retry: bool) -> Value {
+    fn beside(&self, by: &Caller, retry: bool) -> Value {
         let job = &*self.job;
         json!({
             "route": job.rules.route,
-            "caller": caller(&job.caller),
+            "caller": caller(by),
             "message": self.received().map(|received| &received.text),
             "tool": job.tool,
             "header": job.header,
@@ -167,12 +168,13 @@ impl CallWork {
 }
 
 /// Who called, for the annex.
-pub fn caller(caller: &admission::principal::Caller) -> Value {
+pub fn caller(caller: &Caller) -> Value {
     json!({
         "era": caller.era,
         "token": caller.token,
         "certificate": caller.certificate,
         "mcp_session": caller.mcp_session,
+        "is_given": caller.is_given,
     })
 }
 
@@ -203,19 +205,24 @@ impl Work for CallWork {
         self.since
     }
 
+    fn bytes(&self) -> usize {
+        self.job.bytes()
+    }
+
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
-        self.parked.store(false, Ordering::Relaxed);
-        let (job, now) = (self.job.clone(), timestamp(books.now));
-        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
-        let Some(mut copies) = Copies::of_message(books, &job.rules, &job.caller, received, now) else {
+        self.place.go_on();
+        let job = self.job.clone();
+        let before = self.before(books);
+        let sent = Sent { rules: &job.rules, caller: &job.caller, received: self.received(), before };
+        let Some(mut copies) = Copies::of_message(books, &sent) else {
             return Step::Needs(books.missing());
         };
         copies.forget_questions(books, &job.rules);
         match self.ruling(books, &mut copies) {
             CallRuling::Ruled(ruling) => self.rule(books, copies, ruling),
             CallRuling::Wait => {
-                self.parked.store(true, Ordering::Relaxed);
-                Step::Wait(copies.stream.unwrap_or_default())
+                self.place.wait();
+                Step::Wait(Turn { stream: copies.stream.unwrap_or_default(), tool: job.tool.clone() })
             }
             CallRuling::Judge { question, held } => {
                 self.hold(books, copies, Some(held));

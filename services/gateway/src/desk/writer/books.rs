@@ -1,6 +1,8 @@
 //! The working copies of one batch: what it loads, what it changes, and the commit that comes of it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use evidence::{Change, Claim, EvidenceStore, Kept, Record, RecordKind, StoreError};
@@ -38,6 +40,7 @@ pub struct Sheet {
     claims: Vec<Claim>,
     opened: Vec<EntryDigest>,
     settled: Vec<EntryDigest>,
+    bytes: Arc<AtomicUsize>,
 }
 
 /// What a record is made of.
@@ -64,6 +67,10 @@ pub struct Books<'a> {
     sheets: HashMap<String, Sheet>,
     used: HashSet<Claim>,
     missing: Vec<String>,
+    /// Streams that cannot be read, and why.
+    damaged: HashMap<String, String>,
+    /// Bytes of all records.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Held {
@@ -87,8 +94,9 @@ impl Held {
 }
 
 impl Sheet {
-    fn of(held: &Held) -> Self {
+    fn of(held: &Held, bytes: Arc<AtomicUsize>) -> Self {
         Self {
+            bytes,
             version: held.version,
             held: held.clone(),
             changed: false,
@@ -166,6 +174,8 @@ impl Sheet {
     /// The stream's next record.
     pub fn record(&mut self, name: &str, now: u64, new: NewRecord) {
         self.changed = true;
+        let bytes = new.signed.statement.len() + new.annex.len() + new.verdict.as_ref().map_or(0, Bytes::len);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.records.push(Record {
             id: new.signed.id,
             stream: name.to_owned(),
@@ -204,11 +214,13 @@ impl Sheet {
 impl<'a> Books<'a> {
     /// None is opened yet.
     pub fn new(house: &'a House) -> Self {
-        let (now, sheets) = (house.clock.milliseconds(), HashMap::new());
-        Self { house, now, sheets, used: HashSet::new(), missing: Vec::new() }
+        let (now, bytes) = (house.clock.milliseconds(), Arc::default());
+        let (sheets, damaged) = (HashMap::new(), HashMap::new());
+        Self { house, now, sheets, used: HashSet::new(), missing: Vec::new(), damaged, bytes }
     }
 
-    /// Opens the sheets of these streams that are not open: from memory, else from the database.
+    /// Opens the sheets of these streams that are not open: from memory, else from the database. One that cannot be read stays
+    /// shut, and concerns nobody else.
     pub async fn open(
         &mut self,
         store: &dyn EvidenceStore,
@@ -217,26 +229,48 @@ impl<'a> Books<'a> {
     ) -> Result<(), StoreError> {
         let mut unknown = Vec::new();
         for name in names.into_iter().collect::<HashSet<_>>() {
-            if self.sheets.contains_key(&name) {
+            if self.sheets.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
             match shelf.get(&name) {
                 Some(held) => {
-                    self.sheets.insert(name, Sheet::of(held));
+                    let sheet = Sheet::of(held, self.bytes.clone());
+                    self.sheets.insert(name, sheet);
                 }
                 None => unknown.push(name),
             }
         }
-        if !unknown.is_empty() {
-            let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
-            let kept = store.streams(&names).await?;
-            for (name, kept) in unknown.into_iter().zip(kept) {
-                let held = Held::read(&name, kept.as_ref())?;
-                self.sheets.insert(name.clone(), Sheet::of(&held));
-                shelf.put(name, held);
+        for (name, held) in load(store, unknown).await? {
+            match held {
+                Ok(held) => {
+                    self.sheets.insert(name.clone(), Sheet::of(&held, self.bytes.clone()));
+                    // Names that anybody makes up do not drive out what there is.
+                    if held.version.is_some() {
+                        shelf.put(name, held);
+                    }
+                }
+                Err(why) => {
+                    tracing::error!(
+                        stream = name,
+                        why,
+                        "ALARM: a stream cannot be read; its calls are denied"
+                    );
+                    self.damaged.insert(name, why);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Why one of these streams cannot be read, if one cannot.
+    pub fn damage(&self, names: &[String]) -> Option<DeskError> {
+        let why = names.iter().find_map(|name| self.damaged.get(name))?;
+        Some(DeskError::Unavailable(why.clone()))
+    }
+
+    /// Bytes of the records that were written so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Says which claims were made before this batch.
@@ -294,4 +328,41 @@ impl<'a> Books<'a> {
         }
         Ok((changes, held))
     }
+}
+
+/// What the database has under these names, or why it cannot be read.
+async fn load(
+    store: &dyn EvidenceStore,
+    names: Vec<String>,
+) -> Result<Vec<(String, Result<Held, String>)>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let kept = match store.streams(&all).await {
+        Ok(kept) => kept.into_iter().map(Ok).collect(),
+        Err(StoreError::Damaged(_)) => one_by_one(store, &all).await?,
+        Err(error) => return Err(error),
+    };
+    let read = |(name, kept): (String, Result<Option<Kept>, StoreError>)| {
+        let held = kept.and_then(|kept| Held::read(&name, kept.as_ref())).map_err(|error| error.to_string());
+        (name, held)
+    };
+    Ok(names.into_iter().zip(kept).map(read).collect())
+}
+
+/// The same, where one of them cannot even be fetched.
+async fn one_by_one(
+    store: &dyn EvidenceStore,
+    names: &[&str],
+) -> Result<Vec<Result<Option<Kept>, StoreError>>, StoreError> {
+    let mut all = Vec::with_capacity(names.len());
+    for name in names {
+        all.push(match store.streams(&[name]).await {
+            Ok(kept) => Ok(kept.into_iter().next().flatten()),
+            Err(StoreError::Damaged(why)) => Err(StoreError::Damaged(why)),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(all)
 }

@@ -3,15 +3,16 @@
 //! While a commit runs, jobs queue; the next batch takes them all. A batch is decided on working copies of the streams it
 //! concerns. If another process came first, they are loaded again and the whole batch is decided again; if nobody knows
 //! whether a commit happened, the database is asked until it says, and nobody is answered before. What is owed (an outcome, a
-//! closing) is kept and tried again until it is durable; what is asked for is told that it was not to be.
+//! closing) is kept and tried again until it is durable; what is asked for is told that it was not to be. What is wrong with
+//! one stream, or with one job, keeps no other from being committed.
 
 mod books;
-
+mod owed;
+mod parked;
 mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use evidence::{Change, CommitError, EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -19,15 +20,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::shelf::Shelf;
 pub use books::{Books, Held, NewRecord, Sheet};
-pub use work::{Step, Work};
+use owed::Owed;
+use parked::{Looked, Parked};
+pub use work::{Step, Turn, Work};
 
 use super::error::DeskError;
 use super::house::House;
 use super::outbox::Gauge;
 use super::status::Alarms;
 use crate::limits::{
-    COMMIT_ATTEMPTS, COMMIT_JOBS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT, OUTCOME_LINGER, OWED_AGAIN_AFTER,
-    PARKED_LOOK_EVERY,
+    COMMIT_ATTEMPTS, COMMIT_BYTES, COMMIT_JOBS, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
+    OUTCOME_LINGER, PARKED_LOOK_EVERY,
 };
 
 /// A job on its way.
@@ -43,17 +46,11 @@ pub struct Writer {
     pub outbox: Arc<Notify>,
     pub jobs: mpsc::UnboundedReceiver<Job>,
     shelf: Shelf<Held>,
-    parked: Vec<Parked>,
-    /// What waited in a stream that has moved: it has another go at once.
+    parked: Parked,
+    /// What waited in a stream that has moved, or had no room in a batch: it has another go at once.
     ready: Vec<Job>,
-    /// What is owed and could not be committed.
-    owed: Vec<Job>,
-}
-
-/// A call that waits for what another one costs.
-struct Parked {
-    job: Job,
-    stream: String,
+    owed: Owed,
+    stop: CancellationToken,
 }
 
 /// What became of a batch.
@@ -75,41 +72,72 @@ impl Writer {
         jobs: mpsc::UnboundedReceiver<Job>,
     ) -> Self {
         let shelf = Shelf::new(house.settings.sessions_in_memory);
-        let (parked, ready, owed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { house, store, gauge, alarms, outbox, jobs, shelf, parked, ready, owed }
+        let (parked, ready, owed) = (Parked::default(), Vec::new(), Owed::nothing());
+        let stop = CancellationToken::new();
+        Self { house, store, gauge, alarms, outbox, jobs, shelf, parked, ready, owed, stop }
     }
 
     /// Writes until told to stop; then what queued, and no more.
     pub async fn run(mut self, stop: CancellationToken) {
+        self.stop = stop;
         let mut look = tokio::time::interval(PARKED_LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut again = tokio::time::interval(OWED_AGAIN_AFTER);
-        again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let mut batch = Vec::new();
+            // The queue last, for it may never be empty: whichever branch it is, what queued is taken along.
             tokio::select! {
                 biased;
+                () = self.stop.cancelled() => break,
+                _ = look.tick(), if !self.parked.is_empty() => batch = self.look_at_parked(),
+                () = tokio::time::sleep_until(self.owed.again()), if !self.owed.is_empty() => self.pay().await,
                 job = self.jobs.recv() => match job {
                     Some(job) => batch = self.gather(job).await,
                     None => break,
                 },
-                () = stop.cancelled() => break,
-                _ = look.tick(), if !self.parked.is_empty() => batch = self.unpark_all(),
-                _ = again.tick(), if !self.owed.is_empty() => {}
             }
-            self.take(batch).await;
-            while !self.ready.is_empty() {
-                self.take(Vec::new()).await;
-            }
+            self.take_all(batch).await;
         }
+        self.end().await;
+    }
+
+    /// What was handed in is still written, unless the database does not even say what it committed.
+    async fn end(mut self) {
         self.jobs.close();
         let mut rest = Vec::new();
         while let Ok(job) = self.jobs.try_recv() {
             rest.push(job);
         }
-        self.take(rest).await;
-        for parked in self.parked.drain(..) {
-            parked.job.failed(&DeskError::Stopping);
+        match self.alarms.is_doubting() {
+            true => rest.into_iter().for_each(|job| drop(job.failed(&DeskError::Stopping))),
+            false => {
+                self.take_all(rest).await;
+                self.pay().await;
+            }
+        }
+        let waiting = self.parked.drain().chain(std::mem::take(&mut self.ready));
+        waiting.for_each(|job| drop(job.failed(&DeskError::Stopping)));
+    }
+
+    /// Takes these, and what has another go because of them.
+    async fn take_all(&mut self, batch: Vec<Job>) {
+        self.take(batch).await;
+        while !self.ready.is_empty() {
+            self.take(Vec::new()).await;
+        }
+    }
+
+    /// Tries what is owed, until it is all durable or some of it comes back.
+    async fn pay(&mut self) {
+        let mut left = self.owed.len();
+        while left > 0 {
+            let some = self.owed.some(left);
+            let (tried, others) = (some.len(), self.owed.len());
+            self.write(some).await;
+            if self.owed.len() > others {
+                return self.owed.came_back(tried);
+            }
+            self.owed.went_well();
+            left -= tried;
         }
     }
 
@@ -127,10 +155,8 @@ impl Writer {
         batch
     }
 
-    /// Takes what else queued, and what is owed before it.
-    async fn take(&mut self, mut batch: Vec<Job>) {
-        let mut jobs = std::mem::take(&mut self.owed);
-        jobs.append(&mut batch);
+    /// Takes what else queued.
+    async fn take(&mut self, mut jobs: Vec<Job>) {
         jobs.append(&mut self.ready);
         while jobs.len() < COMMIT_JOBS
             && let Ok(job) = self.jobs.try_recv()
@@ -186,7 +212,13 @@ impl Writer {
 
     fn give_up(&mut self, jobs: Vec<Job>, why: &DeskError) {
         self.alarms.store_fails(&why.to_string());
-        self.owed.extend(jobs.into_iter().filter_map(|job| job.failed(why)));
+        jobs.into_iter().for_each(|job| self.fail(job, why));
+    }
+
+    fn fail(&mut self, job: Job, why: &DeskError) {
+        if let Some(owed) = job.failed(why) {
+            self.owed.put(owed);
+        }
     }
 
     /// Decides and commits a batch. Jobs that have to wait, or cannot be decided, leave it.
@@ -241,50 +273,71 @@ impl Writer {
             books.open(&*self.store, &mut self.shelf, names.collect::<Vec<_>>()).await?;
             books.used(used.iter().cloned());
             let mut place = 0;
-            while place < jobs.len() {
+            while place < jobs.len() && (place == 0 || books.bytes() < COMMIT_BYTES) {
+                books.missing();
                 match jobs[place].decide(&mut books) {
                     Step::Decided => place += 1,
                     Step::Nothing => jobs.remove(place).committed(),
-                    Step::Needs(more) => books.open(&*self.store, &mut self.shelf, more).await?,
-                    Step::Wait(stream) => {
-                        self.parked.push(Parked { job: jobs.remove(place), stream });
+                    Step::Needs(more) => {
+                        books.open(&*self.store, &mut self.shelf, more.iter().cloned()).await?;
+                        if let Some(why) = books.damage(&more) {
+                            self.fail(jobs.remove(place), &why);
+                        }
+                    }
+                    Step::Wait(turn) => {
+                        if let Err(job) = self.parked.park(jobs.remove(place), turn) {
+                            self.fail(job, &DeskError::Crowded);
+                        }
                     }
                     Step::Impossible(why) => {
                         tracing::error!(%why, "a decision could not be made");
-                        jobs.remove(place).failed(&why);
+                        self.fail(jobs.remove(place), &why);
                         continue 'afresh;
                     }
                 }
             }
+            self.ready.extend(jobs.drain(place..));
             return books.close();
         }
     }
 
     /// Commits, and finds out if nobody knows whether it happened: no decision is ever made twice in doubt.
     async fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
-        let mut wait = DOUBT_FIRST_WAIT;
-        loop {
-            let why = match self.store.commit(changes).await {
+        let mut unheard = String::new();
+        for _ in 0..DOUBT_ATTEMPTS {
+            unheard = match self.store.commit(changes).await {
                 Err(CommitError::MayHaveHappened(why)) => why,
                 known => return known,
             };
-            self.alarms.doubted(&why);
-            loop {
-                match self.store.happened(changes).await {
-                    Ok(happened) => {
-                        self.alarms.doubting(false);
-                        match happened {
-                            true => return Ok(()),
-                            false => break,
-                        }
-                    }
-                    Err(error) => {
-                        self.alarms.doubting(true);
-                        self.alarms.store_fails(&error.to_string());
+            self.alarms.doubted(&unheard);
+            if self.happened(changes).await? {
+                return Ok(());
+            }
+        }
+        Err(CommitError::Failed(StoreError::Unavailable(unheard)))
+    }
+
+    /// Asks until it is known. If nobody will ever know in this process, or it is to stop, nobody is answered as though it had
+    /// happened, and what is in the database the next start settles as unknown.
+    async fn happened(&mut self, changes: &[Change]) -> Result<bool, StoreError> {
+        let mut wait = DOUBT_FIRST_WAIT;
+        loop {
+            match self.store.happened(changes).await {
+                Ok(happened) => {
+                    self.alarms.doubting(false);
+                    return Ok(happened);
+                }
+                Err(error) => {
+                    self.alarms.doubting(true);
+                    self.alarms.store_fails(&error.to_string());
+                    if let StoreError::Refused(why) = error {
+                        return Err(StoreError::Unavailable(why));
                     }
                 }
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return Err(StoreError::Unavailable("stopped in doubt".to_owned())),
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(DOUBT_LONGEST_WAIT),
             }
         }
     }
@@ -304,23 +357,20 @@ impl Writer {
             self.outbox.notify_one();
         }
         let moved: HashSet<&str> = changes.iter().map(|change| change.stream.as_str()).collect();
-        let (ready, parked): (Vec<Parked>, Vec<Parked>) =
-            std::mem::take(&mut self.parked).into_iter().partition(|parked| moved.contains(&*parked.stream));
-        self.parked = parked;
-        self.ready.extend(ready.into_iter().map(|parked| parked.job));
+        self.ready.extend(self.parked.wake(&moved));
     }
 
-    /// Another process may have settled what is waited for, and nobody would say so: look again.
-    fn unpark_all(&mut self) -> Vec<Job> {
-        let parked = std::mem::take(&mut self.parked);
-        parked.iter().for_each(|parked| self.shelf.remove(&parked.stream));
-        let longest: Duration = self.house.settings.wait_for_cost;
-        let (late, ready): (Vec<Parked>, Vec<Parked>) =
-            parked.into_iter().partition(|parked| parked.job.since().elapsed() > longest);
-        for parked in late {
-            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
-            parked.job.failed(&DeskError::Unavailable(why));
+    /// Another process may have settled what is waited for, and nobody would say so; and nobody waits for ever.
+    fn look_at_parked(&mut self) -> Vec<Job> {
+        let longest = self.house.settings.wait_for_cost;
+        let Looked { late, ready, streams } = self.parked.look(longest);
+        if self.house.settings.shared {
+            streams.iter().for_each(|stream| self.shelf.remove(stream));
         }
-        ready.into_iter().map(|parked| parked.job).collect()
+        for job in late {
+            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
+            self.fail(job, &DeskError::Unavailable(why));
+        }
+        ready
     }
 }

@@ -32,6 +32,11 @@ pub trait Work: Send {
         true
     }
 
+    /// How many bytes of messages it holds.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// Whether it makes the outbox longer by something that need not be.
     fn may_be_turned_away(&self) -> bool {
         false
@@ -56,8 +61,17 @@ pub enum Step {
     Nothing,
     /// Nothing is changed: these streams have to be looked at first.
     Needs(Vec<String>),
-    /// Nothing is changed: something in this stream has to be settled first (V-12).
-    Wait(String),
+    /// Nothing is changed: another call has to be settled first (V-12).
+    Wait(Turn),
     /// It cannot be decided. The copies are spoiled.
     Impossible(DeskError),
+}
+
+/// What a call waits for: that another one of the tool is settled in this stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Turn {
+    /// The session.
+    pub stream: String,
+    /// The tool.
+    pub tool: String,
 }

@@ -1,0 +1,90 @@
+//! What the store keeps in clear beside a record, and how much of it: a caller decides how long a text is, we how much of it is
+//! kept. Of what is longer there are its beginning, its length and its digest, which is enough to know it by.
+//!
+//! Not here: what a record commits to (`admission::record`); that is the whole text, whatever is kept of it.
+
+use admission::decide::{About, Ruling};
+use admission::reason::Reason;
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_STRANGERS_TEXT_BYTES, ANNEX_TEXT_BYTES};
+
+/// What callers say at any length, in the annex and in its `replay`.
+const SAID: [&str; 7] =
+    ["goal", "rationale", "expected_effect", "arguments", "effective_commitment", "req", "aiInvocation"];
+const BROUGHT: [&str; 3] = ["message", "header", "judge"];
+
+/// The annex of a decision.
+pub fn of_decision(ruling: &Ruling, mut annex: Value) -> Bytes {
+    // V-11: whoever is denied too often, or is nobody, does not fill the disk with it.
+    if ruling.reason == Some(Reason::RateLimited) {
+        SAID.iter().for_each(|name| not_kept(&mut annex[*name]));
+        BROUGHT.iter().for_each(|name| not_kept(&mut annex["replay"][*name]));
+    }
+    bounded(annex, most(ruling))
+}
+
+fn most(ruling: &Ruling) -> usize {
+    match (ruling.about, &ruling.said.principal) {
+        // What later decisions follow from.
+        (About::Commitment | About::Amendment, Some(_)) if ruling.reason.is_none() => ANNEX_AGREED_TEXT_BYTES,
+        (_, None) if ruling.reason.is_some() && !ruling.forward => ANNEX_STRANGERS_TEXT_BYTES,
+        _ => ANNEX_TEXT_BYTES,
+    }
+}
+
+/// An annex in which no text is longer than that.
+pub fn bounded(mut annex: Value, most: usize) -> Bytes {
+    cut(&mut annex, most);
+    annex.to_string().into()
+}
+
+/// As much of a text as is kept.
+pub fn text(bytes: &[u8], most: usize) -> Value {
+    if bytes.len() <= most {
+        return String::from_utf8_lossy(bytes).into_owned().into();
+    }
+    // What was cut within a character ends before it.
+    let beginning = bytes[..most].utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
+    let sha256 = HEXLOWER.encode(&Sha256::digest(bytes));
+    json!({ "beginning": beginning, "bytes": bytes.len(), "sha256": sha256 })
+}
+
+fn not_kept(value: &mut Value) {
+    if !value.is_null() {
+        *value = json!({ "beginning": "" });
+    }
+}
+
+fn cut(value: &mut Value, most: usize) {
+    match value {
+        Value::String(whole) if whole.len() > most => *value = text(whole.as_bytes(), most),
+        Value::Array(values) => values.iter_mut().for_each(|value| cut(value, most)),
+        Value::Object(members) => members.values_mut().for_each(|value| cut(value, most)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_text_within_the_bound_is_kept_whole_and_a_longer_one_by_its_beginning_length_and_digest() {
+        let annex = json!({ "short": "1234", "in": [{ "long": "12345" }], "number": 123_456 });
+        let kept: Value = serde_json::from_slice(&bounded(annex, 4)).unwrap();
+        let digest = HEXLOWER.encode(&Sha256::digest("12345"));
+        let long = json!({ "beginning": "1234", "bytes": 5, "sha256": digest });
+        assert_eq!(kept, json!({ "short": "1234", "in": [{ "long": long }], "number": 123_456 }));
+    }
+
+    #[test]
+    fn a_character_is_not_cut_in_two() {
+        assert_eq!(text("aé".as_bytes(), 2)["beginning"], "a");
+        assert_eq!(text(&[b'a', 0xff, b'b', b'c'], 3)["beginning"], "a");
+    }
+}
