@@ -167,18 +167,26 @@ fn no_byte_reaches_the_server_before_the_decision_is_durable() {
 #[test]
 fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
     let agent = Agent::new("one-with-receipts");
-    let scene = Scene::built(Upstream::ordinary(), |gateway| {
-        gateway.knowing(&agent).log("receipt_required = true\nreceipt_wait = \"5s\"")
-    });
-    let mut client = scene.running.modern();
+    let (log, upstream) = (gateway::admitting_log(), Upstream::ordinary());
+    let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
+    let service = log.serve();
+    let gateway = Gateway::before(&upstream.url()).knowing(&agent).logging_to(service.url());
+    let gateway = gateway.log("receipt_required = true\nreceipt_wait = \"5s\"");
+    let unbelieving = gateway.tabellion(&["gateway", "check", "--config", "gateway.toml"]);
+    assert!(unbelieving.to_string().contains("log.trust"), "{unbelieving}");
+    let gateway = gateway.log("trust = \"trust.toml\"");
+    let trust = format!("[[log]]\niss = \"{}\"\nkeys = [{}]\n", testkit::LOG_ISS, key["receipt"]["did_key"]);
+    fs::write(gateway.path("trust.toml"), trust).unwrap();
+    let running = gateway.start();
+    let mut client = running.modern();
     agent.commit(&mut client);
     let told = agent.call(&mut client, "echo", json!({}));
     let entry = told.must_be_served().entry().to_owned();
     assert!(told.result()["_meta"]["dev.tabellion/evidence"]["receipt"].is_string(), "{told:?}");
-    assert!(records_of(&scene.service).iter().any(|record| record.entry == entry));
-    scene.service.kill();
+    assert!(records_of(&service).iter().any(|record| record.entry == entry));
+    service.kill();
     agent.call(&mut client, "echo", json!({})).must_be_denied("receipt_unavailable");
-    assert_eq!(scene.upstream.calls(), 1);
+    assert_eq!(upstream.calls(), 1);
 }
 
 #[test]

@@ -7,12 +7,39 @@ use serde::Deserialize;
 
 use super::AgainError;
 
+/// A text, as far as it was kept.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Text {
+    /// All of it.
+    Whole(String),
+    /// Its beginning: it was too long, or its caller denied too often.
+    Beginning {
+        /// As much as there is.
+        #[serde(rename = "beginning")]
+        _text: String,
+    },
+}
+
+/// A text that is not there, or whole; otherwise it cannot be decided about again.
+pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
+    match text {
+        None => Ok(None),
+        Some(Text::Whole(text)) => Ok(Some(text)),
+        Some(Text::Beginning { .. }) => Err(NotWhole),
+    }
+}
+
+/// Not all of a text was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotWhole;
+
 /// What lies beside a record.
 #[derive(Debug, Default, Deserialize)]
 pub struct Annex {
     /// The arguments, in the bytes that were committed to.
     #[serde(default)]
-    pub arguments: Option<String>,
+    pub arguments: Option<Text>,
     /// How the message came.
     #[serde(default)]
     pub replay: Option<Came>,
@@ -21,10 +48,10 @@ pub struct Annex {
     pub decision: Option<String>,
     /// Of an outcome: the cost that the tool declared, as it was written.
     #[serde(default)]
-    pub cost: Option<String>,
+    pub cost: Option<Text>,
     /// Of an outcome: the tool.
     #[serde(default)]
-    pub tool: Option<String>,
+    pub tool: Option<Text>,
 }
 
 /// How a message came.
@@ -35,13 +62,13 @@ pub struct Came {
     caller: Who,
     /// Its text; none if it could not be read, or there was none.
     #[serde(default)]
-    pub message: Option<String>,
+    pub message: Option<Text>,
     /// The tool that was called.
     #[serde(default)]
-    pub tool: Option<String>,
+    pub tool: Option<Text>,
     /// `Mcp-Name`.
     #[serde(default)]
-    pub header: Option<String>,
+    pub header: Option<Text>,
     /// Chance.
     #[serde(default)]
     pub sample: u32,
@@ -55,6 +82,8 @@ struct Who {
     token: Option<TokenSubject>,
     certificate: Option<String>,
     mcp_session: Option<String>,
+    #[serde(default)]
+    is_given: bool,
 }
 
 impl Annex {
@@ -73,6 +102,8 @@ impl Came {
             token: self.caller.token.clone(),
             certificate: self.caller.certificate.clone(),
             mcp_session: self.caller.mcp_session.clone(),
+            is_given: self.caller.is_given,
+            route: self.route.clone(),
         }
     }
 

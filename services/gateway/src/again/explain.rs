@@ -154,5 +154,5 @@ fn envelope(session: &str, call: &Hypothesis<'_>) -> String {
 
 /// Somebody with a legacy session, of whom nothing else is known.
 fn caller() -> Caller {
-    Caller { mcp_session: Some(MADE_UP_SESSION.to_owned()), ..Caller::unknown(Era::Legacy) }
+    Caller::unknown(Era::Legacy).given(Some(MADE_UP_SESSION.to_owned()))
 }

@@ -35,6 +35,11 @@ pub enum AgainError {
     /// There is no such session.
     #[error("no records of a session {0}")]
     NoSession(String),
+    /// What its first records said was kept as long as it was to be.
+    #[error(
+        "the records of {0} before {1} are no longer kept (evidence_keep), so it cannot be decided again"
+    )]
+    Forgotten(String, u64),
     /// What the store holds is not what this program wrote.
     #[error("record {seq} cannot be read: {why}")]
     Record {
@@ -65,8 +70,9 @@ pub async fn records(config: &Config, session: &str) -> Result<Vec<Stored>, Agai
         }
     }
     store.leave().await?;
-    match all.is_empty() {
-        true => Err(AgainError::NoSession(session.to_owned())),
-        false => Ok(all),
+    match all.first().map(|first| first.record.seq) {
+        None => Err(AgainError::NoSession(session.to_owned())),
+        Some(0) => Ok(all),
+        Some(first) => Err(AgainError::Forgotten(session.to_owned(), first)),
     }
 }

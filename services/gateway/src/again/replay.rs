@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::AgainError;
-use super::annex::Annex;
+use super::annex::{Annex, Came, NotWhole, whole};
 use super::session::{Again, Called, Now, Said};
 
 /// A verdict and its reason.
@@ -79,42 +79,53 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
         let why = "the store does not say how it came".to_owned();
         return Err(AgainError::Record { seq: record.seq, why });
     };
+    let tool = whole(came.tool.as_ref()).ok().flatten().map(str::to_owned);
+    let now = decided_again(again, stored, &annex, came, (at, came_to));
+    Ok(compare(stored, tool, at, then, now))
+}
+
+/// What would be decided now, if all was kept that it needs.
+fn decided_again(
+    again: &mut Again,
+    stored: &Stored,
+    annex: &Annex,
+    came: &Came,
+    (now, came_to): (Timestamp, Option<VerdictKind>),
+) -> Result<Now, NotWhole> {
     let caller = came.caller();
     let said = Said {
         route: &came.route,
         caller: &caller,
-        now: at,
+        now,
         sample: came.sample,
-        message: came.message.as_deref(),
+        message: whole(came.message.as_ref())?,
         answer: came.answer(),
         came_to,
     };
-    let now = match record.kind {
+    Ok(match stored.record.kind {
         RecordKind::Commitment => again.declare(MessageType::ScopeCommitment, &said),
         RecordKind::Amendment => again.declare(MessageType::ScopeAmendment, &said),
         _ => {
-            let arguments = annex.arguments.as_deref().unwrap_or("{}");
-            let tool = came.tool.as_deref().or(annex.tool.as_deref()).unwrap_or_default();
-            let called = Called { tool, arguments, header: came.header.as_deref() };
-            again.call(&said, &called, Some(&record.id.to_string()))
+            let arguments = whole(annex.arguments.as_ref())?.unwrap_or("{}");
+            let tool = whole(came.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default();
+            let called = Called { tool, arguments, header: whole(came.header.as_ref())? };
+            again.call(&said, &called, Some(&stored.record.id.to_string()))
         }
-    };
-    Ok(compare(stored, came.tool.clone(), at, then, now))
+    })
 }
 
-fn compare(stored: &Stored, tool: Option<String>, at: Timestamp, then: Decided, now: Now) -> Compared {
+fn compare(
+    stored: &Stored,
+    tool: Option<String>,
+    at: Timestamp,
+    then: Decided,
+    now: Result<Now, NotWhole>,
+) -> Compared {
     let (now, note) = match now {
-        Now::Ruled(ruling) => {
-            let reason = ruling.reason.as_ref();
-            (Some(Decided::of(ruling.verdict.verdict.as_str(), reason.map(Reason::to_string))), None)
+        Err(NotWhole) => {
+            (None, Some("it cannot be decided again: what was said was not kept whole".to_owned()))
         }
-        Now::Waits => (None, Some("it would wait for the cost of another call (V-12)".to_owned())),
-        Now::Asks(question) => {
-            (Some(Decided::of("clarify", None)), Some(format!("a person is asked: {question}")))
-        }
-        Now::NoRoute => {
-            (None, Some("it cannot be decided again: no such route, or no message that was read".to_owned()))
-        }
+        Ok(now) => told(now),
     };
     let differs = now.as_ref().is_some_and(|now| *now != then);
     Compared {
@@ -126,6 +137,23 @@ fn compare(stored: &Stored, tool: Option<String>, at: Timestamp, then: Decided, 
         now,
         note,
         differs,
+    }
+}
+
+/// A decision, and what else there is to say.
+fn told(now: Now) -> (Option<Decided>, Option<String>) {
+    match now {
+        Now::Ruled(ruling) => {
+            let reason = ruling.reason.as_ref();
+            (Some(Decided::of(ruling.verdict.verdict.as_str(), reason.map(Reason::to_string))), None)
+        }
+        Now::Waits => (None, Some("it would wait for the cost of another call (V-12)".to_owned())),
+        Now::Asks(question) => {
+            (Some(Decided::of("clarify", None)), Some(format!("a person is asked: {question}")))
+        }
+        Now::NoRoute => {
+            (None, Some("it cannot be decided again: no such route, or no message that was read".to_owned()))
+        }
     }
 }
 
@@ -144,9 +172,10 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
         Some("refused") => Status::Refused,
         _ => Status::Unknown,
     };
-    let tool = annex.tool.as_deref().unwrap_or_default();
+    // A cost that was not kept whole is longer than any that counts.
+    let [tool, cost] = [&annex.tool, &annex.cost].map(|text| whole(text.as_ref()).ok().flatten());
     if let Some(decision) = &annex.decision {
-        again.settle(decision, status, tool, annex.cost.as_deref());
+        again.settle(decision, status, tool.unwrap_or_default(), cost);
     }
     Ok(())
 }

@@ -47,10 +47,12 @@ pub struct File {
     pub public_url: Option<Text>,
     pub state: PathBuf,
     pub evidence: Option<Text>,
+    pub evidence_keep: Option<Text>,
     pub hosts: Option<Vec<String>>,
     #[serde(default)]
     pub origins: Vec<Text>,
     pub session_idle: Option<Text>,
+    pub otlp: Option<Text>,
     pub log: Log,
     #[serde(default)]
     pub outbox: Outbox,
@@ -71,12 +73,16 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 pub struct Log {
     pub url: Text,
-    #[serde(default)]
-    pub receipt_required: bool,
+    #[serde(default = "no")]
+    pub receipt_required: Spanned<bool>,
     pub receipt_wait: Option<Text>,
     pub trust: Option<PathBuf>,
     pub token_file: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
+}
+
+fn no() -> Spanned<bool> {
+    Spanned::new(0..0, false)
 }
 
 #[derive(Default, Deserialize)]
@@ -116,6 +122,8 @@ pub struct Judge {
     #[serde(default)]
     pub commitments: bool,
     pub cache: Option<Text>,
+    #[serde(default)]
+    pub meter: crate::judge::Meter,
     pub cost: Option<Amount>,
     pub cap: Option<Amount>,
 }

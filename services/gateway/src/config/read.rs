@@ -14,6 +14,7 @@ use url::Url;
 use super::file::{self, File, Text};
 use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistake, Mistakes, Outbox};
 use super::{amounts, duration, routes};
+use crate::judge::Meter;
 use crate::limits;
 
 /// Reads the file's text.
@@ -56,6 +57,7 @@ impl Reader<'_> {
         let public_url = self.public_url(file.public_url.as_ref(), &file.issuer, listen);
         let state = self.folder.join(&file.state);
         let evidence = self.evidence(file.evidence.as_ref(), &state);
+        let evidence_keep = self.time("evidence_keep", file.evidence_keep.as_ref());
         let origins = file.origins.iter().filter_map(|text| self.origin(text)).collect();
         let log = self.log(file.log);
         let judge = file.judge.and_then(|judge| self.judge(judge.into_inner()));
@@ -65,6 +67,7 @@ impl Reader<'_> {
         let intake = self.intake(file.limits);
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
+        let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
         let public_url = public_url?;
         let hosts = self.hosts(file.hosts, &public_url, listen);
         let routes = routes::read(self, file.routes, &public_url);
@@ -75,12 +78,14 @@ impl Reader<'_> {
             public_url,
             state,
             evidence: evidence?,
+            evidence_keep,
             hosts,
             origins,
             log: log?,
             outbox,
             intake,
             session_idle,
+            otlp,
             judge,
             agents: agents.into_iter().map(|(_, keys)| keys).collect(),
             keyring,
@@ -157,6 +162,17 @@ impl Reader<'_> {
         }
     }
 
+    fn collector(&mut self, text: &Text) -> Option<Url> {
+        match self.http("otlp", text)? {
+            url if url.query().is_none() => Some(url),
+            _ => self.wrong(
+                text,
+                "otlp",
+                "the collector's address, like http://127.0.0.1:4318, without a query",
+            ),
+        }
+    }
+
     fn origin(&mut self, text: &Text) -> Option<String> {
         match Url::parse(text.get_ref()) {
             Ok(url) if url.origin().is_tuple() && url.origin().ascii_serialization() == *text.get_ref() => {
@@ -172,9 +188,13 @@ impl Reader<'_> {
 
     fn log(&mut self, log: file::Log) -> Option<LogTarget> {
         let url = self.http("log.url", &log.url)?;
+        if let (true, None) = (log.receipt_required.get_ref(), &log.trust) {
+            let why = "a receipt is worth what it is verified with: give log.trust";
+            self.mistake(Some(log.receipt_required.span()), "log.receipt_required", why);
+        }
         Some(LogTarget {
             url: url.as_str().trim_end_matches('/').to_owned(),
-            receipt_required: log.receipt_required,
+            receipt_required: *log.receipt_required.get_ref(),
             receipt_wait: self
                 .time("log.receipt_wait", log.receipt_wait.as_ref())
                 .unwrap_or(limits::RECEIPT_WAIT),
@@ -194,8 +214,12 @@ impl Reader<'_> {
             Some(written) => amounts::amount(self, key, &written),
             None => Decimal::read(usual).ok(),
         };
-        let cost = amount("judge.cost", judge.cost, limits::JUDGE_COST);
-        let cap = amount("judge.cap", judge.cap, limits::JUDGE_CAP);
+        let (cost, cap) = match judge.meter {
+            Meter::Answers => (limits::JUDGE_COST, limits::JUDGE_CAP),
+            Meter::Tokens => (limits::JUDGE_TOKENS, limits::JUDGE_TOKENS_CAP),
+        };
+        let cost = amount("judge.cost", judge.cost, cost);
+        let cap = amount("judge.cap", judge.cap, cap);
         Some(Judge {
             url: url?,
             model: judge.model,
@@ -205,6 +229,7 @@ impl Reader<'_> {
             confidence,
             commitments: judge.commitments,
             cache: self.time("judge.cache", judge.cache.as_ref()).unwrap_or(limits::JUDGE_CACHE),
+            meter: judge.meter,
             cost: cost?,
             cap: cap?,
         })

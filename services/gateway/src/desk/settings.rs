@@ -18,6 +18,8 @@ pub struct Settings {
     pub receipt_wait: Duration,
     /// When a session ends that nobody ended.
     pub session_idle: Duration,
+    /// How long records are kept here that the log has; none: for ever.
+    pub keep: Option<Duration>,
     /// Sessions that are kept in memory.
     pub sessions_in_memory: usize,
     /// How long a call waits for what another one of its tool costs (V-12).
@@ -37,6 +39,7 @@ impl Settings {
             receipt_required: false,
             receipt_wait: RECEIPT_WAIT,
             session_idle: VAP_SESSION_IDLE,
+            keep: None,
             sessions_in_memory: SESSIONS_IN_MEMORY,
             wait_for_cost: WAIT_FOR_COST,
             decide_time: DECIDE_TIME,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Desk;
 use super::decisions::{AliveWork, CloseWork};
 use crate::limits::{
-    ALIVE_EVERY, DUE_EVERY, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE,
+    ALIVE_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE,
 };
 
 /// Until told to stop.
@@ -30,6 +30,10 @@ pub async fn run(desk: Desk, stop: CancellationToken) {
             }
         }
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn every(period: std::time::Duration) -> Interval {
@@ -67,11 +71,20 @@ impl Desk {
         }
     }
 
-    /// Forgets principals that hold nothing. Sessions stay, and so do all records: the log has their numbers for ever.
+    /// Forgets principals that hold nothing, and records that the log has had for as long as the operator keeps them. Sessions
+    /// stay: the log has their numbers for ever.
     async fn forget(&self) {
-        let horizon = Horizon { streams: self.inner.house.clock.seconds(), records: 0 };
-        if let Err(error) = self.inner.store.prune(horizon, UPKEEP_PAGE).await {
-            tracing::warn!(%error, "principals that hold nothing are not forgotten yet");
+        let (now, keep) = (self.inner.house.clock.seconds(), self.inner.house.settings.keep);
+        let records = keep.map_or(0, |keep| now.saturating_sub(keep.as_secs()));
+        for _ in 0..FORGET_TURNS {
+            match self.inner.store.prune(Horizon { streams: now, records }, UPKEEP_PAGE).await {
+                Ok(pruned) if pruned.records < number(UPKEEP_PAGE) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "what need not be kept is not forgotten yet");
+                    return;
+                }
+            }
         }
     }
 

@@ -78,6 +78,7 @@ pub fn settings(config: &Config) -> Settings {
         receipt_required: config.log.receipt_required,
         receipt_wait: config.log.receipt_wait,
         session_idle: config.session_idle,
+        keep: config.evidence_keep,
         shared: matches!(config.evidence, Evidence::Postgres(_)),
         ..Settings::of(&config.issuer)
     }

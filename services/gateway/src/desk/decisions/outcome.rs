@@ -20,10 +20,12 @@ use super::close::end;
 use super::copies::Copies;
 use super::writing::{Written, place, timestamp, write};
 use crate::desk::Desk;
+use crate::desk::annex;
 use crate::desk::error::DeskError;
 use crate::desk::pass::Ticket;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, NewRecord, Step, Work};
+use crate::limits::ANNEX_TEXT_BYTES;
 
 /// The end of a call.
 pub struct OutcomeWork {
@@ -187,7 +189,7 @@ impl OutcomeWork {
 
     fn annex(&self, settled: &Settled) -> Bytes {
         let flags: Vec<&str> = settled.flags.iter().map(|flag| flag.as_str()).collect();
-        let result = self.result.as_ref().map(|result| String::from_utf8_lossy(&result.bytes).into_owned());
+        let result = self.result.as_ref().map(|result| annex::text(&result.bytes, ANNEX_TEXT_BYTES));
         let annex = json!({
             "decision": self.decision.to_string(),
             "tool": self.tool,
@@ -196,7 +198,7 @@ impl OutcomeWork {
             "result": result,
             "flags": flags,
         });
-        annex.to_string().into()
+        annex::bounded(annex, ANNEX_TEXT_BYTES)
     }
 }
 

@@ -11,6 +11,7 @@ use merkle::EntryDigest;
 use serde_json::Value;
 use sha2::Digest as _;
 
+use crate::desk::annex::of_decision;
 use crate::desk::error::DeskError;
 use crate::desk::states::{STATES_STREAM, State, Unbound};
 use crate::desk::told::{self, Evidence};
@@ -139,7 +140,7 @@ fn annex(ruling: &Ruling, aside: Option<&AiInvocation>, beside: Value) -> Bytes 
     annex["reservation"] = ruling.reservation.map_or(Value::Null, |held| held.0.into());
     annex["tool"] = ruling.tool.clone().map_or(Value::Null, Value::from);
     annex["replay"] = beside;
-    annex.to_string().into()
+    of_decision(ruling, annex)
 }
 
 fn not_open(stream: &str) -> DeskError {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client::ClientError;
-use evidence::{Delivered, EvidenceStore, Pending, StoreError};
+use evidence::{Delivered, EvidenceStore, Pending, Standing, StoreError};
 use http::StatusCode;
 use merkle::EntryDigest;
-use scitt::Receipt;
+use scitt::{Receipt, SignedStatement};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +23,10 @@ use crate::limits::{
     SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT, UNSTICK_EVERY,
 };
 
-/// Rules of a log that refuse now what they admit later: the decision that an outcome names is on its way, or our clock is
-/// ahead of the log's.
-const PASSING: [&str; 2] = ["vap-audit-decision-required", "vap-audit-at-future"];
+/// The rule by which a log refuses an outcome before its decision, which may be on its way.
+const DECISION_REQUIRED: &str = "vap-audit-decision-required";
+/// The rule by which it refuses what our clock, ahead of the log's, dates in the future: later it is admitted.
+const AT_FUTURE: &str = "vap-audit-at-future";
 
 /// The one that submits.
 pub struct Courier {
@@ -58,6 +59,8 @@ enum Round {
 enum Fate {
     Taken(Delivered),
     Stuck(String),
+    /// Refused until its decision is on the log.
+    Early(String),
     Open(String),
 }
 
@@ -184,6 +187,9 @@ impl Courier {
             Err(ClientError::Refused { status, problem }) if is_final(status, problem.get_rule()) => {
                 Fate::Stuck(problem.to_string())
             }
+            Err(ClientError::Refused { problem, .. }) if problem.get_rule() == Some(DECISION_REQUIRED) => {
+                Fate::Early(problem.to_string())
+            }
             Err(error) => Fate::Open(error.to_string()),
         }
     }
@@ -202,10 +208,19 @@ impl Courier {
         Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
     }
 
+    /// An outcome whose decision the log refused for good waits for nothing, and would be in the way of all that come after.
+    async fn waited_out(&self, one: &Pending, fate: Fate) -> Result<Fate, StoreError> {
+        let (Fate::Early(why), Some(decision)) = (&fate, decision_of(one)) else { return Ok(fate) };
+        match self.store.record(&decision).await?.map(|stored| stored.standing) {
+            Some(Standing::Stuck(_)) => Ok(Fate::Stuck(why.clone())),
+            _ => Ok(fate),
+        }
+    }
+
     async fn conclude(&self, pending: &[Pending], fates: Vec<Fate>, more: bool) -> Result<Round, StoreError> {
         let (mut taken, mut bytes, mut open, mut stuck) = (Vec::new(), 0, None, 0_u64);
         for (one, fate) in pending.iter().zip(fates) {
-            match fate {
+            match self.waited_out(one, fate).await? {
                 Fate::Taken(delivered) => {
                     bytes += u64::try_from(one.statement.len()).unwrap_or(u64::MAX);
                     taken.push(delivered);
@@ -216,7 +231,7 @@ impl Courier {
                     self.waiting.tell(&one.id, &Err(NoReceipt::Refused(why)));
                     stuck += 1;
                 }
-                Fate::Open(why) => open = open.or(Some(why)),
+                Fate::Open(why) | Fate::Early(why) => open = open.or(Some(why)),
             }
         }
         if !taken.is_empty() {
@@ -246,6 +261,13 @@ fn within_bytes(mut pending: Vec<Pending>) -> Vec<Pending> {
     pending
 }
 
+/// The decision that an outcome is of.
+fn decision_of(one: &Pending) -> Option<EntryDigest> {
+    let statement = SignedStatement::parse(one.statement.clone()).ok()?;
+    let record: serde_json::Value = serde_json::from_slice(statement.payload()?).ok()?;
+    record["backLink"].as_str()?.parse().ok()
+}
+
 /// Batches are Tabellion's own: another log's answer is a 404, or that nobody may POST there.
 fn takes_no_batches(error: &ClientError) -> bool {
     match error {
@@ -272,5 +294,5 @@ fn is_final(status: StatusCode, rule: Option<&str>) -> bool {
     status.is_client_error()
         && !is_about_us(status)
         && status != StatusCode::REQUEST_TIMEOUT
-        && !rule.is_some_and(|rule| PASSING.contains(&rule))
+        && !matches!(rule, Some(DECISION_REQUIRED | AT_FUTURE))
 }

@@ -41,7 +41,9 @@ impl Replay {
 /// What keeps a session from being decided again.
 pub fn failed(error: AgainError) -> Failure {
     match &error {
-        AgainError::NoSession(_) => Failure::new(Exit::NotFound, "no-session", error.to_string()),
+        AgainError::NoSession(_) | AgainError::Forgotten(..) => {
+            Failure::new(Exit::NotFound, "no-session", error.to_string())
+        }
         AgainError::Question(why) => Failure::new(Exit::Usage, "usage", why.clone()),
         AgainError::Store(_) | AgainError::Open(_) => {
             Failure::new(Exit::Failure, "gateway-evidence", error.to_string()).why(
