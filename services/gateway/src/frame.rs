@@ -20,7 +20,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use thiserror::Error;
 
-pub use id::RawId;
+pub use id::{LooseId, RawId};
 pub use name::{Mirrored, mirrored_name};
 pub use scan::{Flaw, FlawKind};
 

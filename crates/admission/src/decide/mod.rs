@@ -38,14 +38,14 @@ mod task;
 mod unaware;
 
 pub use amendment::amendment;
-pub use bind::claimed_jti;
+pub use bind::{claimed_jti, signed_by};
 pub use call::call;
 pub use commitment::commitment;
 pub use draft::{CALLS_METER, JUDGE_METER};
 pub use ruling::{About, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling};
 pub use semantic::{Field, Finding, Question, Semantic};
 pub use settle::{Outcome, Settled, Status, close, refund, refund_questions, settle};
-pub use task::{FollowUp, Task, follow_up};
+pub use task::{FollowUp, Task, follow_up, unknown_task};
 
 use jiff::Timestamp;
 
@@ -148,7 +148,7 @@ pub fn principal_key(principal: &Principal) -> String {
             ("token", vec![token.iss.as_str(), token.sub.as_str(), client])
         }
         Identity::Certificate(thumbprint) => ("certificate", vec![thumbprint.as_str()]),
-        Identity::McpSession(id) => ("mcp", vec![id.as_str()]),
+        Identity::McpSession { route, id } => ("mcp", vec![route.as_str(), id.as_str()]),
         Identity::SigningKey(thumbprint) => ("key", vec![thumbprint.as_str()]),
     };
     let mut all = vec![kind];

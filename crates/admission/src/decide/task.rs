@@ -50,10 +50,19 @@ pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Optio
     Some(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
 }
 
+/// Refuses a request about a task that nobody remembers: whose it is cannot be shown, and the answer is the same as for a
+/// task of another's. Whether such requests are refused at all is the route's posture (V-33).
+pub fn unknown_task(scene: &Scene<'_>, method: &str) -> Box<Ruling> {
+    let mut draft = Draft::of_unaware(None);
+    draft.calls(method, &canon("{}"));
+    draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
+    Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
+}
+
 fn refuses(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
     let shows = |principal: &Principal| match principal.identity() {
         Identity::SigningKey(key) => principal.is_shown_by(scene.caller, Some(key)),
-        Identity::Token(_) | Identity::Certificate(_) | Identity::McpSession(_) => {
+        Identity::Token(_) | Identity::Certificate(_) | Identity::McpSession { .. } => {
             principal.is_shown_by(scene.caller, None)
         }
     };

@@ -1,6 +1,6 @@
 //! What follows up a task: reading V-37.
 
-use admission::decide::{Dice, FollowUp, Scene, Task, follow_up};
+use admission::decide::{Dice, FollowUp, Scene, Task, follow_up, unknown_task};
 use admission::principal::Principal;
 use admission::reason::Reason;
 use admission::rules::{PolicyRule, Then};
@@ -36,6 +36,15 @@ fn v_37_a_task_is_followed_up_by_whoever_created_it() {
     let legacy_task = Task { principal: Principal::of(&legacy("mcp-1"), None), ..task() };
     assert_eq!(followed(&world, &legacy("mcp-1"), &legacy_task, None), None);
     assert_eq!(followed(&world, &legacy("mcp-2"), &legacy_task, None), Some(Reason::WrongPrincipal));
+}
+
+#[test]
+fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
+    let (world, caller) = (world(), mallory());
+    let scene = Scene { rules: &world.rules, caller: &caller, now: world.now, dice: Dice::default() };
+    let unknown = unknown_task(&scene, "tasks/get");
+    let anothers = follow_up(&scene, &task(), FollowUp { inputs: None }).unwrap();
+    assert_eq!((unknown.reason, unknown.verdict), (anothers.reason, anothers.verdict));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use http::StatusCode;
 use super::Calls;
 use super::additions::{Additions, COMMITMENT, EVIDENCE, Place};
 use super::call::{parameters, place};
+use super::strays::{Bystander, Passage, clean};
 use crate::desk::{MessageAnswer, MessageJob, Told};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
@@ -37,10 +38,16 @@ impl Calls {
                 let caller = in_session(&frame, caller, &answer);
                 let succeeded = answer.status.is_success();
                 let calls = self.clone();
-                let declared = Declared { calls, id, frame, caller, aside, message, filters, succeeded };
+                let passage = self.passage(&caller, Some(id.clone()));
+                let declared =
+                    Declared { calls, id, frame, caller, aside, message, filters, succeeded, passage };
                 relay::watch(answer, Box::new(declared)).await
             }
-            Ok(answer) => relay::pass(answer),
+            // It carries something that counts for nothing there; its caller would believe a Verdict all the same.
+            Ok(answer) => {
+                let passage = self.passage(&caller, Some(id));
+                relay::watch(answer, Box::new(Bystander { passage })).await
+            }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
             // Nobody reads this.
             Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
@@ -120,6 +127,7 @@ struct Declared {
     /// Whether the tools that the caller may not call are taken out of the answer.
     filters: bool,
     succeeded: bool,
+    passage: Passage,
 }
 
 #[async_trait]
@@ -128,8 +136,11 @@ impl Tap for Declared {
         let Ok(reply) = Reply::parse(text.clone()) else {
             return if relay::is_message(&text) { Passing::Withheld } else { Passing::Untouched };
         };
-        if !reply.answers(&self.id) || !self.succeeded || reply.is_error() {
-            return Passing::Untouched;
+        if !reply.answers(&self.id) {
+            return self.passage.stray(&reply).await;
+        }
+        if !self.succeeded || reply.is_error() {
+            return clean(&reply);
         }
         let additions = match self.message.take() {
             Some(message) => Some(self.calls.declare(&self.caller, self.aside.take(), message).await),
@@ -141,7 +152,7 @@ impl Tap for Declared {
             false => None,
         };
         if additions.is_none() && !self.filters {
-            return Passing::Untouched;
+            return clean(&reply);
         }
         // The answer is this caller's own now, or another caller's would be another (V-36).
         let mut changes: Vec<(&str, Option<&str>)> = match self.caller.era {
@@ -175,12 +186,11 @@ impl Declared {
 
 /// The caller, in the MCP session that it is in from now on. Which one an `initialize` opens, only its answer says.
 fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
-    let named = answer.headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let mcp_session = match frame.method() {
-        Some("initialize") => named,
-        _ => named.or(caller.mcp_session),
-    };
-    Caller { mcp_session, ..caller }
+    let named = || answer.headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    match frame.method() {
+        Some("initialize") => caller.given(named()),
+        _ => caller,
+    }
 }
 
 /// What a request is as a carrier. Others carry nothing: what stands there is taken out, and that is all.

@@ -16,6 +16,7 @@ use super::Shared;
 use super::additions::{Additions, COST};
 use super::call::{Call, Subject};
 use super::refused::additions;
+use super::strays::clean;
 use super::tasks;
 use crate::clarify::state::Sealed;
 use crate::desk::{Came, Pass, Told};
@@ -102,6 +103,9 @@ impl Ending {
     fn goes_on_as(self, task_id: String, reply: &Reply) -> Passing {
         let (shared, told) = (self.shared.clone(), self.told);
         let spliced = reply.with_meta(&self.additions.members(), Additions::dropped());
+        if told {
+            shared.unanswered.remember(&self.route, &self.caller, &self.id, self.additions.clone());
+        }
         shared.tasks.keep(task_id, self);
         if told { Passing::Replaced(spliced) } else { Passing::Untouched }
     }
@@ -114,8 +118,7 @@ impl Ending {
         }
         cost(&mut additions, &settled);
         if reply.is_error() {
-            let spliced = verdict.and_then(|verdict| reply.with_error_data(VAP_KEY, &verdict));
-            return spliced.map_or(Passing::Untouched, Passing::Replaced);
+            return failed(reply, verdict.as_deref());
         }
         let state = question_of(reply).and_then(|theirs| wrapped(&shared, *ticket?, theirs));
         let changes: &[_] = match &state {
@@ -173,6 +176,17 @@ fn numbers(meters: &Meters) -> String {
     let members: Vec<_> =
         meters.iter().map(|(meter, amount)| format!("{}:{amount}", Value::from(meter))).collect();
     format!("{{{}}}", members.join(","))
+}
+
+/// An error, with the Verdict in its data if the caller speaks VAP, and without what an upstream said in its place (V-5).
+fn failed(reply: &Reply, verdict: Option<&str>) -> Passing {
+    let Passing::Replaced(cleaned) = clean(reply) else {
+        let spliced = verdict.and_then(|verdict| reply.with_error_data(VAP_KEY, verdict));
+        return spliced.map_or(Passing::Untouched, Passing::Replaced);
+    };
+    let reply = Reply::parse(cleaned.clone()).ok();
+    let spliced = reply.and_then(|reply| reply.with_error_data(VAP_KEY, verdict?));
+    Passing::Replaced(spliced.unwrap_or(cleaned))
 }
 
 /// The upstream asks something of its own (modern): the state that it wants back, if it wants any.

@@ -13,10 +13,11 @@
 //! | `outcome` | the answer of an upstream on its way: cost, result, Verdict |
 //! | `ending` | what an admitted call still owes, whoever brings its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
+//! | `strays` | what passes and is not what is waited for |
 //! | `tasks` | calls that go on as tasks (V-37) |
 //! | `declare` | commitments and amendments |
 //! | `additions` | what is spliced into an answer's `_meta` |
-//! | `clients` | who can be asked |
+//! | `clients` | which legacy sessions there are, and who can be asked |
 //! | `list` | `tools/list`, where it shows what the caller may call (V-36) |
 //!
 //! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
@@ -31,6 +32,7 @@ mod ending;
 mod list;
 mod outcome;
 mod refused;
+mod strays;
 mod tasks;
 mod unanswered;
 
@@ -39,16 +41,17 @@ use std::time::Duration;
 
 use admission::decimal::Decimal;
 use admission::principal::{Caller, Era};
-use admission::rules::Rules;
+use admission::rules::{Posture, Rules};
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::clarify::asked::Asked;
 use crate::clarify::state::Sealer;
 use crate::desk::Desk;
+use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::front::{Handlers, Inbound, Late, Opening, Response};
-use crate::judge::Judge;
+use crate::judge::{Judge, Meter};
 use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::posture;
 use crate::relay::Passing;
@@ -56,6 +59,7 @@ use crate::telemetry::Telemetry;
 
 use call::Subject;
 use clients::Clients;
+use strays::Passage;
 use tasks::Tasks;
 use unanswered::Unanswered;
 
@@ -104,7 +108,9 @@ pub struct Offer {
 pub struct Judging {
     /// Who is asked.
     pub judge: Arc<dyn Judge>,
-    /// What an answer costs that does not say how many tokens it took.
+    /// What its answers are counted in.
+    pub meter: Meter,
+    /// What an answer costs; where tokens are counted, one that does not say how many it took.
     pub usual: Decimal,
 }
 
@@ -134,6 +140,12 @@ impl Calls {
     pub fn new(rules: Rules, offer: Offer, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
         let route = rules.route.as_str().into();
         Self { route, rules: Arc::new(rules), offer, judging, shared }
+    }
+
+    /// Where what a caller reads who is told something passes.
+    fn passage(&self, caller: &Caller, own: Option<RawId>) -> Passage {
+        let (shared, route) = (self.shared.clone(), self.route.clone());
+        Passage { shared, route, caller: caller.clone(), own, told: true }
     }
 
     /// The answer to `initialize` or `server/discover`, with what the gateway adds to its capabilities.
@@ -188,14 +200,21 @@ impl Handlers for Calls {
     }
 
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
-        if let Some(session) = &opening.caller.mcp_session {
+        let is_given = opening.caller.is_given && opening.frame.method() == Some("initialize");
+        if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_given) {
             self.shared.clients.met(&self.route, session, &opening.frame);
         }
         self.advertised(opening.caller.era, message)
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {
-        self.shared.unanswered.came(&self.route, late.caller, late.message).await
+        let Ok(reply) = Reply::parse(late.message) else { return Passing::Withheld };
+        let told = self.rules.posture != Posture::Advisory;
+        Passage { told, ..self.passage(late.caller, None) }.stray(&reply).await
+    }
+
+    fn gave(&self, mcp_session: &str) -> bool {
+        self.shared.clients.knows(&self.route, mcp_session)
     }
 
     async fn ended(&self, caller: &Caller) {

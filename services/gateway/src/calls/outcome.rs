@@ -1,15 +1,16 @@
 //! An admitted call on its way: forwarded once, its answer looked at as it passes.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
 
+use super::Calls;
 use super::call::Call;
-use super::ending::Ending;
-use super::{Calls, Shared};
+use super::ending::{self, Ending};
+use super::strays::Passage;
+use super::unanswered::Listed;
 use crate::desk::{Pass, Told};
+use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::front::Response;
 use crate::relay::{self, Opened, Over, Passing, Tap, Unanswered};
@@ -45,13 +46,21 @@ impl Calls {
             ending.never_sent().await;
             return Err(words);
         }
+        let (id, own) = (call.id.clone(), Some(call.id));
+        let (shared, route, told) = (self.shared.clone(), self.route.clone(), ending.is_told());
+        let passage = Passage { shared, route, caller: call.caller, own, told };
+        // The answer may come on another stream as soon as the call is sent.
+        let listed = self.shared.unanswered.list(ending);
         match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
             Ok(answer) => {
                 let refused = !answer.status.is_success();
-                Ok((answer, Outcome { ending: Some(ending), refused, shared: self.shared.clone() }))
+                Ok((answer, Outcome { listed, id, refused, passage }))
             }
             Err(Unanswered::Upstream(error)) => {
                 tracing::warn!(%error, "a call was not answered");
+                let Some(ending) = listed.owes().lock().await.take() else {
+                    return Err(ending::lost(&id, &error, None));
+                };
                 let words = ending.lost(&error);
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     ending.never_sent().await;
@@ -59,56 +68,61 @@ impl Calls {
                 Err(words)
             }
             // Nobody reads this.
-            Err(Unanswered::Cancelled) => Err(ending.lost(&UpstreamError::Lost("cancelled".into()))),
+            Err(Unanswered::Cancelled) => {
+                Err(ending::lost(&id, &UpstreamError::Lost("cancelled".into()), None))
+            }
         }
     }
 }
 
 /// Waits for the answer to a call. Dropped before that, the call's outcome is `unknown`.
 struct Outcome {
-    ending: Option<Ending>,
+    listed: Listed,
+    id: RawId,
     /// Whether the status says that there will be no result.
     refused: bool,
-    shared: Arc<Shared>,
+    passage: Passage,
 }
 
 #[async_trait]
 impl Tap for Outcome {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let Some(ending) = &self.ending else { return Passing::Untouched };
-        let Ok(reply) = Reply::parse(text.clone()) else { return unreadable(ending, &text) };
-        if !reply.answers(&ending.id) {
-            return Passing::Untouched;
+        let Ok(reply) = Reply::parse(text.clone()) else { return self.unreadable(&text) };
+        if reply.answers(&self.id) {
+            let mut owes = self.listed.owes().lock().await;
+            if let Some(ending) = owes.take() {
+                return ending.end(&reply).await;
+            }
         }
-        match self.ending.take() {
-            Some(ending) => ending.end(&reply).await,
-            None => Passing::Untouched,
-        }
+        self.passage.stray(&reply).await
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
-        let ending = self.ending.take()?;
+        let mut owes = self.listed.owes().lock().await;
+        let era = owes.as_ref()?.era();
         match how {
             // An answer of HTTP alone: it has passed as it is, and nothing comes after it.
             Over::Complete if self.refused => None,
             // A legacy server may end this stream and answer on another.
-            Over::Complete | Over::Resumed if ending.era() == Era::Legacy => {
-                self.shared.clone().unanswered.keep(ending);
+            Over::Complete | Over::Resumed if era == Era::Legacy => {
+                self.passage.shared.unanswered.keep(&self.listed);
                 None
             }
             Over::Complete | Over::Resumed => {
-                Some(ending.lost(&UpstreamError::Lost("it has no answer".into())))
+                Some(owes.take()?.lost(&UpstreamError::Lost("it has no answer".into())))
             }
-            Over::Broken(error) => Some(ending.lost(&error)),
+            Over::Broken(error) => Some(owes.take()?.lost(&error)),
             Over::Abandoned => None,
         }
     }
 }
 
-/// Other readers might see a Verdict in what we cannot read: it does not pass under our name (V-5).
-fn unreadable(ending: &Ending, text: &[u8]) -> Passing {
-    match ending.is_told() && relay::is_message(text) {
-        true => Passing::Withheld,
-        false => Passing::Untouched,
+impl Outcome {
+    /// Other readers might see a Verdict in what we cannot read: it does not pass under our name (V-5).
+    fn unreadable(&self, text: &[u8]) -> Passing {
+        match self.passage.told && relay::is_message(text) {
+            true => Passing::Withheld,
+            false => Passing::Untouched,
+        }
     }
 }

@@ -1,14 +1,18 @@
 //! Calls that go on as tasks (V-37): admitted once, when the task is made; settled with its last result.
 //!
 //! Both forms are read: the experimental one of 2025-11-25 (`result.task`, then `tasks/result`) and the modern extension
-//! (`resultType: "task"`, then `tasks/get` until a status is final). A task that is not remembered (the gateway was
-//! restarted, or its call was never admitted here) is the upstream's business alone.
+//! (`resultType: "task"`, then `tasks/get` until a status is final).
+//!
+//! Tasks are remembered in memory. Of one that is not (the gateway was restarted, or its call was never admitted here) nobody
+//! knows whose it is: requests about it are refused on record, except on an advisory route, where it is the upstream's
+//! business alone. `tasks/list` names none, and passes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use admission::decide::{Dice, FollowUp, Ruling, Scene, Status, Task, follow_up};
+use admission::decide::{Dice, FollowUp, Ruling, Scene, Status, Task, follow_up, unknown_task};
 use admission::principal::Principal;
 use admission::reason::Reason;
+use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
@@ -20,6 +24,7 @@ use super::Calls;
 use super::additions::{Additions, EVIDENCE, Place};
 use super::ending::{Ending, came};
 use super::refused::REFUSED;
+use super::strays::{Bystander, Passage, clean};
 use crate::desk::{Came, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
@@ -29,6 +34,8 @@ use crate::relay::{self, Over, Passing, Tap, Unanswered};
 
 /// What begins the methods of tasks.
 pub const METHODS: &str = "tasks/";
+/// Names no task.
+const LIST: &str = "tasks/list";
 /// What a task is when nothing more comes of it.
 const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
@@ -75,6 +82,11 @@ impl Tasks {
         });
     }
 
+    /// Whether somebody is told anything about a task of this name.
+    pub fn is_told(&self, route: &Arc<str>, task_id: String) -> bool {
+        self.named(route, task_id).iter().any(|known| known.told)
+    }
+
     /// The tasks of this name.
     fn named(&self, route: &Arc<str>, task_id: String) -> Namesakes {
         self.0.get(&(route.clone(), task_id)).unwrap_or_default()
@@ -93,17 +105,18 @@ impl Calls {
             Ok(known) => known,
             Err(ruling) => return self.refuse_follow_up(inbound, ruling, &id).await,
         };
+        let told = known.as_ref().is_some_and(|known| known.told);
+        let passage = Passage { told, ..self.passage(&inbound.caller, Some(id.clone())) };
         match (relay::ask(&*inbound.route.upstream, inbound.exchange, &inbound.client).await, known) {
-            (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known })).await,
-            (Ok(answer), None) => relay::pass(answer),
+            (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
+            (Ok(answer), None) => relay::watch(answer, Box::new(Bystander { passage })).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
             // Nobody reads this.
             (Err(Unanswered::Cancelled), _) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
     }
 
-    /// Only whose call it was may ask about its task, and what it brings for the tool is subject to the rules. A task that
-    /// nobody knows is the upstream's business.
+    /// Only whose call it was may ask about its task, and what it brings for the tool is subject to the rules.
     fn may_follow_up(
         &self,
         inbound: &Inbound,
@@ -118,15 +131,22 @@ impl Calls {
                 Some(ruling) => return Err(ruling),
             }
         }
-        refused.map_or(Ok(None), Err)
+        let passes = self.rules.posture == Posture::Advisory || inbound.frame.method() == Some(LIST);
+        match refused {
+            Some(ruling) => Err(ruling),
+            None if passes => Ok(None),
+            None => Err(unknown_task(&self.scene(inbound), inbound.frame.method().unwrap_or_default())),
+        }
+    }
+
+    fn scene<'a>(&'a self, inbound: &'a Inbound) -> Scene<'a> {
+        Scene { rules: &self.rules, caller: &inbound.caller, now: Timestamp::now(), dice: Dice::default() }
     }
 
     fn follows_up(&self, inbound: &Inbound, known: &Known) -> Option<Box<Ruling>> {
         let brings = known.told && inbound.frame.method() == Some("tasks/update");
         let inputs = inbound.frame.param("inputResponses").filter(|_| brings);
-        let (rules, caller) = (&*self.rules, &inbound.caller);
-        let scene = Scene { rules, caller, now: Timestamp::now(), dice: Dice::default() };
-        follow_up(&scene, &known.task, FollowUp { inputs })
+        follow_up(&self.scene(inbound), &known.task, FollowUp { inputs })
     }
 
     /// There is no tool result that could say it.
@@ -152,6 +172,7 @@ impl Calls {
 struct Last {
     id: RawId,
     known: Arc<Known>,
+    passage: Passage,
 }
 
 #[async_trait]
@@ -165,9 +186,11 @@ impl Tap for Last {
             };
         };
         if !reply.answers(&self.id) {
-            return Passing::Untouched;
+            return self.passage.stray(&reply).await;
         }
-        let Some(last) = LastResult::of(&reply) else { return Passing::Untouched };
+        let Some(last) = LastResult::of(&reply) else {
+            return if self.known.told { clean(&reply) } else { Passing::Untouched };
+        };
         let ending = self.known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ending) = ending {
             let additions = ending.settle_task(last.came(&reply)).await;
@@ -220,6 +243,9 @@ impl LastResult {
     /// The answer with what its call cost, and without what a tool may not say of itself (V-5).
     fn told(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
         let additions = given.cloned().unwrap_or_default();
+        let Ok(reply) = Reply::parse(reply.without_said(Additions::dropped())) else {
+            return Passing::Withheld;
+        };
         let spliced = match &self.nested {
             None => reply.with_meta(&additions.members(), Additions::dropped()),
             Some(nested) => {
@@ -240,8 +266,11 @@ fn by_itself_again(answer: &Bytes) -> Option<String> {
     Reply::parse(answer.clone()).ok()?.result().map(str::to_owned)
 }
 
-/// The id of the task that a call became.
+/// The id of the task that a call became. What has a tool's result in it is one, whatever else it says it is.
 pub fn created(reply: &Reply) -> Option<String> {
+    if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
+        return None;
+    }
     let of =
         |text: &str| serde_json::from_str::<Value>(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
     match (reply.result_member("task"), reply.result_member("resultType")) {

@@ -16,6 +16,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::limits::MAX_REQUEST_STATE_BYTES;
@@ -39,6 +40,17 @@ pub struct Sealed {
     pub ticket: Ticket,
     /// The upstream's own state, if it gave one with its question.
     pub upstream: Option<String>,
+}
+
+/// Why a state is not sealed.
+#[derive(Debug, Error)]
+pub enum Unsealable {
+    /// There is no randomness.
+    #[error("the system gives no randomness")]
+    NoRandomness(#[from] getrandom::Error),
+    /// Nobody could bring it back.
+    #[error("the state is longer than {MAX_REQUEST_STATE_BYTES} bytes when it is sealed")]
+    TooLong,
 }
 
 /// Seals and opens with the secret that the replicas of a gateway share.
@@ -68,8 +80,9 @@ impl Sealer {
     /// The text for the client.
     ///
     /// # Errors
-    /// If the system gives no randomness.
-    pub fn seal(&self, sealed: &Sealed) -> Result<String, getrandom::Error> {
+    /// If the system gives no randomness, or the text would be one that [`Sealer::open`] does not look at: an upstream's state
+    /// that is too long goes on as it is, and its retry is a call like any other.
+    pub fn seal(&self, sealed: &Sealed) -> Result<String, Unsealable> {
         let mut salt = [0; SALT_BYTES];
         getrandom::fill(&mut salt)?;
         let mut inside = serde_json::to_vec(sealed).unwrap_or_default();
@@ -77,7 +90,11 @@ impl Sealer {
         self.key(&salt)
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(NONCE), aad, &mut inside)
             .map_err(|_| getrandom::Error::UNEXPECTED)?;
-        Ok(format!("{}{}", self.prefix, BASE64URL_NOPAD.encode(&[&salt[..], &inside].concat())))
+        let text = format!("{}{}", self.prefix, BASE64URL_NOPAD.encode(&[&salt[..], &inside].concat()));
+        match text.len() > MAX_REQUEST_STATE_BYTES {
+            true => Err(Unsealable::TooLong),
+            false => Ok(text),
+        }
     }
 
     /// What a client brought back, if this gateway sealed it and nobody changed it.
@@ -134,6 +151,15 @@ mod tests {
     fn what_was_sealed_is_opened_by_a_replica_with_the_same_secret() {
         let text = sealer(1, "https://gw.example").seal(&sealed()).unwrap();
         assert_eq!(sealer(1, "https://gw.example").open(&text), Some(sealed()));
+    }
+
+    #[test]
+    fn v_38_a_state_that_could_not_be_brought_back_is_not_sealed() {
+        let sealer = sealer(1, "https://gw.example");
+        let of = |bytes: usize| Sealed { upstream: Some("x".repeat(bytes)), ..sealed() };
+        assert!(matches!(sealer.seal(&of(MAX_REQUEST_STATE_BYTES)), Err(Unsealable::TooLong)));
+        let text = sealer.seal(&of(MAX_REQUEST_STATE_BYTES / 2)).unwrap();
+        assert_eq!(sealer.open(&text), Some(of(MAX_REQUEST_STATE_BYTES / 2)));
     }
 
     #[test]

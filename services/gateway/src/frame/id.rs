@@ -18,6 +18,18 @@ enum Value {
     Other(u64),
 }
 
+/// What an id is to a client that matches answers by the number that an id can be read as: both TypeScript SDKs take
+/// `Number(id)`, the Python SDK `int(id)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LooseId {
+    /// This number, by the bits of its double.
+    Number(u64),
+    /// Digits of another script, or no id at all: some reader may take it for any number.
+    AnyNumber,
+    /// No number.
+    Text(String),
+}
+
 impl RawId {
     /// Reads an id: a string or a number.
     pub fn read(text: &str) -> Option<Self> {
@@ -40,6 +52,57 @@ impl RawId {
             Value::Text(value) => Some(value),
             Value::Whole(_) | Value::Other(_) => None,
         }
+    }
+
+    /// What careless clients take it for.
+    pub fn loosely(&self) -> LooseId {
+        match &self.value {
+            Value::Text(value) => LooseId::of_text(value),
+            Value::Whole(_) | Value::Other(_) => {
+                self.text.parse().map_or(LooseId::AnyNumber, LooseId::of_number)
+            }
+        }
+    }
+
+    /// Whether some client would take it for the other one, though it is not.
+    pub fn is_mistaken_for(&self, other: &Self) -> bool {
+        self != other && self.loosely().is_taken_for(&other.loosely())
+    }
+}
+
+impl LooseId {
+    /// Whether some client would take one for the other.
+    pub fn is_taken_for(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Text(_), _) | (_, Self::Text(_)) => false,
+            (Self::AnyNumber, _) | (_, Self::AnyNumber) => true,
+            (Self::Number(one), Self::Number(other)) => one == other,
+        }
+    }
+
+    fn of_number(double: f64) -> Self {
+        // Adding makes 0 of -0.
+        Self::Number((double + 0.0).to_bits())
+    }
+
+    /// JavaScript trims, takes the empty text for 0 and knows `0x`, `0o` and `0b`; Python skips `_` and knows all digits.
+    fn of_text(text: &str) -> Self {
+        let skipped = |letter: &char| letter.is_whitespace() || matches!(letter, '_' | '\u{feff}');
+        let digits: String =
+            text.chars().filter(|letter| !skipped(letter)).collect::<String>().to_lowercase();
+        if digits.is_empty() {
+            return Self::of_number(0.0);
+        }
+        if digits.chars().any(|letter| letter.is_numeric() && !letter.is_ascii()) {
+            return Self::AnyNumber;
+        }
+        let radix = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter();
+        let whole = radix.filter_map(|(prefix, radix)| {
+            u128::from_str_radix(digits.strip_prefix(prefix)?, radix).ok().map(|whole| whole.to_string())
+        });
+        let decimal = whole.last().unwrap_or(digits);
+        decimal.parse().map_or_else(|_| Self::Text(text.to_owned()), Self::of_number)
     }
 }
 
@@ -80,5 +143,47 @@ impl Hash for RawId {
 impl fmt::Display for RawId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn id(text: &str) -> RawId {
+        RawId::read(text).unwrap()
+    }
+
+    #[test]
+    fn v_5_what_a_client_takes_for_the_number_is_known() {
+        let others = [
+            r#""1""#,
+            r#"" 1""#,
+            r#""01""#,
+            r#""1.0""#,
+            r#""+1""#,
+            r#""0x1""#,
+            r#""0B1""#,
+            r#""1e0""#,
+            r#""\u00a01\n""#,
+            r#""0_1""#,
+            r#""\ufeff1""#,
+            r#""\u0661""#,
+            "1.00000000000000000001",
+        ];
+        for other in others {
+            assert!(id(other).is_mistaken_for(&id("1")), "{other}");
+        }
+        for exact in ["1", "1.0", "1e0", "1.00000000000000000001"] {
+            assert!(!id(exact).is_mistaken_for(&id("1")) && id(exact) == id("1"), "{exact}");
+        }
+        assert!(id(r#""""#).is_mistaken_for(&id("0")) && id(r#""-0""#).is_mistaken_for(&id("0")));
+        assert!(id("9007199254740992").is_mistaken_for(&id("9007199254740993")));
+        assert!(id("1").is_mistaken_for(&id(r#""1""#)));
+        for other in ["2", r#""2""#, r#""a""#, r#""1a""#] {
+            assert!(!id(other).is_mistaken_for(&id("1")), "{other}");
+        }
+        assert!(!id(r#""a""#).is_mistaken_for(&id(r#""b""#)));
     }
 }

@@ -106,6 +106,24 @@ impl Object {
     }
 }
 
+/// An object's text without these members of the object at this path; of objects on the way that are named twice, all are
+/// meant. None if nothing of it is there.
+pub fn without(text: &str, path: &[&str], names: &[&str]) -> Option<String> {
+    let object = Object::read(text, 0..text.len())?;
+    let Some((first, rest)) = path.split_first() else {
+        let gone: Vec<_> =
+            names.iter().filter(|name| object.get(name).is_some()).map(|name| (*name, None)).collect();
+        return (!gone.is_empty()).then(|| object.rewritten(text, &gone));
+    };
+    let mut changed = None;
+    for member in object.members.iter().rev().filter(|member| member.name == *first) {
+        if let Some(value) = without(&text[member.value.clone()], rest, names) {
+            changed.get_or_insert_with(|| text.to_owned()).replace_range(member.value.clone(), &value);
+        }
+    }
+    changed
+}
+
 /// An object's text with the value at this path put in; objects on the way are made if they are not there. None if
 /// something else is there.
 pub fn put(text: &str, path: &[&str], value: &str) -> Option<String> {

@@ -10,8 +10,21 @@ use serde_json::Value;
 
 use super::object::{self, BLANKS, Object};
 use super::scan::{self, Flaw, FlawKind, Repeats};
-use super::{Kind, RawId};
+use super::{Kind, LooseId, RawId};
 use crate::limits::MAX_ANSWER_DEPTH;
+
+/// Where a server can say something that clients take for the gateway's: beside a result, in an error's data, and the same
+/// of a task's result (in an answer about it, or in a notification).
+const SAID: &[&[&str]] = &[
+    &["result", "_meta"],
+    &["result", "result", "_meta"],
+    &["result", "error", "data"],
+    &["result", "task", "_meta"],
+    &["error", "data"],
+    &["params", "_meta"],
+    &["params", "result", "_meta"],
+    &["params", "error", "data"],
+];
 
 /// A message, and where things are in it.
 #[derive(Clone, Debug)]
@@ -62,6 +75,27 @@ impl Reply {
     /// Whether it answers the request with this id.
     pub fn answers(&self, id: &RawId) -> bool {
         self.kind == Kind::Response && self.id.as_ref() == Some(id)
+    }
+
+    /// Whether some client takes it for an answer, though it may be none: it has a result or an error, whatever else it has.
+    pub fn may_answer(&self) -> bool {
+        self.member("result").is_some() || self.is_error()
+    }
+
+    /// Whether some client would take it for the answer to this request, though it is not.
+    pub fn is_mistaken_for_answer(&self, id: &RawId) -> bool {
+        self.may_answer()
+            && !self.answers(id)
+            && self.loose_id().is_some_and(|loose| loose.is_taken_for(&id.loosely()))
+    }
+
+    /// What careless clients take its id for; none if it has none. (An error without one that can be told is `null`.)
+    pub fn loose_id(&self) -> Option<LooseId> {
+        match (&self.id, self.member("id")?) {
+            (Some(id), _) => Some(id.loosely()),
+            (None, "null") if self.is_error() => None,
+            (None, _) => Some(LooseId::AnyNumber),
+        }
     }
 
     /// Its id.
@@ -143,6 +177,16 @@ impl Reply {
         let emptied = put.is_empty() && self.meta.as_ref().is_some_and(|meta| meta.len() == gone);
         let meta = self.meta.as_ref().map(|meta| meta.rewritten(self.body(), &changes));
         Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
+    }
+
+    /// The text without these members wherever a server could say them in our place; unchanged if it says none.
+    pub fn without_said(&self, names: &[&str]) -> Bytes {
+        let trimmed = self.body().trim_matches(BLANKS);
+        let mut changed = None;
+        for path in SAID {
+            changed = object::without(changed.as_deref().unwrap_or(trimmed), path, names).or(changed);
+        }
+        changed.map_or_else(|| self.text.clone(), Bytes::from)
     }
 
     /// The text with this put into `error.data`; none if it is no error, or its data is something else than an object.

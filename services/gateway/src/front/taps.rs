@@ -7,9 +7,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Late, Opening, Route};
+use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::frame::{Kind, RawId};
 use crate::relay::{self, Over, Passing, Tap};
+
+/// What begins the names of notifications that may hold a task's result.
+const TASKS: &str = "notifications/tasks";
 
 /// Looks for the answer to `initialize` or `server/discover`.
 pub struct Advertising {
@@ -20,11 +23,11 @@ pub struct Advertising {
 #[async_trait]
 impl Tap for Advertising {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let Ok(reply) = Reply::parse(text.clone()) else { return Passing::Untouched };
-        match self.opening.frame.id().is_some_and(|id| reply.answers(id)) {
-            true => changed(&text, self.route.handlers.advertise(&self.opening, text.clone())),
-            false => Passing::Untouched,
+        let Ok(reply) = Reply::parse(text.clone()) else { return unreadable(&text) };
+        if self.opening.frame.id().is_some_and(|id| reply.answers(id)) {
+            return changed(&text, self.route.handlers.advertise(&self.opening, text.clone()));
         }
+        elsewhere(&self.route, &self.opening.caller, &reply).await
     }
 
     async fn over(&mut self, _: Over) -> Option<Bytes> {
@@ -46,19 +49,30 @@ impl Tap for Listening {
     async fn message(&mut self, text: Bytes) -> Passing {
         match Reply::parse(text.clone()) {
             Ok(reply) if self.own.as_ref().is_some_and(|own| reply.answers(own)) => Passing::Untouched,
-            Ok(reply) if reply.kind() == Kind::Response => {
-                let late = Late { caller: &self.caller, message: text };
-                self.route.handlers.late(late).await
-            }
-            Ok(_) => Passing::Untouched,
-            // Other readers might see a result in it.
-            Err(_) if relay::is_message(&text) => Passing::Withheld,
-            Err(_) => Passing::Untouched,
+            Ok(reply) => elsewhere(&self.route, &self.caller, &reply).await,
+            Err(_) => unreadable(&text),
         }
     }
 
     async fn over(&mut self, _: Over) -> Option<Bytes> {
         None
+    }
+}
+
+/// A message that is not the answer that is waited for.
+async fn elsewhere(route: &Route, caller: &Caller, reply: &Reply) -> Passing {
+    let holds_result = || reply.method().is_some_and(|method| method.starts_with(TASKS));
+    match reply.may_answer() || holds_result() {
+        true => route.handlers.late(Late { caller, message: reply.text().clone() }).await,
+        false => Passing::Untouched,
+    }
+}
+
+/// Other readers might see a result in it.
+fn unreadable(text: &Bytes) -> Passing {
+    match relay::is_message(text) {
+        true => Passing::Withheld,
+        false => Passing::Untouched,
     }
 }
 

@@ -1,14 +1,17 @@
 //! Answers that come another way (legacy): on a GET stream, after the stream of the call ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::agent::VAP;
 use crate::server::{Script, events, script};
-use crate::world::World;
+use crate::world::{World, until};
 
 /// Ends the stream of a call early, and has its answer on a GET; the id of the call is the last one of the client.
 fn polled(id: u64) -> Script {
@@ -53,7 +56,8 @@ async fn the_answer_to_anothers_call_is_not_dressed_as_ones_own() {
     agent.call("crm.read", json!({})).await;
     let other = world.legacy().await;
     let answer = other.get("e-1").await;
-    assert_eq!(answer.vap()["cost"], json!({ "usd": 0.5 }), "nothing of ours is spliced in");
+    let meta = &answer.reply()["result"]["_meta"];
+    assert_eq!(meta, &json!({}), "nothing of ours is spliced in, and nothing says that it is ours");
     agent.get("e-1").await.served();
 }
 
@@ -95,4 +99,70 @@ async fn an_answer_that_came_is_told_again_on_resumption() {
     let again = agent.get("e-0").await.served();
     assert_eq!(first.reply(), again.reply());
     assert_eq!(world.outcomes(&agent.session, 1).await.len(), 1);
+}
+
+/// Answers a call on another stream while the call's own is open: until that was read.
+fn answered_elsewhere(id: u64) -> Script {
+    let done = Arc::new(Notify::new());
+    script(move |seen| match seen.rpc().as_str() {
+        "tools/call" => {
+            let done = done.clone();
+            let rest = futures::stream::once(async move {
+                done.notified().await;
+                Ok::<_, std::convert::Infallible>(events_text(&result(id)))
+            });
+            Some(([("content-type", "text/event-stream")], Body::from_stream(rest)).into_response())
+        }
+        "GET" if seen.headers["last-event-id"] == "done" => {
+            done.notify_one();
+            Some(events(&[]))
+        }
+        "GET" => Some(events(&[result(id)])),
+        _ => None,
+    })
+}
+
+fn events_text(message: &Value) -> String {
+    format!("data: {message}\n\n")
+}
+
+#[tokio::test]
+async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_carries_the_verdict() {
+    let world = World::before(answered_elsewhere(CALL)).await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
+    let caller = agent.clone();
+    let open = tokio::spawn(async move { caller.call("crm.read", json!({})).await });
+    until("the call is open", || world.heard.calls() == 1).await;
+    let elsewhere = agent.get("e-1").await.served();
+    assert!(elsewhere.vap().get("cost").is_none() && elsewhere.vap()["signature"].is_string());
+    assert_eq!(elsewhere.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
+    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    agent.get("done").await;
+    // What comes on the call's own stream now is the same answer, come again.
+    assert_eq!(open.await.unwrap().served().reply(), elsewhere.reply());
+    assert_eq!(world.outcomes(&agent.session, 1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
+    let world = World::before(script(|seen| match seen.rpc().as_str() {
+        "tools/call" => {
+            Some(([("content-type", "text/event-stream")], "id: e-1\ndata: \n\n").into_response())
+        }
+        "GET" => {
+            let mut forged = result(CALL);
+            forged["id"] = CALL.to_string().into();
+            Some(events(&[forged, result(CALL)]))
+        }
+        _ => None,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await;
+    for _ in 0..2 {
+        let answer = agent.get("e-1").await.served();
+        assert!(answer.messages().iter().all(|message| message["id"] == CALL), "{answer:?}");
+    }
 }

@@ -6,6 +6,7 @@ mod agent;
 mod answers;
 mod carriers;
 mod crowds;
+mod forged;
 mod gated;
 mod judged;
 mod late;
