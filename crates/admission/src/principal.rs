@@ -4,6 +4,10 @@
 //! legacy `Mcp-Session-Id`, the key that signed the commitment. Every later message has to show the same. In the legacy era
 //! the MCP session has to be the same too.
 //!
+//! Anybody can write any `Mcp-Session-Id`, and two servers may give out the same one: it makes a principal only where the
+//! server of that very route was seen to give it out. A principal that it has made is shown by it ever after, even to a
+//! gateway that was started again and has seen nothing.
+//!
 //! Not here: how a token or a certificate is checked (the gateway's front).
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +33,10 @@ pub struct Caller {
     pub certificate: Option<String>,
     /// Its `Mcp-Session-Id`. On `initialize` that is the one of the answer.
     pub mcp_session: Option<String>,
+    /// Whether the route's server was seen to give out that id. If it was not, it makes no principal.
+    pub is_given: bool,
+    /// The route it came in on: an `Mcp-Session-Id` means something there alone.
+    pub route: String,
 }
 
 /// Whose access token it is.
@@ -52,8 +60,13 @@ pub enum Identity {
     Token(TokenSubject),
     /// A certificate or DPoP key with this thumbprint.
     Certificate(String),
-    /// A legacy MCP session.
-    McpSession(String),
+    /// A legacy MCP session of the server behind a route.
+    McpSession {
+        /// The route.
+        route: String,
+        /// The session's id.
+        id: String,
+    },
     /// The signing key with this RFC 7638 thumbprint.
     SigningKey(String),
 }
@@ -74,7 +87,8 @@ impl Principal {
     pub fn of(caller: &Caller, signed_by: Option<&str>) -> Option<Principal> {
         let token = caller.token.clone().map(Identity::Token);
         let certificate = || caller.certificate.clone().map(Identity::Certificate);
-        let mcp_session = || caller.legacy_session().map(|id| Identity::McpSession(id.to_owned()));
+        let mcp_session =
+            || caller.legacy_session().filter(|_| caller.is_given).map(|id| caller.identity_by(id));
         let key = || signed_by.map(|key| Identity::SigningKey(key.to_owned()));
         let identity = token.or_else(certificate).or_else(mcp_session).or_else(key)?;
         Some(Principal { identity, mcp_session: caller.legacy_session().map(str::to_owned) })
@@ -85,7 +99,9 @@ impl Principal {
         let identity = match &self.identity {
             Identity::Token(token) => caller.token.as_ref() == Some(token),
             Identity::Certificate(thumbprint) => caller.certificate.as_ref() == Some(thumbprint),
-            Identity::McpSession(id) => caller.legacy_session() == Some(id),
+            Identity::McpSession { route, id } => {
+                caller.route == *route && caller.legacy_session() == Some(id)
+            }
             Identity::SigningKey(thumbprint) => signed_by == Some(thumbprint),
         };
         identity && self.mcp_session.as_deref() == caller.legacy_session()
@@ -100,7 +116,32 @@ impl Principal {
 impl Caller {
     /// A caller of the modern era of whom nothing is known.
     pub const fn unknown(era: Era) -> Caller {
-        Caller { era, token: None, certificate: None, mcp_session: None }
+        Caller {
+            era,
+            token: None,
+            certificate: None,
+            mcp_session: None,
+            is_given: false,
+            route: String::new(),
+        }
+    }
+
+    /// The same caller in an MCP session that the route's server gives out.
+    #[must_use]
+    pub fn given(self, mcp_session: Option<String>) -> Caller {
+        Caller { is_given: mcp_session.is_some(), mcp_session, ..self }
+    }
+
+    /// The same caller, if its `Mcp-Session-Id` is all that could say who it is and was not seen to be given out: as if it had
+    /// been. Only for looking up what is on record already.
+    #[must_use]
+    pub fn presumed(&self) -> Option<Caller> {
+        let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_given;
+        self.legacy_session().filter(|_| anonymous).map(|id| self.clone().given(Some(id.to_owned())))
+    }
+
+    fn identity_by(&self, session: &str) -> Identity {
+        Identity::McpSession { route: self.route.clone(), id: session.to_owned() }
     }
 
     /// The modern era has no sessions: a header of that name means nothing there.
@@ -122,7 +163,8 @@ mod tests {
     }
 
     fn legacy(session: &str) -> Caller {
-        Caller { mcp_session: Some(session.into()), ..Caller::unknown(Era::Legacy) }
+        let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
+        caller.given(Some(session.into()))
     }
 
     #[test]
@@ -134,7 +176,8 @@ mod tests {
         caller.token = None;
         assert_eq!(identity(&caller), Identity::Certificate("thumb".into()));
         caller.certificate = None;
-        assert_eq!(identity(&caller), Identity::McpSession("mcp-1".into()));
+        let by_session = Identity::McpSession { route: "/mcp".into(), id: "mcp-1".into() };
+        assert_eq!(identity(&caller), by_session);
         caller.mcp_session = None;
         assert_eq!(identity(&caller), Identity::SigningKey("key".into()));
     }
@@ -144,6 +187,29 @@ mod tests {
         assert_eq!(Principal::of(&modern(), None), None);
         let header_without_meaning = Caller { mcp_session: Some("mcp-1".into()), ..modern() };
         assert_eq!(Principal::of(&header_without_meaning, None), None);
+    }
+
+    #[test]
+    fn v_2_an_mcp_session_that_nobody_gave_out_makes_no_principal() {
+        let invented = Caller { is_given: false, ..legacy("mcp-1") };
+        assert_eq!(Principal::of(&invented, None), None);
+        let signed = Principal::of(&invented, Some("key")).unwrap();
+        assert_eq!(signed.identity(), &Identity::SigningKey("key".into()));
+        assert!(!signed.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, Some("key")));
+    }
+
+    #[test]
+    fn v_2_after_a_restart_an_mcp_session_goes_on_with_what_it_committed() {
+        let principal = Principal::of(&legacy("mcp-1"), None).unwrap();
+        assert!(principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-1") }, None));
+        assert!(!principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, None));
+    }
+
+    #[test]
+    fn v_2_the_mcp_session_of_one_server_is_not_that_of_another() {
+        let elsewhere = Caller { route: "/other".into(), ..legacy("mcp-1") };
+        assert!(!Principal::of(&legacy("mcp-1"), None).unwrap().is_shown_by(&elsewhere, None));
+        assert_ne!(Principal::of(&legacy("mcp-1"), None), Principal::of(&elsewhere, None));
     }
 
     #[test]

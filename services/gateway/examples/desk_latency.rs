@@ -126,7 +126,7 @@ fn rules() -> Arc<Rules> {
 }
 
 fn caller(session: u64) -> Caller {
-    Caller { mcp_session: Some(format!("mcp-{session}")), ..Caller::unknown(Era::Legacy) }
+    Caller::unknown(Era::Legacy).given(Some(format!("mcp-{session}")))
 }
 
 fn name(session: u64) -> String {

@@ -158,6 +158,7 @@ mod tests {
             confidence: 0.5,
             commitments: false,
             cache: std::time::Duration::from_secs(1),
+            meter: crate::judge::Meter::Answers,
             cost: Decimal::ZERO,
             cap: Decimal::MAX,
         });

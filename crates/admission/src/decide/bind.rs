@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::message::Message;
 use crate::message::slot::Received;
 use crate::reason::Reason;
 use crate::session::{Account, Session};
@@ -52,6 +53,24 @@ pub(super) fn check_signature(
         (Err(Reason::Stale), Some(asked)) => check(asked),
         (checked, _) => checked,
     }
+}
+
+/// The thumbprint of the key that signed a message, if the signature holds: what C1 and S1 find, for whoever has to know whose
+/// account the message is decided with. `session` is the one that the message names.
+#[must_use]
+pub fn signed_by(
+    scene: &Scene<'_>,
+    received: &Received,
+    before: &Before<'_>,
+    session: Option<&Session>,
+) -> Option<String> {
+    let agent_id = match (&received.message, session) {
+        (Message::ScopeCommitment(commitment), _) => &commitment.principal.agent_id,
+        (_, Some(session)) => session.agreed.agent_id(),
+        (_, None) => return None,
+    };
+    let signed = check_signature(scene, received, agent_id, before);
+    signed.ok().flatten().map(|signed| signed.thumbprint)
 }
 
 /// When the message was looked at first, if it was: its own time, where the gateway still holds the request, or that of the

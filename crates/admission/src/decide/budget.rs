@@ -7,6 +7,7 @@
 use crate::decimal::Decimal;
 use crate::limits::BLIND_CALLS;
 use crate::reason::Reason;
+use crate::rules::Rules;
 use crate::session::{Account, Mark, Meters, Reservation, ReservationId, Session, Stage};
 
 use super::Scene;
@@ -109,16 +110,15 @@ impl Estimate {
     fn of(scene: &Scene<'_>, session: &Session, name: &str, tool: Mark) -> Self {
         let operator = scene.rules.costs.of(name);
         let learned = session.running.costs.of(tool);
-        let limited = |meter: &str| is_limited(scene, session, meter);
+        let limited = |meter: &str| is_metered(scene.rules, session, meter);
         let mut amounts = operator.only(limited);
         if let Some(learned) = learned {
             amounts.raise(&learned.only(limited));
         }
-        let meters = session.agreed.budget().limits.keys().map(String::as_str);
-        let principal = scene.rules.principal_ceiling.iter().flat_map(|most| most.limits.iter());
-        let mut meters = meters.chain(principal.map(|(meter, _)| meter));
-        let known = |meter: &str| operator.names(meter) || (learned.is_some() && !scene.rules.costs.strict);
-        let blind = meters.any(|meter| !known(meter));
+        // A meter that is limited only since the rules were changed is one of which the tool has said nothing yet.
+        let told = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
+        let known = |meter: &str| operator.names(meter) || (told(meter) && !scene.rules.costs.strict);
+        let blind = metered(scene.rules, session).any(|meter| !known(meter));
         Estimate { amounts, blind }
     }
 
@@ -142,9 +142,16 @@ impl Estimate {
     }
 }
 
+/// The meters that somebody limits: the commitment, or the operator for all sessions of the principal.
+pub(super) fn metered<'a>(rules: &'a Rules, session: &'a Session) -> impl Iterator<Item = &'a str> {
+    let own = session.agreed.budget().limits.keys().map(String::as_str);
+    let principal = rules.principal_ceiling.iter().flat_map(|ceiling| ceiling.limits.iter());
+    own.chain(principal.map(|(meter, _)| meter))
+}
+
 /// Whether somebody limits the meter.
-pub(super) fn is_limited(scene: &Scene<'_>, session: &Session, meter: &str) -> bool {
-    let principal = scene.rules.principal_ceiling.as_ref();
+pub(super) fn is_metered(rules: &Rules, session: &Session, meter: &str) -> bool {
+    let principal = rules.principal_ceiling.as_ref();
     session.agreed.budget().limits.contains_key(meter)
         || principal.is_some_and(|ceiling| ceiling.limits.names(meter))
 }

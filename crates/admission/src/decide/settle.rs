@@ -14,6 +14,7 @@ use crate::limits::MAX_METERS;
 use crate::rules::Rules;
 use crate::session::{Account, Meters, Reservation, ReservationId, Session, Stage};
 
+use super::budget::{is_metered, metered};
 use super::draft::standing;
 use super::ruling::Flag;
 
@@ -57,7 +58,7 @@ pub struct Outcome<'a> {
 /// What a settlement changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// What the call cost, on every meter that it declared: the record's `settled`.
+    /// What the call cost, on every meter that it declared, as far as a record holds them: the record's `settled`.
     pub settled: Meters,
     /// What the session's meters stand at.
     pub meters: Meters,
@@ -88,18 +89,23 @@ pub fn settle(
         Status::Unknown => held.amounts.clone(),
         Status::Executed | Status::Errored | Status::Refused => declared.or_known(rules, outcome.tool),
     };
-    learn(session, &held, &outcome, &declared, &cost);
     let spent = cost.only(|meter| is_metered(rules, session, meter));
+    let learned = metered(rules, session).map(|meter| (meter.to_owned(), cost.of(meter))).collect();
+    learn(session, &held, &outcome, &declared, &learned);
     session.running.spend(&held, &spent);
     if held.by_principal {
         account.spent.spend(&held, &spent);
     }
     let exceeded_reservation = spent.iter().any(|(meter, amount)| *amount > held.amounts.of(meter));
     let mut flags = declared.flags;
+    let settled = cost.at_most(MAX_METERS, &spent);
+    if settled.len() < cost.len() && !flags.contains(&Flag::CostTooManyMeters) {
+        flags.push(Flag::CostTooManyMeters);
+    }
     if is_overrun(session) {
         flags.push(Flag::Overrun);
     }
-    Some(Settled { settled: cost, meters: standing(rules, session), exceeded_reservation, flags })
+    Some(Settled { settled, meters: standing(rules, session), exceeded_reservation, flags })
 }
 
 /// Gives back the reservation of a call that provably never left (reading V-14): it was no call.
@@ -144,31 +150,23 @@ pub(super) fn give_back(session: &mut Session, account: &mut Account, id: Reserv
 }
 
 /// A tool that answered has told what it costs. One that failed without a word about it has not, and one of which nobody knows how
-/// the call ended has used up a bit of our patience (reading V-12).
+/// the call ended has used up a bit of our patience (reading V-12). What is remembered is what is metered, and nothing else: a
+/// tool can declare new names for ever.
 fn learn(
     session: &mut Session,
     held: &Reservation,
     outcome: &Outcome<'_>,
     declared: &Declared,
-    cost: &Meters,
+    learned: &Meters,
 ) {
     let told = !declared.amounts.is_empty();
     match outcome.status {
-        Status::Executed => session.running.costs.learn(held.tool, cost),
-        Status::Errored if told => session.running.costs.learn(held.tool, cost),
+        Status::Executed => session.running.costs.learn(held.tool, learned),
+        Status::Errored if told => session.running.costs.learn(held.tool, learned),
         Status::Errored | Status::Refused => {}
         Status::Unknown if held.blind => session.running.count_blind(),
         Status::Unknown => {}
     }
-}
-
-fn limits(session: &Session, meter: &str) -> bool {
-    session.agreed.budget().limits.contains_key(meter)
-}
-
-fn is_metered(rules: &Rules, session: &Session, meter: &str) -> bool {
-    let principal = rules.principal_ceiling.as_ref();
-    limits(session, meter) || principal.is_some_and(|ceiling| ceiling.limits.names(meter))
 }
 
 fn is_overrun(session: &Session) -> bool {

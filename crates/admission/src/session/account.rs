@@ -25,6 +25,9 @@ pub struct Account {
 pub struct Spent {
     /// When the window began, in Unix seconds.
     pub(crate) since: i64,
+    /// How many seconds it lasts, as configured when something was reserved last; for ever, if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<i64>,
     /// Calls that are over.
     pub(crate) calls: u64,
     /// Calls under way; they outlive the window.
@@ -51,9 +54,19 @@ impl Account {
         }
     }
 
-    /// Whether nothing would be lost if it were forgotten: no session is live, and nothing counts against a ceiling.
+    /// Whether nothing would be lost if it were forgotten: no session is live, nothing counts against a ceiling any more, and no
+    /// minute of denials runs.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        let counts =
+            |spent: &Spent| spent.calls() > 0 || !spent.settled.is_empty() || !spent.reserved.is_empty();
+        let denied = within_minute(self.denials.0, now) && self.denials.1 > 0;
+        !self.is_committed() && !denied && !counts(&self.spent.within(self.spent.window, now))
+    }
+
+    /// Whether all that it holds is a count of denials, which means nothing after their minute.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
         !self.is_committed() && self.spent == Spent::default()
     }
 
@@ -101,6 +114,11 @@ impl Spent {
             false => self.clone(),
             true => Spent { since: now.as_second(), calls: 0, settled: Meters::default(), ..self.clone() },
         }
+        .lasting(window)
+    }
+
+    fn lasting(self, window: Option<i64>) -> Spent {
+        Spent { window, ..self }
     }
 
     pub(crate) fn calls(&self) -> u64 {

@@ -16,13 +16,13 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The highest cost that the tool declared; none if no call of it has settled.
+    /// The highest cost that the tool declared, on each meter that was limited then; none if no call of it has settled.
     #[must_use]
     pub fn of(&self, tool: Mark) -> Option<&Meters> {
         self.tools.get(&tool).or(self.others.as_ref())
     }
 
-    /// Remembers what a call declared.
+    /// Remembers what a call declared on the meters that are limited; a name that nobody limits is not remembered.
     pub fn learn(&mut self, tool: Mark, cost: &Meters) {
         let known = self.tools.contains_key(&tool);
         let slot = match known || self.tools.len() < PRICED_TOOLS {

@@ -74,6 +74,14 @@ impl Meters {
         }
     }
 
+    /// No more than so many of them: those that `first` names too, and then others by name.
+    #[must_use]
+    pub fn at_most(&self, most: usize, first: &Meters) -> Meters {
+        let (first, others): (Vec<_>, Vec<_>) = self.iter().partition(|(meter, _)| first.names(meter));
+        let kept = first.into_iter().chain(others).take(most);
+        kept.map(|(meter, amount)| (meter.to_owned(), *amount)).collect()
+    }
+
     /// The same amounts for the meters that `wanted` has a say about.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Meters {

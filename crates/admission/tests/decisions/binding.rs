@@ -1,6 +1,6 @@
 //! Whose session it is: readings V-2, V-3, V-7, V-20, V-21, V-32.
 
-use admission::decide::Stream;
+use admission::decide::{Stream, account_key};
 use admission::principal::{Caller, Era};
 use admission::reason::Reason;
 use jiff::Timestamp;
@@ -64,6 +64,34 @@ fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
     assert_eq!(world.denied(&read().by(with_token("mcp-2"))), Reason::WrongPrincipal);
     let modern = Caller { era: Era::Modern, ..with_token("mcp-1") };
     assert_eq!(world.denied(&read().by(modern)), Reason::WrongPrincipal);
+}
+
+#[test]
+fn v_2_an_invented_mcp_session_commits_to_nothing() {
+    let mut world = world();
+    let invented = Caller { is_given: false, ..legacy("mcp-invented") };
+    assert_eq!(world.commit(&invented, &commitment(calls())).reason, Some(Reason::NoPrincipal));
+    let ruling = world.commit(&invented, &signed(&commitment(calls()), &key(1), json!({})));
+    assert_eq!(ruling.reason, None, "its key says who it is");
+    assert_eq!(world.denied(&read().by(invented)), Reason::WrongPrincipal, "and has to, every time");
+}
+
+#[test]
+fn v_2_after_a_restart_a_session_goes_on() {
+    let mut world = world();
+    world.commit(&legacy("mcp-1"), &commitment(calls()));
+    let unseen = |mcp: &str| Caller { is_given: false, ..legacy(mcp) };
+    world.served(&read().by(unseen("mcp-1")));
+    assert_eq!(world.denied(&read().by(unseen("mcp-2"))), Reason::WrongPrincipal);
+    let presumed = unseen("mcp-1").presumed().unwrap();
+    assert_eq!(account_key(&presumed, None).as_deref(), Some(world.session().agreed.account()));
+    assert_eq!(account_key(&unseen("mcp-1"), None), None);
+}
+
+#[test]
+fn v_2_servers_that_give_out_the_same_mcp_session_share_no_account() {
+    let elsewhere = Caller { route: "/other".into(), ..legacy("mcp-1") };
+    assert_ne!(account_key(&legacy("mcp-1"), None), account_key(&elsewhere, None));
 }
 
 #[test]

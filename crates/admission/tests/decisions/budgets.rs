@@ -1,6 +1,7 @@
 //! C3: what is reserved before, settled after, and given back: readings V-3, V-11 to V-15.
 
 use admission::decide::{CallRuling, Flag, Status};
+use admission::decimal::Decimal;
 use admission::glob::Pattern;
 use admission::reason::Reason;
 use admission::rules::PrincipalCeiling;
@@ -209,6 +210,58 @@ fn v_13_a_crowd_of_meters_does_not_hide_the_one_that_is_limited() {
     assert_eq!(used(&world), "0.5");
     assert!(settled.flags.contains(&Flag::CostTooManyMeters));
     assert_eq!(settled.settled.len(), 64);
+}
+
+#[test]
+fn v_13_a_tool_that_declares_new_meters_for_ever_is_not_remembered_for_them() {
+    let mut world = world().with_session(json!({ "max_calls": 1_000, "limits": { "usd": 1e9 } }));
+    let mut size = 0;
+    for call in 0..200 {
+        let fresh: serde_json::Map<_, _> =
+            (0..64).map(|i| (format!("{call}-{i}-{}", "x".repeat(200)), json!(1))).collect();
+        world.ran(&read(), Some(&serde_json::to_string(&fresh).unwrap()));
+        size = size.max(serde_json::to_vec(&world.session().running).unwrap().len());
+    }
+    assert!(size < 12_000, "{size}");
+}
+
+#[test]
+fn v_13_no_crowd_of_meters_keeps_an_outcome_off_the_log() {
+    let mut world = usd("1");
+    world.rules.costs.default = amount("0.25");
+    world.rules.costs.default.set("zz", Decimal::from(1u64));
+    let crowd: serde_json::Map<_, _> = (0..64).map(|i| (format!("a{i}"), json!(1))).collect();
+    let settled = world.ran(&read(), Some(&serde_json::to_string(&crowd).unwrap()));
+    assert_eq!((settled.settled.len(), used(&world).as_str()), (64, "0.25"));
+    assert!(settled.settled.names("usd") && settled.flags.contains(&Flag::CostTooManyMeters));
+}
+
+#[test]
+fn v_12_of_a_meter_that_is_limited_only_now_no_tool_has_told_its_cost() {
+    let mut world = usd("10");
+    world.ran(&read(), Some(r#"{"usd":1,"eur":7}"#));
+    let limits = [("eur".to_owned(), Decimal::from(10u64))].into_iter().collect();
+    world.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: None, limits, window: None });
+    let first = world.served(&read()).reservation.unwrap();
+    assert!(matches!(world.call(&read()), CallRuling::Wait), "its cost in eur is not known");
+    world.settle(first, Status::Executed, "crm.read", Some(r#"{"usd":1,"eur":7}"#));
+    assert_eq!(world.denied(&read()), Reason::PrincipalCeiling);
+}
+
+#[test]
+fn v_3_a_principal_is_forgotten_when_its_window_is_over_and_not_before() {
+    let mut world = world();
+    let limits = amount("1");
+    world.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: Some(9), limits, window: Some(60) });
+    let mut world = world.with_session(json!({ "max_calls": 5 }));
+    world.ran(&read(), Some(r#"{"usd":0.5}"#));
+    assert!(world.close());
+    let account = |world: &World| world.accounts[world.session().agreed.account()].clone();
+    assert!(!account(&world).is_idle(world.now));
+    world.pass(60);
+    assert!(account(&world).is_idle(world.now));
+    world.rules.principal_ceiling.as_mut().unwrap().window = None;
+    assert!(account(&world).is_idle(world.now), "it is the window under which it was spent");
 }
 
 #[test]

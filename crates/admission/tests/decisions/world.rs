@@ -98,7 +98,8 @@ pub fn nobody() -> Caller {
 }
 
 pub fn legacy(mcp_session: &str) -> Caller {
-    Caller { mcp_session: Some(mcp_session.into()), ..Caller::unknown(Era::Legacy) }
+    let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
+    caller.given(Some(mcp_session.into()))
 }
 
 pub fn commitment(budget: Value) -> Value {

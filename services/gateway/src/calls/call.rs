@@ -16,7 +16,7 @@ use super::{Calls, clients};
 use crate::desk::{CallAnswer, CallJob, HeldCall, Told};
 use crate::frame::{Frame, RawId};
 use crate::front::{Aside, Client, Inbound, Response, Route};
-use crate::judge::Opinion;
+use crate::judge::{Meter, Opinion};
 use crate::limits::MAX_DEPTH;
 use crate::upstream::Exchange;
 
@@ -97,12 +97,12 @@ impl Calls {
 
     /// What the judge says, and in which words. Where there is none any more, that is no answer.
     pub(super) async fn judged(&self, question: &Question) -> (Semantic, String) {
-        let (opinion, usual) = match &self.judging {
-            Some(judging) => (judging.judge.ask(question).await, judging.usual),
-            None => (Opinion::none("there is no judge"), Decimal::ZERO),
+        let (opinion, meter, usual) = match &self.judging {
+            Some(judging) => (judging.judge.ask(question).await, judging.meter, judging.usual),
+            None => (Opinion::none("there is no judge"), Meter::Answers, Decimal::ZERO),
         };
         self.shared.telemetry.judged(opinion.word());
-        (opinion.semantic(question.trigger, usual), opinion.words)
+        (opinion.semantic(question.trigger, meter, usual), opinion.words)
     }
 
     /// Counts a verdict.

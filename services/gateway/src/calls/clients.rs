@@ -1,9 +1,10 @@
-//! What each client can be asked: its elicitation capability.
+//! What is known of legacy sessions: that the server gave them out, and whether their clients can be asked (the elicitation
+//! capability).
 //!
 //! In the modern era every request says so. In the legacy eras `initialize` says it once, for the MCP session that the
 //! answer names; so it is remembered, for as many sessions as there is room. A session that is not remembered (the gateway
 //! was restarted, or it is another replica's) cannot be asked: its calls are answered as those of a client without the
-//! capability.
+//! capability, and it is nobody that could commit anew; what it committed before goes on (V-2).
 
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The requests that can be answered with a question in the modern era.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// The sessions of legacy clients that can be asked.
+/// The sessions that servers gave out, by their routes, and whether their clients can be asked.
 #[derive(Clone)]
-pub struct Clients(Cache<(String, String), ()>);
+pub struct Clients(Cache<(String, String), bool>);
 
 impl Default for Clients {
     fn default() -> Self {
@@ -33,15 +34,20 @@ impl Default for Clients {
 impl Clients {
     /// Remembers what an `initialize` said, once its answer named the session.
     pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame) {
-        if initialize.param("capabilities").is_some_and(has_form) {
-            self.0.insert((route.to_owned(), mcp_session.to_owned()), ());
-        }
+        let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
+        self.0.insert((route.to_owned(), mcp_session.to_owned()), can_be_asked);
+    }
+
+    /// Whether the route's server gave out this session.
+    #[must_use]
+    pub fn knows(&self, route: &str, mcp_session: &str) -> bool {
+        self.0.get(&(route.to_owned(), mcp_session.to_owned())).is_some()
     }
 
     /// Whether the client of this session can be asked.
     #[must_use]
     pub fn can_be_asked(&self, route: &str, mcp_session: &str) -> bool {
-        self.0.get(&(route.to_owned(), mcp_session.to_owned())).is_some()
+        self.0.get(&(route.to_owned(), mcp_session.to_owned())).unwrap_or(false)
     }
 
     /// Forgets a session.

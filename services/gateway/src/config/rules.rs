@@ -170,6 +170,7 @@ fn described_judge(judge: &Judge, route: &Route) -> Value {
         "commitments": judge.commitments,
         "confidence": Degree::of(judge.confidence).get(),
         "cache": judge.cache.as_secs(),
+        "meter": judge.meter.as_str(),
         "cost": judge.cost.to_string(),
         "cap": judge.cap.to_string(),
     })

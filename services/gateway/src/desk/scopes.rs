@@ -18,7 +18,8 @@ impl Desk {
     }
 
     async fn read_scopes(&self, caller: &Caller, route: &str) -> Result<Vec<Scope>, StoreError> {
-        let Some(key) = account_key(caller, None) else { return Ok(Vec::new()) };
+        let presumed = caller.presumed();
+        let Some(key) = account_key(presumed.as_ref().unwrap_or(caller), None) else { return Ok(Vec::new()) };
         let account = self.states(&[account_stream(&key)]).await?;
         let Some(State::Account(account)) = account.into_iter().next() else { return Ok(Vec::new()) };
         let sessions = self.states(account.live_sessions()).await?;

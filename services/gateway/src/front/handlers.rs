@@ -44,6 +44,9 @@ pub trait Handlers: Send + Sync + 'static {
     /// that a tap has seen already.
     async fn late(&self, late: Late<'_>) -> Passing;
 
+    /// Whether the upstream was seen to give out an MCP session of this name here. What is written in a request is anybody's.
+    fn gave(&self, mcp_session: &str) -> bool;
+
     /// The caller ended its MCP session (DELETE), and the upstream agreed or had forgotten it.
     async fn ended(&self, caller: &Caller);
 }

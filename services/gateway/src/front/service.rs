@@ -16,6 +16,7 @@ use tower::ServiceExt;
 
 use super::inbound::Aside;
 use super::origin::{self, Page};
+use super::owners::Owners;
 use super::pace::Pace;
 use super::refusal::{self, Refusal, unanswered};
 use super::resumption::Resumptions;
@@ -29,10 +30,13 @@ use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
 use crate::relay;
 use crate::telemetry::Telemetry;
+use crate::upstream::request::speaks_modern;
 use crate::upstream::{Answer, Exchange, UpstreamError};
 
 /// Answered by the gateway alone.
 const AMEND: &str = "vap/amend";
+/// Opens a session (legacy).
+const INITIALIZE: &str = "initialize";
 /// Its answer has no end of its own (modern).
 const SUBSCRIBE: &str = "subscriptions/listen";
 
@@ -41,6 +45,7 @@ pub struct Front {
     plan: ArcSwap<Plan>,
     pace: ArcSwap<Pace>,
     resumptions: Resumptions,
+    owners: Owners,
     telemetry: OnceLock<Arc<Telemetry>>,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
@@ -53,6 +58,7 @@ impl Front {
             pace: ArcSwap::from_pointee(Pace::new(&plan.intake)),
             plan: ArcSwap::from_pointee(plan),
             resumptions: Resumptions::default(),
+            owners: Owners::default(),
             telemetry: OnceLock::new(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -131,6 +137,11 @@ impl Visit<'_> {
             Ok(admitted) => admitted,
             Err(response) => return Ok(*response),
         };
+        let (owners, path) = (&self.front.owners, &self.route.path);
+        if self.session().is_some_and(|session| owners.is_of_another(path, session, admitted.token.as_ref()))
+        {
+            return Err(Refusal::NoSession);
+        }
         match self.head.method {
             Method::POST => self.post(admitted, body, limit).await,
             Method::GET => Ok(self.get(admitted).await),
@@ -160,9 +171,13 @@ impl Visit<'_> {
         }
         let (client, gone) = self.client(era);
         let stop = (frame.method() == Some(SUBSCRIBE)).then(|| self.front.stop.clone());
-        let timed = Timed::begin(self.front.telemetry.get(), &frame, self.session());
+        let timed = Timed::begin(self.front.telemetry.get(), &frame, &self.head.headers);
+        let opener = (frame.method() == Some(INITIALIZE)).then(|| admitted.token.clone()).flatten();
+        let (front, path) = (self.front, self.route.path.clone());
         let inbound = self.inbound(frame, admitted, client)?;
-        let response = watched(timed.over(dispatched(inbound)).await?, gone);
+        let response = timed.over(dispatched(inbound)).await?;
+        front.owners.opened(&path, &response, opener.as_ref());
+        let response = watched(response, gone);
         Ok(match stop {
             Some(stop) => ending_with(response, stop),
             None => response,
@@ -233,7 +248,7 @@ impl Visit<'_> {
     }
 
     fn era(&self) -> Era {
-        match mirrors::is_modern(&self.head.headers) {
+        match speaks_modern(&self.head.headers) {
             true => Era::Modern,
             false => Era::Legacy,
         }
@@ -249,6 +264,8 @@ impl Visit<'_> {
             token: admitted.token.clone(),
             certificate: admitted.certificate.clone(),
             mcp_session: self.session().map(str::to_owned),
+            is_given: self.session().is_some_and(|session| self.route.handlers.gave(session)),
+            route: self.route.path.clone(),
         }
     }
 
@@ -303,8 +320,9 @@ async fn advertised(inbound: Inbound) -> Response {
     let mut opening = Opening { frame: inbound.frame, caller: inbound.caller };
     match inbound.route.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
-            if let Some(named) = headers::text(&answer.headers, &headers::SESSION) {
-                opening.caller.mcp_session = Some(named.to_owned());
+            if opening.frame.method() == Some("initialize") {
+                let named = headers::text(&answer.headers, &headers::SESSION);
+                opening.caller = opening.caller.given(named.map(str::to_owned));
             }
             relay::watch(answer, Box::new(Advertising { route: inbound.route, opening })).await
         }

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use super::StartError;
 use super::evidence::secret;
 use crate::calls::{Calls, Judging, Offer, Shared};
-use crate::config::{Config, Route as RouteConfig, Server, UpstreamConfig};
+use crate::config::{Config, OAuthMode, Route as RouteConfig, Server, UpstreamConfig};
 use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
@@ -24,6 +24,7 @@ use crate::oauth::Guard;
 use crate::posture;
 use crate::telemetry::{Metered, Telemetry};
 use crate::upstream::Upstream;
+use crate::upstream::discreet::Discreet;
 use crate::upstream::federation::Federation;
 use crate::upstream::http::Http;
 use crate::upstream::stdio::{Program, Stdio};
@@ -76,7 +77,7 @@ impl Builder {
             pages = pages.merge(beside);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
-                upstream: kept.upstream.clone(),
+                upstream: behind_the_door(route, &kept.upstream),
                 handlers: self.handlers(config, route, judge.as_ref()),
                 admits,
                 forward_invocation: route.forward_invocation,
@@ -169,6 +170,27 @@ pub fn one(
     }
 }
 
+/// Whose challenges pass: those of a server that gets the client's own token, and of one that nobody vouches for.
+fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
+    let is_ours = match &route.oauth {
+        Some(oauth) => oauth.mode == OAuthMode::Gateway,
+        None => has_credential(&route.upstream),
+    };
+    match is_ours {
+        true => Arc::new(Discreet::new(upstream.clone())),
+        false => upstream.clone(),
+    }
+}
+
+/// Whether any server gets a credential of the gateway's own.
+fn has_credential(upstream: &UpstreamConfig) -> bool {
+    let has = |server: &Server| matches!(server, Server::Http(http) if http.token_file.is_some());
+    match upstream {
+        UpstreamConfig::One(server) => has(server),
+        UpstreamConfig::Many { servers, .. } => servers.iter().any(|(_, server)| has(server)),
+    }
+}
+
 /// Who is asked what rules cannot say.
 fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
     let Some(judge) = &config.judge else { return Ok(None) };
@@ -179,7 +201,7 @@ fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
         timeout: judge.timeout,
     };
     let asked = HttpJudge::new(settings).map_err(|error| StartError::Judge(error.to_string()))?;
-    Ok(Some(Judging { judge: Arc::new(asked), usual: judge.cost }))
+    Ok(Some(Judging { judge: Arc::new(asked), meter: judge.meter, usual: judge.cost }))
 }
 
 /// Who comes in, and the metadata that say how.

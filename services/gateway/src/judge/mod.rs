@@ -14,8 +14,32 @@ use admission::decimal::Decimal;
 use admission::risk::Degree;
 use admission::verdict::Trigger;
 use async_trait::async_trait;
+use serde::Deserialize;
 
 pub use http::{HttpJudge, JudgeSettings};
+
+/// What the meter `vap.judge` counts: what a question costs, what is reserved for it and where the meter ends are all in this
+/// unit (V-31).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Meter {
+    /// Answers, each at the price that the operator says.
+    #[default]
+    Answers,
+    /// Tokens, as the endpoint counts them.
+    Tokens,
+}
+
+impl Meter {
+    /// As it is configured.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Meter::Answers => "answers",
+            Meter::Tokens => "tokens",
+        }
+    }
+}
 
 /// What a judge thinks.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,10 +79,12 @@ impl Opinion {
         }
     }
 
-    /// What follows for the decision. An answer costs its tokens, or else what the operator says that one costs.
+    /// What follows for the decision, and what the answer cost: what the operator says that one does, or its tokens, if it is
+    /// tokens that the operator counts and the endpoint said how many.
     #[must_use]
-    pub fn semantic(&self, trigger: Trigger, usual: Decimal) -> Semantic {
-        let cost = self.tokens.map_or(usual, Decimal::from);
+    pub fn semantic(&self, trigger: Trigger, meter: Meter, usual: Decimal) -> Semantic {
+        let tokens = self.tokens.filter(|_| meter == Meter::Tokens);
+        let cost = tokens.map_or(usual, Decimal::from);
         Semantic { finding: self.finding, confidence: self.confidence, trigger, cost }
     }
 }

@@ -9,7 +9,7 @@ use admission::risk::Degree;
 use admission::rules::JudgeRules;
 use axum::response::{IntoResponse, Response};
 use gateway::calls::Judging;
-use gateway::judge::{HttpJudge, JudgeSettings};
+use gateway::judge::{HttpJudge, JudgeSettings, Meter};
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -97,7 +97,7 @@ async fn with_judge(bench: &Bench, commitments: bool, tell: impl FnOnce(&mut Wis
             cache_for: jiff::SignedDuration::from_secs(600),
         });
         let judge = Arc::new(HttpJudge::new(settings).unwrap());
-        wishes.judging = Some(Judging { judge, usual: Decimal::from(7u64) });
+        wishes.judging = Some(Judging { judge, meter: Meter::Tokens, usual: Decimal::from(7u64) });
         tell(wishes);
     })
     .await
@@ -166,7 +166,7 @@ async fn c_5_a_judge_that_is_away_serves_nothing() {
             timeout: Duration::from_millis(500),
         };
         let judge = Arc::new(HttpJudge::new(settings).unwrap());
-        wishes.judging = Some(Judging { judge, usual: Decimal::from(7u64) });
+        wishes.judging = Some(Judging { judge, meter: Meter::Tokens, usual: Decimal::from(7u64) });
     })
     .await;
     let agent = world.modern("alice");
@@ -223,6 +223,25 @@ async fn v_31_a_judge_that_cannot_be_paid_is_not_asked() {
     agent.call("crm.read", json!({ "n": 1 })).await.served();
     agent.call("crm.read", json!({ "n": 2 })).await.denied("judge_budget");
     assert_eq!((bench.asked().len(), world.heard.calls()), (1, 1));
+}
+
+#[tokio::test]
+async fn v_31_where_answers_are_counted_an_endpoint_that_counts_tokens_does_not_use_up_the_meter() {
+    let bench = Bench::default();
+    bench.say("consistent");
+    let world = with_judge(&bench, false, |wishes| {
+        wishes.rules.judge.as_mut().unwrap().cap = Decimal::from(3u64);
+        let judging = wishes.judging.as_mut().unwrap();
+        (judging.meter, judging.usual) = (Meter::Answers, Decimal::from(1u64));
+    })
+    .await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    for n in 1..=3 {
+        agent.call("crm.read", json!({ "n": n })).await.served();
+        assert_eq!(judge_meter(&world, &agent.session).await, n.to_string());
+    }
+    agent.call("crm.read", json!({ "n": 4 })).await.denied("judge_budget");
 }
 
 #[tokio::test]

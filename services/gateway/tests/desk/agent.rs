@@ -27,7 +27,8 @@ pub fn caller() -> Caller {
 }
 
 pub fn caller_in(mcp_session: &str) -> Caller {
-    Caller { mcp_session: Some(mcp_session.into()), ..Caller::unknown(Era::Legacy) }
+    let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
+    caller.given(Some(mcp_session.into()))
 }
 
 pub fn commitment(session: &str, budget: Value) -> Value {

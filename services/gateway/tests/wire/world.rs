@@ -284,6 +284,10 @@ impl Handlers for Scribe {
         self.late.clone().map_or(Passing::Untouched, |text| Passing::Replaced(text.into()))
     }
 
+    fn gave(&self, _: &str) -> bool {
+        true
+    }
+
     async fn ended(&self, caller: &Caller) {
         self.notes.write(format!("ended {:?}", caller.mcp_session));
     }

@@ -66,7 +66,7 @@ impl CloseWork {
     }
 
     fn close(&mut self, books: &mut Books<'_>) -> Result<Step, DeskError> {
-        let now = books.now / 1000;
+        let (now, at) = (books.now / 1000, timestamp(books.now));
         let Some(sheet) = books.sheet(&self.stream) else { return Ok(Step::Needs(books.missing())) };
         let sheet: &Sheet = sheet;
         if !self.is_meant(sheet, now) {
@@ -75,7 +75,7 @@ impl CloseWork {
         }
         if let Some(State::Account(account)) = sheet.state() {
             // Nothing is recorded of a principal, and what is forgotten here is nothing.
-            let idle = account.is_idle();
+            let idle = account.is_idle(at);
             if let Some(sheet) = books.sheet(&self.stream) {
                 if idle { sheet.close(now) } else { sheet.keep(now + ACCOUNT_DUE.as_secs()) }
             }

@@ -1,20 +1,32 @@
 //! Copies of a session and of what its principal holds, for one decision: they replace the originals if it comes to one.
 
-use admission::decide::{self, account_key};
-use admission::message::Message;
+use admission::decide::{self, Before, Dice, Scene, account_key};
 use admission::message::slot::Received;
-use admission::principal::{Caller, Identity};
+use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
 use admission::session::{Account, Session};
-use admission::signature;
-use jiff::Timestamp;
 
+use super::writing::timestamp;
 use crate::desk::states::{Asking, SessionState, State, account_stream};
 use crate::desk::writer::Books;
-use crate::limits::{ACCOUNT_DUE, FOR_EVER};
+use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER};
+
+/// A message, as far as it says whose books it is decided with.
+pub struct Sent<'a> {
+    /// The rules of its route.
+    pub rules: &'a Rules,
+    /// Who sent it.
+    pub caller: &'a Caller,
+    /// What it says, if it could be read.
+    pub received: Option<&'a Received>,
+    /// What was done about it already.
+    pub before: Before<'a>,
+}
 
 /// The copies.
 pub struct Copies {
+    /// Who sent the message, as far as that is on record.
+    pub caller: Caller,
     /// The stream of the session, if one is named that can be one.
     pub stream: Option<String>,
     /// The session.
@@ -30,28 +42,25 @@ pub struct Copies {
 
 impl Copies {
     /// Of the session that a message names, and of what its sender holds. None: not everything is open yet.
-    pub fn of_message(
-        books: &mut Books<'_>,
-        rules: &Rules,
-        caller: &Caller,
-        received: Option<&Received>,
-        now: Timestamp,
-    ) -> Option<Self> {
-        let stream = received.map(|received| received.message.session_id().to_owned());
+    pub fn of_message(books: &mut Books<'_>, sent: &Sent<'_>) -> Option<Self> {
+        let stream = sent.received.map(|received| received.message.session_id().to_owned());
         let state = match &stream {
             Some(stream) => session_of(books, stream)?,
             None => None,
         };
         let session = state.as_ref().map(|state| &state.session);
-        let key = account_of(rules, caller, received, session, now);
-        Self::of(books, stream, state, key)
+        let caller = on_record(books, sent.caller)?;
+        let dice = Dice::default();
+        let scene = Scene { rules: sent.rules, caller: &caller, now: timestamp(books.now), dice };
+        let key = account_of(&scene, sent, session);
+        Self::of(books, stream, state, key, caller)
     }
 
     /// Of a session that is known, and of what its principal holds.
     pub fn of_session(books: &mut Books<'_>, stream: &str) -> Option<Self> {
         let state = session_of(books, stream)?;
         let key = state.as_ref().map(|state| state.session.agreed.account().to_owned());
-        Self::of(books, Some(stream.to_owned()), state, key)
+        Self::of(books, Some(stream.to_owned()), state, key, Caller::unknown(Era::Modern))
     }
 
     fn of(
@@ -59,6 +68,7 @@ impl Copies {
         stream: Option<String>,
         state: Option<SessionState>,
         key: Option<String>,
+        caller: Caller,
     ) -> Option<Self> {
         let account_stream = key.as_deref().map(account_stream);
         let account = match &account_stream {
@@ -72,7 +82,7 @@ impl Copies {
             Some(SessionState { session, asking, ending }) => (Some(session), asking, ending),
             None => (None, Vec::new(), false),
         };
-        Some(Self { stream, session, asking, ending, account, account_stream })
+        Some(Self { caller, stream, session, asking, ending, account, account_stream })
     }
 
     /// Gives back what is held for questions that nobody asks any more: their process died, or forgot them.
@@ -120,8 +130,9 @@ impl Copies {
                 _ => Account::default(),
             };
             if before != self.account {
+                let due = if self.account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
                 sheet.put(State::Account(self.account), false);
-                sheet.reopen(now + ACCOUNT_DUE.as_secs());
+                sheet.reopen(now + due.as_secs());
             }
         }
     }
@@ -142,40 +153,30 @@ fn session_of(books: &mut Books<'_>, stream: &str) -> Option<Option<SessionState
     })
 }
 
-/// Whose account a message is decided with: that of the session's principal, if it is shown, or else the sender's own.
-fn account_of(
-    rules: &Rules,
-    caller: &Caller,
-    received: Option<&Received>,
-    session: Option<&Session>,
-    now: Timestamp,
-) -> Option<String> {
+/// Who it is that sent a message. A gateway that was started again has seen no server give out an MCP session; one that
+/// committed before is on record all the same, and what binds it binds it still (V-2, V-33).
+fn on_record(books: &mut Books<'_>, caller: &Caller) -> Option<Caller> {
+    let Some(presumed) = caller.presumed() else { return Some(caller.clone()) };
+    let Some(key) = account_key(&presumed, None) else { return Some(caller.clone()) };
+    Some(match books.sheet(&account_stream(&key))?.state() {
+        Some(State::Account(account)) if !account.is_passing() => presumed,
+        _ => caller.clone(),
+    })
+}
+
+/// Whose account a message is decided with: that of the session's principal, if it is shown, or else the sender's own. C1 finds
+/// the same, for the signature is looked at in the same way.
+fn account_of(scene: &Scene<'_>, sent: &Sent<'_>, session: Option<&Session>) -> Option<String> {
     let by_key = session
         .is_some_and(|session| matches!(session.agreed.principal().identity(), Identity::SigningKey(_)));
-    let signed_by = match by_key || account_key(caller, None).is_none() {
-        true => received.and_then(|received| signed_by(rules, received, session, now)),
+    let signed_by = match by_key || account_key(scene.caller, None).is_none() {
+        true => sent.received.and_then(|received| decide::signed_by(scene, received, &sent.before, session)),
         false => None,
     };
     let shown =
-        session.filter(|session| session.agreed.principal().is_shown_by(caller, signed_by.as_deref()));
+        session.filter(|session| session.agreed.principal().is_shown_by(scene.caller, signed_by.as_deref()));
     match shown {
         Some(session) => Some(session.agreed.account().to_owned()),
-        None => account_key(caller, signed_by.as_deref()),
+        None => account_key(scene.caller, signed_by.as_deref()),
     }
-}
-
-/// The thumbprint of the key that signed a message, if the signature is good.
-fn signed_by(
-    rules: &Rules,
-    received: &Received,
-    session: Option<&Session>,
-    now: Timestamp,
-) -> Option<String> {
-    let agent_id = match (&received.message, session) {
-        (Message::ScopeCommitment(commitment), _) => &commitment.principal.agent_id,
-        (_, Some(session)) => session.agreed.agent_id(),
-        (_, None) => return None,
-    };
-    let signed = signature::check(received, agent_id, &rules.keyring, &rules.demands, now);
-    signed.ok().flatten().map(|signed| signed.thumbprint)
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene, claimed_jti};
+use admission::principal::Caller;
 use admission::session::ReservationId;
 use evidence::{Claim, ClaimKind};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::call::{Done, caller};
-use super::copies::Copies;
+use super::copies::{Copies, Sent};
 use super::writing::{Written, claim, timestamp, write};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
@@ -64,16 +65,19 @@ impl MessageWork {
         Some(claim(received.message.session_id(), ClaimKind::MessageId, &claimed_jti(received)?))
     }
 
-    fn ruling(&self, books: &mut Books<'_>, copies: &mut Copies) -> MessageRuling {
+    fn before(&self) -> Before<'static> {
+        Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None }
+    }
+
+    fn ruling(&self, books: &Books<'_>, copies: &mut Copies) -> MessageRuling {
         let job = &*self.job;
-        let before = Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None };
         let declared = Declared {
             message: job.message.as_ref().map_err(|unreadable| &**unreadable),
             replayed: self.jti().is_some_and(|claim| books.is_used(&claim)),
-            before,
+            before: self.before(),
         };
-        let scene =
-            Scene { rules: &job.rules, caller: &job.caller, now: timestamp(books.now), dice: self.dice };
+        let caller = copies.caller.clone();
+        let scene = Scene { rules: &job.rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
         let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
         match self.kind {
             MessageKind::Commitment => decide::commitment(&scene, admission_books, &declared),
@@ -81,11 +85,11 @@ impl MessageWork {
         }
     }
 
-    fn beside(&self) -> Value {
+    fn beside(&self, by: &Caller) -> Value {
         let job = &*self.job;
         json!({
             "route": job.rules.route,
-            "caller": caller(&job.caller),
+            "caller": caller(by),
             "message": job.message.as_ref().ok().map(|received| &received.text),
             "judge": self.done.said,
         })
@@ -125,16 +129,18 @@ impl Work for MessageWork {
     }
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
-        let (job, now) = (self.job.clone(), timestamp(books.now));
+        let job = self.job.clone();
         let received = job.message.as_ref().ok();
-        let Some(mut copies) = Copies::of_message(books, &job.rules, &job.caller, received, now) else {
+        let sent = Sent { rules: &job.rules, caller: &job.caller, received, before: self.before() };
+        let Some(mut copies) = Copies::of_message(books, &sent) else {
             return Step::Needs(books.missing());
         };
         copies.forget_questions(books, &job.rules);
         match self.ruling(books, &mut copies) {
             MessageRuling::Ruled(mut ruling) => {
+                let beside = self.beside(&copies.caller);
                 self.hold(books, copies, None);
-                match write(books, &mut ruling, self.job.aside.as_ref(), self.beside()) {
+                match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
                     Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
                     Err(why) => return Step::Impossible(why),
                 }

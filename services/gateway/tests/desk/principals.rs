@@ -1,0 +1,149 @@
+//! Whose account a message is decided with (V-2, V-3, V-33): what anybody can write into a request makes nobody.
+
+use std::sync::Arc;
+
+use admission::clarify::Answer;
+use admission::decide::account_key;
+use admission::glob::Pattern;
+use admission::message::slot::Carrier;
+use admission::principal::{Caller, Era};
+use admission::rules::{PolicyRule, PrincipalCeiling, Rules, Then};
+use admission::signature::{AgentKey, Holder, Keyring};
+use evidence::{EvidenceStore, Memory};
+use gateway::desk::{CallAnswer, CallJob, Desk, MessageAnswer, MessageJob, ShownState, Told};
+use jose::{jcs, jws};
+use scitt::Signer;
+use serde_json::{Value, json};
+
+use crate::agent::{
+    POLICY, advisory, call, caller_in, commit, commitment, denied, envelope, job, received, run, unaware,
+};
+use crate::desk::{open, settings};
+use crate::site::{Site, policy};
+
+const SESSION: &str = "session-0123456789abcdef";
+
+/// A caller whose MCP session no server was seen to give out.
+fn unseen(mcp_session: &str) -> Caller {
+    Caller { is_given: false, ..caller_in(mcp_session) }
+}
+
+async fn has_account(store: &Memory, caller: &Caller) -> bool {
+    let stream = format!("unbound:.principal:{}", account_key(caller, None).unwrap());
+    store.streams(&[&stream]).await.unwrap().remove(0).is_some()
+}
+
+async fn declare(desk: &Desk, rules: Arc<Rules>, caller: Caller, message: &Value) -> Told {
+    let message = Ok(received(message, Carrier::ToolsList));
+    match desk.commitment(MessageJob { rules, caller, message, aside: None }).await {
+        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Judge(..) => panic!("there is no judge"),
+    }
+}
+
+#[tokio::test]
+async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    for n in 0..5 {
+        let caller = unseen(&format!("invented-{n}"));
+        let attempt = CallJob { caller: caller.clone(), ..job(SESSION, "crm.read", &json!({})) };
+        assert_eq!(denied(&call(&desk, attempt).await), "no_commitment");
+        let told =
+            declare(&desk, crate::agent::rules(), caller.clone(), &commitment(SESSION, json!({}))).await;
+        assert_eq!(denied(&told), "no_principal");
+        assert!(!has_account(&store, &caller.presumed().unwrap()).await);
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 9 })).await;
+    running.stop().await;
+    let (desk, running) = open(&store.another("two"), &site, settings()).await;
+    let by = |caller: Caller, job: CallJob| CallJob { caller, ..job };
+    let plain = || unaware(advisory(), "crm.read", &json!({}));
+    assert_eq!(denied(&call(&desk, by(unseen("mcp-session-1"), plain())).await), "no_envelope");
+    let stranger = call(&desk, by(unseen("invented"), plain())).await;
+    assert!(stranger.pass.is_some(), "nothing is known of it, and that is what the posture is for");
+    drop(stranger);
+    let own = call(&desk, by(unseen("mcp-session-1"), job(SESSION, "crm.read", &json!({})))).await;
+    run(own, None).await;
+    let other = commitment("session-fedcba9876543210", json!({ "max_calls": 1 }));
+    let told = declare(&desk, crate::agent::rules(), unseen("mcp-session-1"), &other).await;
+    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    running.stop().await;
+}
+
+/// Large sums are asked about, and one call is all that a principal has.
+fn ceiling() -> Arc<Rules> {
+    let key = AgentKey::new(
+        Holder::Agent("did:example:agent".into()),
+        &testkit::operator().public_key().to_jwk(),
+        None,
+        None,
+    );
+    let asks = PolicyRule::new("ask", Some(Pattern::new("pay").unwrap()), None, Then::Confirm).unwrap();
+    Arc::new(Rules {
+        keyring: Keyring::new(vec![key.unwrap()]).unwrap(),
+        policy: vec![asks],
+        principal_ceiling: Some(PrincipalCeiling {
+            max_calls: Some(1),
+            limits: admission::session::Meters::default(),
+            window: None,
+        }),
+        ..Rules::new("/mcp", testkit::GATEWAY, POLICY)
+    })
+}
+
+fn signed(message: &Value, iat: i64) -> Value {
+    let key = testkit::operator();
+    let header = json!({ "alg": "EdDSA", "kid": key.public_key().jwk_thumbprint(), "iat": iat });
+    let mut message = message.clone();
+    let input = jws::signing_input(&header, &jcs::canonical(&message));
+    message["signature"] = jws::detached(&input, &key.sign(&input).unwrap()).into();
+    message
+}
+
+#[tokio::test]
+async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceiling() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    let nobody = || Caller::unknown(Era::Modern);
+    let now = jiff::Timestamp::now().as_second();
+    let message = signed(&commitment(SESSION, json!({ "max_calls": 9 })), now);
+    let told = declare(&desk, ceiling(), nobody(), &message).await;
+    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    let pay = |iat: i64| {
+        let message = signed(&envelope(SESSION, "pay", &json!({})), iat);
+        CallJob {
+            envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
+            caller: nobody(),
+            can_ask: true,
+            ..unaware(ceiling(), "pay", &json!({}))
+        }
+    };
+    let pending = async || match desk.call(pay(now)).await {
+        CallAnswer::Ruled(told) => told.ruling.unwrap().pending.unwrap().ticket,
+        other => panic!("a modern client is asked by a result: {other:?}"),
+    };
+    // The person took more than a minute: the question, and the signature, are as old as that.
+    let asked = now - 100;
+    let mut tickets = [pending().await, pending().await];
+    for ticket in &mut tickets {
+        ticket.issued = asked;
+    }
+    let retry = |ticket: &admission::clarify::Ticket| CallJob {
+        shown: Some(ShownState { ticket: Some(ticket.clone()), answer: Some(Answer::Confirmed) }),
+        ..pay(asked)
+    };
+    run(call(&desk, retry(&tickets[0])).await, None).await;
+    assert_eq!(denied(&call(&desk, retry(&tickets[1])).await), "principal_ceiling");
+    running.stop().await;
+}
