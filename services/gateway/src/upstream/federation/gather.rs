@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use tokio::time::timeout;
 
+use super::answers::Awaited;
 use super::names::Whose;
 use crate::limits;
 use crate::relay::events::Splitter;
@@ -60,21 +61,30 @@ impl Said {
 ///
 /// # Errors
 /// If it breaks, or is too long, or takes too long.
-pub async fn read(whose: Whose, answer: Answer) -> Result<Said, UpstreamError> {
+pub async fn read(whose: Whose, answer: Answer, awaited: &Awaited) -> Result<Said, UpstreamError> {
     let reading = async {
         match is_events(&answer.headers) {
-            true => response(answer.body).await,
+            true => response(answer.body, whose, awaited).await,
             false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
         }
     };
     let text = timeout(limits::GATHER_TIME, reading).await.map_err(|_| UpstreamError::TimedOut)??;
+    if !awaited.takes(whose, &text) {
+        return Err(other_answer());
+    }
     Ok(Said { whose, status: answer.status, headers: answer.headers, text })
 }
 
 /// Whether a body is a stream of events.
 pub fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+    // Some clients look for it anywhere in the header.
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream"))
+}
+
+/// A server answered what it was not asked.
+pub fn other_answer() -> UpstreamError {
+    UpstreamError::Lost("the server gave the answer to another request".to_owned())
 }
 
 /// A body, all of it.
@@ -92,13 +102,13 @@ pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamE
     Ok(all.freeze())
 }
 
-async fn response(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
+async fn response(mut body: AnswerBody, whose: Whose, awaited: &Awaited) -> Result<Bytes, UpstreamError> {
     let mut splitter = Splitter::default();
     while let Some(chunk) = body.next().await {
         let events = splitter.push(chunk?).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         for data in events.iter().filter_map(crate::relay::events::Event::data) {
             let message = std::str::from_utf8(&data).ok().and_then(Message::read);
-            if message.is_some_and(|message| message.kind == Kind::Response) {
+            if message.is_some_and(|message| message.kind == Kind::Response) && awaited.takes(whose, &data) {
                 return Ok(data);
             }
         }

@@ -4,13 +4,15 @@
 //! text otherwise as it is (`rewrite`). Lists, capabilities and instructions are those of all of them (`merge`); a page
 //! of a list has a page of each server, and its cursor says which of them have more. A session with the client is a session
 //! with each server, all in the same revision; if one server loses its own, the client's is gone too (404), and it begins
-//! anew. What servers ask comes to the client with ids that say whose question it is, and cannot collide.
+//! anew. What servers ask comes to the client with ids that say whose question it is, and cannot collide. A server answers
+//! what it was asked, and nothing else (`answers`).
 //!
 //! All servers speak the era that the client speaks: nothing is translated between eras. One that does not makes the
 //! endpoint refuse, as that server would: the client then meets the era that all of them have, if there is one.
 //!
 //! Not here: what stands in the text of a tool's answer, or in arguments. A resource's URI there is not renamed.
 
+mod answers;
 mod gather;
 mod merge;
 mod names;
@@ -29,6 +31,7 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use http::{HeaderMap, Method, StatusCode};
 
+use self::answers::Awaited;
 use self::gather::Said;
 pub use self::names::BadName;
 use self::names::{Names, Whose};
@@ -84,7 +87,7 @@ impl Upstream for Federation {
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     request: &'a Exchange,
-    session: Option<&'a Session>,
+    session: Option<&'a Arc<Session>>,
 }
 
 impl Asked<'_> {
@@ -95,6 +98,13 @@ impl Asked<'_> {
             None => without_session(&self.request.headers),
         };
         Exchange { method: self.request.method.clone(), headers, body }
+    }
+
+    /// Only streams of a session are asked for later on.
+    fn remember(&self, message: &Message<'_>, whose: Option<Whose>) {
+        if let Some(session) = self.session {
+            session.asked().remember(message.id(), whose);
+        }
     }
 }
 
@@ -159,11 +169,14 @@ impl Inner {
     async fn request(&self, asked: Asked<'_>, message: &Message<'_>) -> Result<Answer, UpstreamError> {
         let method = message.method().unwrap_or_default();
         if let Some(named) = rewrite::named(&method) {
-            return match rewrite::target(&self.names, message, named) {
+            let target = rewrite::target(&self.names, message, named);
+            asked.remember(message, target.as_ref().map(|target| target.whose));
+            return match target {
                 Some(target) => self.one(asked, message, &target).await,
                 None => Ok(no_such_name(asked, message, named)),
             };
         }
+        asked.remember(message, None);
         match method.as_str() {
             "server/discover" => self.discover(asked, message).await,
             "tools/list" => self.list(asked, message, "tools").await,
@@ -199,8 +212,9 @@ impl Inner {
         asked: Asked<'_>,
         bodies: Vec<(Whose, Bytes)>,
     ) -> Result<Vec<Said>, UpstreamError> {
+        let awaited = &Awaited::of(asked.request);
         let asking = bodies.into_iter().map(|(whose, body)| async move {
-            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?).await
+            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
         });
         join_all(asking).await.into_iter().collect()
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::answers::Awaited;
 use super::gather::{self, Said};
 use super::names::{Place, Whose};
 use super::sessions::{Member, Session};
@@ -52,8 +53,9 @@ impl Inner {
 
     /// Opens a session at each of these servers.
     async fn open(&self, asked: Asked<'_>, bodies: Vec<(Whose, Bytes)>) -> Result<Opened, UpstreamError> {
+        let awaited = &Awaited::of(asked.request);
         let opening = bodies.into_iter().map(|(whose, body)| async move {
-            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?).await
+            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
         });
         let mut opened = Opened::default();
         let mut failure = None;
@@ -129,7 +131,9 @@ impl Inner {
             Some(Some(Place::All(places))) => places,
             Some(Some(Place::One(whose, id))) => {
                 let answer = self.open_stream(request, &session, whose, Some(&id)).await;
-                let answer = answer.map(|answer| streams::passed(Arc::clone(&self.names), whose, answer));
+                let awaited = Awaited::Session(Arc::clone(&session));
+                let answer =
+                    answer.map(|answer| streams::passed(Arc::clone(&self.names), whose, answer, awaited));
                 return self.noticed(request, answer).await;
             }
             Some(None) => {
@@ -137,11 +141,11 @@ impl Inner {
                 return Ok(answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why));
             }
         };
-        let session = &session;
+        let opened_in = &session;
         let opening = places.iter().enumerate().map(|(whose, place)| async move {
             Ok::<_, UpstreamError>((
                 whose,
-                self.open_stream(request, session, whose, place.as_deref()).await?,
+                self.open_stream(request, opened_in, whose, place.as_deref()).await?,
             ))
         });
         let answers = join_all(opening).await.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -149,15 +153,18 @@ impl Inner {
             return self.noticed(request, Ok(answer::no_such_session(None))).await;
         }
         Ok(match streams::opened(answers) {
-            Ok(open) => streams::common(Arc::clone(&self.names), places, open),
-            Err(other) => other.unwrap_or_else(|| answer::not_allowed("POST, DELETE")),
+            Ok(open) => streams::common(Arc::clone(&self.names), &session, places, open),
+            Err(Some((whose, other))) => {
+                streams::passed(Arc::clone(&self.names), whose, other, Awaited::Of(None))
+            }
+            Err(None) => answer::not_allowed("POST, DELETE"),
         })
     }
 
     async fn open_stream(
         &self,
         request: &Exchange,
-        session: &Session,
+        session: &Arc<Session>,
         whose: Whose,
         place: Option<&str>,
     ) -> Result<Answer, UpstreamError> {

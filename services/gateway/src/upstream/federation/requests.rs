@@ -5,7 +5,9 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use http::{HeaderValue, StatusCode};
 
+use super::answers::Awaited;
 use super::gather::Said;
+use super::names::Whose;
 use super::rewrite::{self, Named, Target};
 use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
 use crate::upstream::request::NAME;
@@ -25,7 +27,7 @@ impl Inner {
             exchange.headers.insert(NAME, mirrored(&target.inside));
         }
         let answer = self.servers[target.whose].exchange(exchange).await?;
-        Ok(streams::passed(Arc::clone(&self.names), target.whose, answer))
+        Ok(self.passed(target.whose, answer, Awaited::to(Some(message))))
     }
 
     /// A request that all servers get, and that says nothing but that they did it.
@@ -116,8 +118,9 @@ impl Inner {
         });
         let answers = self.ask(asked, bodies.collect()).await?;
         match streams::opened(answers) {
-            Ok(open) => streams::subscribed(Arc::clone(&self.names), open).await,
-            Err(other) => Ok(other.unwrap_or_else(|| no_such_method(asked, message))),
+            Ok(open) => streams::subscribed(Arc::clone(&self.names), open, Awaited::to(Some(message))).await,
+            Err(Some((whose, other))) => Ok(self.passed(whose, other, Awaited::to(Some(message)))),
+            Err(None) => Ok(no_such_method(asked, message)),
         }
     }
 
@@ -136,12 +139,19 @@ impl Inner {
             };
             let mut edits = Edits::of(message.text());
             edits.replace(token, raw);
-            return self.servers[whose].exchange(asked.to(whose, edits.done())).await;
+            let answer = self.servers[whose].exchange(asked.to(whose, edits.done())).await?;
+            return Ok(self.passed(whose, answer, Awaited::Of(None)));
         }
         let answers = self.ask(asked, self.to_everybody(message)).await?;
-        let refusal =
-            answers.into_iter().map(|(_, answer)| answer).find(|answer| !answer.status.is_success());
-        Ok(refusal.unwrap_or_else(|| answer::empty(StatusCode::ACCEPTED)))
+        let refusal = answers.into_iter().find(|(_, answer)| !answer.status.is_success());
+        Ok(match refusal {
+            Some((whose, answer)) => self.passed(whose, answer, Awaited::Of(None)),
+            None => answer::empty(StatusCode::ACCEPTED),
+        })
+    }
+
+    fn passed(&self, whose: Whose, answer: Answer, awaited: Awaited) -> Answer {
+        streams::passed(Arc::clone(&self.names), whose, answer, awaited)
     }
 
     /// The answer to a question that one server asked.
@@ -151,7 +161,10 @@ impl Inner {
         message: &Message<'_>,
     ) -> Result<Answer, UpstreamError> {
         match rewrite::reply_inward(&self.names, message) {
-            Some((whose, body)) => self.servers[whose].exchange(asked.to(whose, body)).await,
+            Some((whose, body)) => {
+                let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
+                Ok(self.passed(whose, answer, Awaited::Of(None)))
+            }
             None => Ok(bad(asked, message, answer::INVALID_REQUEST, "no server has asked for this")),
         }
     }

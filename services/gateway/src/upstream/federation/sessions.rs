@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
 
+use super::answers::AskedOf;
 use super::names::Whose;
 use crate::limits;
 use crate::upstream::request::{LAST_EVENT, SESSION, VERSION};
@@ -14,6 +15,7 @@ use crate::upstream::request::{LAST_EVENT, SESSION, VERSION};
 #[derive(Debug)]
 pub struct Session {
     members: Vec<Member>,
+    asked: AskedOf,
     used: Mutex<Instant>,
 }
 
@@ -31,7 +33,7 @@ pub struct Member {
 impl Session {
     /// A session that was opened at all servers.
     pub fn new(members: Vec<Member>) -> Self {
-        Self { members, used: Mutex::new(Instant::now()) }
+        Self { members, asked: AskedOf::default(), used: Mutex::new(Instant::now()) }
     }
 
     /// The headers of a request as they are for one server.
@@ -42,6 +44,11 @@ impl Session {
     /// What it is at each server.
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// Whom it asked what.
+    pub fn asked(&self) -> &AskedOf {
+        &self.asked
     }
 
     fn touch(&self) {

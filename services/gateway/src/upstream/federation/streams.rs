@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, select_all};
 use futures::{StreamExt, future};
-use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
 use tokio::time::timeout;
 
+use super::answers::Awaited;
 use super::gather::{self, is_events};
 use super::names::{Names, Whose};
+use super::sessions::Session;
 use super::{merge, rewrite};
 use crate::limits;
 use crate::relay::events::{Event, Splitter};
@@ -19,32 +21,43 @@ use crate::upstream::request::SESSION;
 use crate::upstream::text::Json;
 use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
 
-/// The answer of one server.
-pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer) -> Answer {
+/// The answer of one server, and no answer to anything but what it was asked.
+pub fn passed(names: Arc<Names>, whose: Whose, mut answer: Answer, awaited: Awaited) -> Answer {
     answer.headers.remove(SESSION);
     answer.headers.remove(CONTENT_LENGTH);
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if is_events(&answer.headers) {
-        let renamed = events(answer.body)
-            .map(move |event| Ok(renamed(&names, whose, event?, |id| Some(names.event_outside(whose, id)))));
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        let renamed = events(answer.body).map(move |event| {
+            Ok(renamed(&names, whose, event?, &awaited, |id| Some(names.event_outside(whose, id))))
+        });
         answer.body = renamed.boxed();
-    } else if kind.starts_with("application/json") {
-        let body = answer.body;
-        let renamed = async move {
-            let text = gather::whole(body, limits::MAX_ANSWER_BYTES).await?;
-            Ok(rewrite::outward(&names, whose, &text).unwrap_or(text))
-        };
-        answer.body = stream::once(renamed).boxed();
+        return answer;
     }
+    // Whatever the header says: some clients read a message anyway.
+    let body = answer.body;
+    let renamed = async move {
+        let text = gather::whole(body, limits::MAX_ANSWER_BYTES).await?;
+        match awaited.takes(whose, &text) {
+            true => Ok(rewrite::outward(&names, whose, &text).unwrap_or(text)),
+            false => Err(gather::other_answer()),
+        }
+    };
+    answer.body = stream::once(renamed).boxed();
     answer
 }
 
 /// The common streams of several servers as one. It is over when one of them is, so that the client comes again, and for
 /// all of them: the id of an event says where each of them was.
-pub fn common(names: Arc<Names>, mut places: Vec<Option<String>>, answers: Vec<(Whose, Answer)>) -> Answer {
+pub fn common(
+    names: Arc<Names>,
+    session: &Arc<Session>,
+    mut places: Vec<Option<String>>,
+    answers: Vec<(Whose, Answer)>,
+) -> Answer {
+    let awaited = Awaited::Session(Arc::clone(session));
     let streams = answers.into_iter().map(|(whose, answer)| (whose, events(answer.body))).collect();
     let renamed = until_one_ends(streams).map(move |(whose, event)| {
-        Ok(renamed(&names, whose, event?, |id| {
+        Ok(renamed(&names, whose, event?, &awaited, |id| {
             places[whose] = Some(id.to_owned());
             let all = names.place_outside(&places);
             (all.len() <= limits::MAX_PACKED_BYTES).then_some(all)
@@ -57,7 +70,11 @@ pub fn common(names: Arc<Names>, mut places: Vec<Option<String>>, answers: Vec<(
 ///
 /// # Errors
 /// If one does not acknowledge.
-pub async fn subscribed(names: Arc<Names>, answers: Vec<(Whose, Answer)>) -> Result<Answer, UpstreamError> {
+pub async fn subscribed(
+    names: Arc<Names>,
+    answers: Vec<(Whose, Answer)>,
+    awaited: Awaited,
+) -> Result<Answer, UpstreamError> {
     let acknowledging = answers.into_iter().map(|(whose, answer)| async move {
         let mut events = events(answer.body);
         while let Some(event) = events.next().await {
@@ -77,17 +94,16 @@ pub async fn subscribed(names: Arc<Names>, answers: Vec<(Whose, Answer)>) -> Res
     let ack = answer::event(None, merge::acknowledged(&names, &acks).as_bytes());
     let streams = acknowledged.into_iter().map(|(whose, _, events)| (whose, events)).collect();
     let rest = until_one_ends(streams).map(move |(whose, event)| {
-        Ok(renamed(&names, whose, event?, |id| Some(names.event_outside(whose, id))))
+        Ok(renamed(&names, whose, event?, &awaited, |id| Some(names.event_outside(whose, id))))
     });
     Ok(answer::events(stream::once(future::ready(Ok(ack))).chain(rest).boxed()))
 }
 
 /// What servers said to opening a stream: those that did, or what is said instead.
-pub fn opened(answers: Vec<(Whose, Answer)>) -> Result<Vec<(Whose, Answer)>, Option<Answer>> {
-    let (open, other): (Vec<_>, Vec<_>) =
+pub fn opened(answers: Vec<(Whose, Answer)>) -> Result<Vec<(Whose, Answer)>, Option<(Whose, Answer)>> {
+    let (open, mut refusals): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
-    let mut refusals: Vec<Answer> = other.into_iter().map(|(_, answer)| answer).collect();
-    let serious = |answer: &Answer| {
+    let serious = |(_, answer): &(Whose, Answer)| {
         !matches!(answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) || open.is_empty()
     };
     match refusals.iter().position(serious) {
@@ -126,11 +142,15 @@ fn renamed(
     names: &Names,
     whose: Whose,
     event: Event,
+    awaited: &Awaited,
     id_outside: impl FnMut(&str) -> Option<String>,
 ) -> Bytes {
-    let data = event.data().and_then(|data| rewrite::outward(names, whose, &data));
-    let raw = match data {
-        Some(data) => event.with_data(&data),
+    let raw = match event.data() {
+        Some(data) if !awaited.takes(whose, &data) => event.without_data().unwrap_or_default(),
+        Some(data) => match rewrite::outward(names, whose, &data) {
+            Some(data) => event.with_data(&data),
+            None => event.into_raw(),
+        },
         None => event.into_raw(),
     };
     with_id(raw, id_outside)
