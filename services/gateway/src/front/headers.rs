@@ -6,14 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The legacy session.
-pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision.
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The method, mirrored.
-pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// From where on a client wants a stream again.
-pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+pub use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");

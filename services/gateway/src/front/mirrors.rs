@@ -6,32 +6,27 @@
 use admission::principal::Era;
 use http::HeaderMap;
 
-use super::headers;
 use super::refusal::Refusal;
-use crate::frame::{Frame, Mirrored, mirrored_name};
+use crate::frame::{Frame, Kind, Mirrored, mirrored_name};
+use crate::upstream::request::speaks_modern;
 
 /// Where a modern message says its revision.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The first revision of the modern era.
-const FIRST_MODERN: &str = "2026-07-28";
 
 /// Which era a message is of.
 pub fn era(frame: &Frame, headers: &HeaderMap) -> Era {
-    match frame.meta(META_VERSION).is_some() || is_modern(headers) {
+    let opens_session = frame.kind() == Kind::Request && frame.method() == Some("initialize");
+    match frame.meta(META_VERSION).is_some() || (!opens_session && speaks_modern(headers)) {
         true => Era::Modern,
         false => Era::Legacy,
     }
 }
 
-/// Whether the headers alone say so.
-pub fn is_modern(headers: &HeaderMap) -> bool {
-    // Revisions are dates; what is none is no revision.
-    let dated = |version: &&str| version.len() == FIRST_MODERN.len() && version.starts_with("20");
-    headers::text(headers, &headers::VERSION).filter(dated).is_some_and(|version| version >= FIRST_MODERN)
-}
-
 /// Checks the mirrors of a modern message.
 pub fn check(frame: &Frame, headers: &HeaderMap) -> Result<(), Refusal> {
+    if frame.is_tool_call() && frame.meta(META_VERSION).is_none() {
+        return Err(Refusal::WithoutRevision(frame.id().cloned()));
+    }
     let method = frame.method();
     compare(frame, headers, "MCP-Protocol-Version", frame.meta_string(META_VERSION).as_deref())?;
     compare(frame, headers, "Mcp-Method", method)?;

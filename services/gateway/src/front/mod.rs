@@ -18,6 +18,7 @@ mod intake;
 mod listen;
 mod mirrors;
 mod origin;
+mod owners;
 mod pace;
 mod refusal;
 mod resumption;

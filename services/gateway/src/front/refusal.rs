@@ -15,6 +15,8 @@ use crate::upstream::UpstreamError;
 pub const UPSTREAM_FAILED: i32 = -31001;
 /// A header contradicts the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
+/// Parameters lack what they must have.
+const INVALID_PARAMS: i32 = -32602;
 
 /// Why a request goes no further.
 #[derive(Debug)]
@@ -41,6 +43,10 @@ pub enum Refusal {
     RepeatedHeader(&'static str),
     /// A header contradicts the body.
     Mismatch(Option<RawId>, &'static str),
+    /// The session is another's: to this client there is none.
+    NoSession,
+    /// A modern call does not say in its `_meta` which revision it speaks.
+    WithoutRevision(Option<RawId>),
     /// `vap/amend` without an id could not be answered.
     AmendWithoutId,
 }
@@ -78,6 +84,13 @@ impl IntoResponse for Refusal {
                 let words = format!("the header {name} does not agree with the message");
                 let message = reply::error(id.as_ref(), HEADER_MISMATCH, &words, None);
                 relay::json(StatusCode::BAD_REQUEST, message)
+            }
+            Self::NoSession => {
+                relay::error(StatusCode::NOT_FOUND, -32001, "there is no such session (any more)")
+            }
+            Self::WithoutRevision(id) => {
+                let words = "params._meta lacks io.modelcontextprotocol/protocolVersion";
+                relay::json(StatusCode::BAD_REQUEST, reply::error(id.as_ref(), INVALID_PARAMS, words, None))
             }
             Self::AmendWithoutId => invalid(StatusCode::BAD_REQUEST, "vap/amend needs an id"),
         }

@@ -4,6 +4,7 @@
 //! [`Upstream`] takes one HTTP exchange and answers with a status, headers and a body that streams.
 
 pub mod answer;
+pub mod discreet;
 pub mod federation;
 pub mod http;
 pub mod request;

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use http::header::ACCEPT;
-use http::{HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method};
 
 use super::text::{Kind, Message};
 use super::{Exchange, UpstreamError};
@@ -34,17 +34,24 @@ pub fn accepts_events(request: &Exchange) -> bool {
 
 /// Whether a message is of the era without sessions: it says so itself, or its headers do.
 pub fn is_modern(request: &Exchange, message: &Message<'_>) -> bool {
-    message.is_modern() || (!is_initialize(message) && speaks_modern(request))
+    message.is_modern() || (!is_initialize(message) && speaks_modern(&request.headers))
 }
 
-/// Whether the headers say that no sessions are known.
-pub fn speaks_modern(request: &Exchange) -> bool {
-    header(request, &VERSION).is_some_and(|version| version >= FIRST_MODERN)
+/// Whether the headers say that no sessions are known. The front decides by this too: whoever decides and whoever executes
+/// must not see two eras. What is no date is no revision, and says nothing.
+pub fn speaks_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    version.is_some_and(|version| is_date(version) && version >= FIRST_MODERN)
+}
+
+fn is_date(text: &str) -> bool {
+    let is_like = |(byte, like): (u8, u8)| if like == b'-' { byte == b'-' } else { byte.is_ascii_digit() };
+    text.len() == FIRST_MODERN.len() && text.bytes().zip(FIRST_MODERN.bytes()).all(is_like)
 }
 
 /// Whether this is a GET or DELETE of the era that has none.
 pub fn is_method_of_the_past(request: &Exchange) -> bool {
-    request.method != Method::POST && speaks_modern(request)
+    request.method != Method::POST && speaks_modern(&request.headers)
 }
 
 /// Whether this asks for a session.
