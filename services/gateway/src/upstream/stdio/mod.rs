@@ -1,7 +1,8 @@
 //! A server that is a child process, as a Streamable HTTP server.
 //!
 //! In the legacy eras a session is a process: `initialize` starts a child and names the session, DELETE or its end ends
-//! it, and a session whose child is gone is unknown (404), so that the client begins anew. In the modern era all requests
+//! it, and a session whose child is gone is unknown (404), so that the client begins anew. When there are as many as there
+//! may be, the next one takes the place of the one that has done nothing for longest. In the modern era all requests
 //! share one child (`shared`). What a child writes is one sequence of messages; `routing` says which stream each
 //! belongs to, and `streams` keeps it for who reads it, now or after a reconnection.
 //!
@@ -21,6 +22,7 @@ mod streams;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{HeaderValue, Method, StatusCode};
@@ -43,6 +45,7 @@ pub struct Stdio {
     name: Arc<str>,
     sessions: Arc<Sessions>,
     shared: Shared,
+    spared: Duration,
 }
 
 impl Stdio {
@@ -51,7 +54,15 @@ impl Stdio {
         let name: Arc<str> = name.into();
         let sessions = Arc::default();
         tokio::spawn(end_idle(Arc::downgrade(&sessions)));
-        Self { shared: Shared::new(program.clone(), Arc::clone(&name)), program, name, sessions }
+        let shared = Shared::new(program.clone(), Arc::clone(&name));
+        Self { shared, program, name, sessions, spared: limits::SESSION_SPARED }
+    }
+
+    /// With another time for which a session is spared that does nothing while another one is wanted.
+    #[must_use]
+    pub fn sparing(mut self, spared: Duration) -> Self {
+        self.spared = spared;
+        self
     }
 
     /// Whether the program speaks the revision without sessions. Starts it to ask.
@@ -110,7 +121,7 @@ impl Stdio {
     }
 
     async fn initialize(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
-        let Some(_place) = self.sessions.reserve(self.program.children) else {
+        let Some(_place) = self.sessions.reserve(self.program.children, self.spared) else {
             return Ok(answer::busy(
                 message.id().map(Json::raw),
                 "this server has as many sessions as it may",
@@ -183,6 +194,14 @@ struct Table {
     starting: usize,
 }
 
+impl Table {
+    /// The session that has done nothing for longest, and for at least as long as this.
+    fn longest_idle(&self, spared: Duration) -> Option<String> {
+        let idle = self.open.iter().filter_map(|(id, session)| Some((session.idle_for()?, id)));
+        idle.filter(|(time, _)| *time >= spared).max_by_key(|(time, _)| *time).map(|(_, id)| id.clone())
+    }
+}
+
 /// The right to start a child.
 struct Reserved(Arc<Sessions>);
 
@@ -193,8 +212,15 @@ impl Drop for Reserved {
 }
 
 impl Sessions {
-    fn reserve(self: &Arc<Self>, most: usize) -> Option<Reserved> {
+    /// If there are too many, the one goes that has done nothing for longest: many clients never say that they are done.
+    fn reserve(self: &Arc<Self>, most: usize, spared: Duration) -> Option<Reserved> {
         let mut table = self.lock();
+        if table.open.len() + table.starting >= most
+            && let Some(longest) = table.longest_idle(spared)
+            && let Some(session) = table.open.remove(&longest)
+        {
+            session.end();
+        }
         (table.open.len() + table.starting < most).then(|| {
             table.starting += 1;
             Reserved(Arc::clone(self))

@@ -1,7 +1,7 @@
 //! A legacy session: one child, and the streams by which its client hears it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -168,8 +168,13 @@ impl Session {
 
     /// Whether nobody has wanted anything of it for so long that its child may go.
     pub fn is_idle(&self) -> bool {
+        self.idle_for().is_some_and(|unused| unused > limits::SESSION_IDLE)
+    }
+
+    /// For how long nobody has wanted anything of it; none if a request is open, or somebody reads.
+    pub fn idle_for(&self) -> Option<Duration> {
         let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        unused > limits::SESSION_IDLE && !self.routing().is_busy() && !self.streams.somebody_reads()
+        (!self.routing().is_busy() && !self.streams.somebody_reads()).then_some(unused)
     }
 
     async fn open(&self, message: &Message<'_>) -> Result<(StreamNo, Reader), Refusal> {
