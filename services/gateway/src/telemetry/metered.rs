@@ -1,12 +1,15 @@
-//! An upstream whose exchanges are timed: until its headers are there, for what follows may stream for hours.
+//! An upstream whose exchanges are timed: as a metric until its headers are there, for what follows may stream for hours, and
+//! as a span until its answer is over.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use tracing::Instrument;
+use futures::StreamExt;
+use tracing::{Instrument, Span};
 
-use super::{Telemetry, client_span, fail};
+use super::spans::exchanged;
+use super::{Asked, Heard, Telemetry, failed, is_sent};
 use crate::frame::Frame;
 use crate::upstream::{Answer, Exchange, Upstream, UpstreamError};
 
@@ -26,8 +29,8 @@ impl Metered {
 #[async_trait]
 impl Upstream for Metered {
     async fn exchange(&self, request: Exchange) -> Result<Answer, UpstreamError> {
-        let method = method(&request);
-        let (span, began) = (client_span(&method), Instant::now());
+        let message = Message::of(&request);
+        let (span, began) = (message.span(), Instant::now());
         let answer = self.inner.exchange(request).instrument(span.clone()).await;
         let failure = match &answer {
             Ok(answer) if answer.status.is_success() => None,
@@ -36,23 +39,68 @@ impl Upstream for Metered {
             Err(UpstreamError::Lost(_)) => Some("lost".to_owned()),
             Err(UpstreamError::TimedOut) => Some("timeout".to_owned()),
         };
-        if let Some(failure) = &failure {
-            fail(&span, failure);
+        self.telemetry.exchanged(&message.method, failure.as_deref(), began.elapsed());
+        match answer {
+            Ok(answer) if is_sent(&span) => Ok(heard(answer, span, failure)),
+            answer => {
+                if let Some(failure) = &failure {
+                    failed(&span, failure);
+                }
+                answer
+            }
         }
-        self.telemetry.exchanged(&method, failure.as_deref(), began.elapsed());
-        answer
     }
+}
+
+/// The answer, which is listened to until nobody reads it any more.
+fn heard(mut answer: Answer, span: Span, failure: Option<String>) -> Answer {
+    let mut listens = Heard::new(span, &answer.headers, failure);
+    let listening = answer.body.inspect(move |chunk| {
+        if let Ok(bytes) = chunk {
+            listens.pass(bytes);
+        }
+    });
+    answer.body = listening.boxed();
+    answer
 }
 
 /// The longest message that is read once more for its method.
 const READ_AGAIN: usize = 64 << 10;
 
-/// The method of the message; of an exchange without one, or with a long one, the HTTP method.
-fn method(request: &Exchange) -> String {
-    if let Some(method) = request.headers.get("mcp-method").and_then(|value| value.to_str().ok()) {
-        return method.to_owned();
+/// What an exchange is about.
+struct Message {
+    /// The method of the message; of an exchange without one, or with a long one, the HTTP method.
+    method: String,
+    session: Option<String>,
+    tool: Option<String>,
+    id: Option<String>,
+    is_there: bool,
+}
+
+impl Message {
+    fn of(request: &Exchange) -> Self {
+        let header =
+            |name| request.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let short = request.body.len() <= READ_AGAIN;
+        let frame = short.then(|| Frame::parse(request.body.clone()).ok()).flatten();
+        let named = frame.as_ref().and_then(|frame| frame.method().map(str::to_owned));
+        let method = named.or_else(|| header("mcp-method")).unwrap_or_else(|| request.method.to_string());
+        let tool = frame.as_ref().filter(|frame| frame.is_tool_call()).and_then(Frame::tool_name);
+        let id = frame.as_ref().and_then(|frame| frame.id().map(|id| id.text().to_owned()));
+        let is_there = !request.body.is_empty();
+        Self { method, session: header("mcp-session-id"), tool, id, is_there }
     }
-    let short = request.body.len() <= READ_AGAIN;
-    let frame = short.then(|| Frame::parse(request.body.clone()).ok()).flatten();
-    frame.and_then(|frame| frame.method().map(str::to_owned)).unwrap_or_else(|| request.method.to_string())
+
+    /// The conventions know spans of messages. A stream that is opened, and may last for hours, is none.
+    fn span(&self) -> Span {
+        if !self.is_there {
+            return Span::none();
+        }
+        exchanged(&Asked {
+            method: &self.method,
+            session: self.session.as_deref(),
+            tool: self.tool.clone(),
+            id: self.id.as_deref(),
+        })
+    }
 }

@@ -3,20 +3,29 @@
 //! Labels come from short lists of ours: methods that are known, verdicts, reasons. Never a payload, a subject, an issuer or a
 //! tool's name (a stranger can call any name, and each would be a series). The tool and the MCP session are in spans.
 //!
+//! Spans go to the log's lines, and with the feature `otlp` to a collector (module `otlp`).
+//!
 //! Not here: what the desk counts itself ([`desk::Status`](crate::desk::Status)); it is read when metrics are asked for.
 
+mod heard;
 mod metered;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+mod spans;
 
 use std::time::Duration;
 
 use prometheus::{
     Encoder, Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
 };
-use tracing::Span;
 
 use crate::desk::Status;
+pub use heard::Heard;
 pub use metered::Metered;
+pub use spans::{Asked, begun, failed, is_sent};
 
+/// Where our spans are from, and nothing else is.
+const TARGET: &str = "gateway::telemetry";
 /// Methods that have a series of their own; every other is `other`.
 const METHODS: [&str; 27] = [
     "completion/complete",
@@ -166,40 +175,6 @@ impl Telemetry {
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         text
     }
-}
-
-/// The span of one request, by the MCP conventions. `error.type` is filled in by [`fail`].
-#[must_use]
-pub fn server_span(method: &str, mcp_session: Option<&str>, tool: Option<&str>) -> Span {
-    tracing::info_span!(
-        "mcp.server",
-        otel.name = match tool {
-            Some(tool) => format!("{} {tool}", known(method)),
-            None => known(method).to_owned(),
-        },
-        otel.kind = "server",
-        "mcp.method.name" = method,
-        "mcp.session.id" = mcp_session,
-        "gen_ai.tool.name" = tool,
-        "error.type" = tracing::field::Empty,
-    )
-}
-
-/// The span of one exchange with a server.
-#[must_use]
-pub fn client_span(method: &str) -> Span {
-    tracing::info_span!(
-        "mcp.client",
-        otel.name = known(method),
-        otel.kind = "client",
-        "mcp.method.name" = method,
-        "error.type" = tracing::field::Empty,
-    )
-}
-
-/// Says in the current span what went wrong.
-pub fn fail(span: &Span, kind: &str) {
-    span.record("error.type", kind);
 }
 
 /// A method as a label.

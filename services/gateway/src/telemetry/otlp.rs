@@ -1,0 +1,164 @@
+//! Spans on their way to an OpenTelemetry collector: OTLP over HTTP, in batches, from threads of their own.
+//!
+//! Nothing waits for the collector. What it does not take in time is dropped, and said so in the log; calls know nothing of
+//! it. Only spans of [`telemetry`](super) leave: no event (a line of the log may name anybody), no span of a library.
+//!
+//! A client that sends a trace context in `params._meta` (SEP-414) or in HTTP headers finds our spans below its own. Nothing
+//! is put into what passes: a server sees the client's context, not ours.
+//!
+//! The usual variables are honoured: `OTEL_EXPORTER_OTLP_ENDPOINT` where the configuration names no collector, and
+//! `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_RESOURCE_ATTRIBUTES` in any case.
+//!
+//! Not here: metrics, which Prometheus reads, and logs.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{SpanContext, TraceContextExt, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use thiserror::Error;
+use tracing::{Span, Subscriber};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+use url::Url;
+
+use crate::frame::Frame;
+use crate::limits::{LAST_SPANS_TIME, MAX_TRACE_STATE};
+
+/// Where the spans come from, for whoever reads traces of many services.
+const SERVICE: &str = "tabellion-gateway";
+/// Where spans go, below a collector's address.
+const PATH: &str = "v1/traces";
+/// Variables that name a collector.
+const VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// The two parts of a trace context, in `_meta` and among HTTP headers.
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+
+/// Spans cannot be sent.
+#[derive(Debug, Error)]
+#[error("no spans can be sent: {0}")]
+pub struct NoExport(String);
+
+/// Sends spans until it is told that these were the last.
+pub struct Export {
+    provider: SdkTracerProvider,
+}
+
+impl Export {
+    /// Begins to send, to this collector or to the one of the environment; nothing if there is neither. `instance` tells
+    /// this process from others of its kind.
+    ///
+    /// # Errors
+    /// If the environment names something that is no collector.
+    pub fn start(collector: Option<&Url>, instance: &str) -> Result<Option<Self>, NoExport> {
+        let named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if collector.is_none() && !VARIABLES.iter().any(|name| named(name)) {
+            return Ok(None);
+        }
+        // Whoever came first chose the provider; ours is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut exporter = SpanExporter::builder().with_http();
+        if let Some(collector) = collector {
+            exporter = exporter.with_endpoint(below(collector));
+        }
+        let exporter = exporter.build().map_err(|error| NoExport(error.to_string()))?;
+        let attributes = [
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", instance.to_owned()),
+        ];
+        let resource = Resource::builder().with_service_name(SERVICE).with_attributes(attributes).build();
+        let provider =
+            SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
+        Ok(Some(Self { provider }))
+    }
+
+    /// What takes the spans of a process's log to here.
+    pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+    {
+        tracing_opentelemetry::layer()
+            .with_tracer(self.provider.tracer(SERVICE))
+            .with_location(false)
+            .with_target(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_filter(filter_fn(|data| data.is_span() && data.target() == super::TARGET))
+    }
+
+    /// Sends what is left, for a moment: a collector that does not answer holds up no stop.
+    pub async fn finish(self) {
+        let last = move || self.provider.shutdown_with_timeout(LAST_SPANS_TIME);
+        let done =
+            tokio::time::timeout(LAST_SPANS_TIME + Duration::from_secs(1), tokio::task::spawn_blocking(last));
+        if !matches!(done.await, Ok(Ok(Ok(())))) {
+            tracing::warn!("the last spans did not reach the collector");
+        }
+    }
+}
+
+fn below(collector: &Url) -> String {
+    format!("{}/{PATH}", collector.as_str().trim_end_matches('/'))
+}
+
+/// Hangs a span that has not begun below what the client said: in the message itself, or else around it.
+pub fn continued(span: &Span, frame: &Frame, headers: &HeaderMap) {
+    let said = remote(&Said { parent: frame.meta_string(PARENT), state: frame.meta_string(STATE) });
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let around = remote(&Said { parent: header(PARENT), state: header(STATE) });
+    // A span that nobody sends has no parent, and needs none.
+    match (said, around) {
+        (None, None) => {}
+        (None, Some(only)) => drop(span.set_parent(below_of(only))),
+        (Some(parent), around) => {
+            drop(span.set_parent(below_of(parent.clone())));
+            if let Some(around) = around.filter(|around| around.span_id() != parent.span_id()) {
+                span.add_link(around);
+            }
+        }
+    }
+}
+
+/// Whether anybody will see this span.
+pub fn is_sent(span: &Span) -> bool {
+    span.context().span().span_context().is_sampled()
+}
+
+fn below_of(parent: SpanContext) -> Context {
+    Context::new().with_remote_span_context(parent)
+}
+
+/// The context that somebody named, if it is one.
+fn remote(said: &Said) -> Option<SpanContext> {
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), said);
+    let context = context.span().span_context().clone();
+    context.is_valid().then_some(context)
+}
+
+/// A trace context as it was written.
+struct Said {
+    parent: Option<String>,
+    state: Option<String>,
+}
+
+impl Extractor for Said {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            PARENT => self.parent.as_deref(),
+            STATE => self.state.as_deref().filter(|state| state.len() <= MAX_TRACE_STATE),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec![PARENT, STATE]
+    }
+}
