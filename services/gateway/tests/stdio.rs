@@ -134,6 +134,29 @@ async fn no_more_children_start_than_there_may_be() {
 }
 
 #[tokio::test]
+async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
+    let mut program = program("legacy");
+    program.children = 2;
+    let server = Stdio::new(program, "small").sparing(Duration::ZERO);
+    let busy = Client::with_session(&server, OLD).await;
+    let held = busy.post(call(json!(1), "hold", "t")).await.unwrap();
+    let left = Client::with_session(&server, OLD).await;
+    let next = Client::with_session(&server, OLD).await;
+    assert_eq!(server.sessions(), 2);
+    assert_eq!(left.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    assert_eq!(next.call("echo", json!({})).await["id"], "call of echo");
+    assert_eq!(busy.call("held", json!({})).await["result"]["held"], 1, "a session with an open call stays");
+    let listens = next.get(None).await;
+    let refused = Client::of(&server).post(initialize(OLD)).await.unwrap();
+    assert_eq!(
+        refused.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "nobody loses a session that is read or busy"
+    );
+    drop((held, listens));
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_start_was_never_sent_anything() {
     let server = Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "missing");
     let legacy = Client::of(&server).post(initialize(OLD)).await;
@@ -414,6 +437,18 @@ async fn a_modern_request_without_what_it_must_say_is_refused() {
     let answer = client.post(listing(1)).await.unwrap();
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     assert_eq!(messages(answer).await[0]["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_revision_that_is_no_date_does_not_get_a_call_past_the_sessions() {
+    let server = server("both");
+    for version in ["DRAFT-2026-v1", "zzzz", "2026-07-28-draft", "9999", "2026_07_28"] {
+        let mut client = Client::of(&server);
+        client.header("mcp-protocol-version", version);
+        client.header("mcp-session-id", "invented");
+        let answer = client.post(call(json!(1), "pid", "t")).await.unwrap();
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{version}");
+    }
 }
 
 #[tokio::test]

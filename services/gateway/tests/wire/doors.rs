@@ -213,6 +213,21 @@ async fn what_a_modern_header_mirrors_agrees_with_the_body() {
 }
 
 #[tokio::test]
+async fn a_call_is_of_one_era_whatever_its_header_says() {
+    let world = world(Wishes::default()).await;
+    for version in ["DRAFT-2026-v1", "zzzz", "20xx-99-99", "2026-07-28-draft"] {
+        let told = world.post(CALL).header("mcp-protocol-version", version).send().await.unwrap();
+        assert_eq!(told.status(), 200, "{version}");
+    }
+    assert!(world.notes.all().iter().all(|note| !note.contains("era: Modern")));
+    assert_eq!(world.notes.all().iter().filter(|note| note.contains("era: Legacy")).count(), 4);
+    let modern = world.post(CALL).header("mcp-protocol-version", "2026-07-28").send().await.unwrap();
+    assert_eq!(modern.status(), 400);
+    assert!(modern.text().await.unwrap().contains("-32602"));
+    assert_eq!(world.requests().len(), 4);
+}
+
+#[tokio::test]
 async fn a_mirror_that_is_missing_elsewhere_is_the_servers_to_complain_about() {
     let world = world(Wishes::default()).await;
     let list = modern_text("1", "tools/list", "");

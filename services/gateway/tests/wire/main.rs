@@ -5,6 +5,7 @@ mod asked;
 mod doors;
 mod hostile;
 mod leaving;
+mod owners;
 mod stop;
 mod streams;
 mod stripped;

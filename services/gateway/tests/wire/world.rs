@@ -11,10 +11,11 @@ use futures::future::BoxFuture;
 use gateway::config::{HttpServer, Intake};
 use gateway::frame::reply;
 use gateway::front::{
-    Aside, Front, Handlers, Inbound, Late, OpenDoor, Opening, Plan, Response, Route, Serving, Times,
+    Admits, Aside, Front, Handlers, Inbound, Late, OpenDoor, Opening, Plan, Response, Route, Serving, Times,
     unanswered,
 };
 use gateway::relay::{self, Opened, Over, Passing, Tap, Unanswered};
+use gateway::upstream::discreet::Discreet;
 use gateway::upstream::http::Http;
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -311,6 +312,9 @@ pub struct Wishes {
     pub times: Times,
     pub forward_invocation: bool,
     pub answer_time: Duration,
+    pub admits: Arc<dyn Admits>,
+    /// Whether what the server says about credentials is for us.
+    pub is_ours: bool,
 }
 
 impl Default for Wishes {
@@ -324,6 +328,8 @@ impl Default for Wishes {
             times: Times { drain: Duration::from_secs(5), ..Times::default() },
             forward_invocation: true,
             answer_time: PATIENCE,
+            admits: Arc::new(OpenDoor),
+            is_ours: false,
         }
     }
 }
@@ -343,11 +349,12 @@ impl World {
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
         let notes = wishes.scribe.notes.clone();
+        let http = Arc::new(Http::new(&server, wishes.answer_time).unwrap());
         let route = Route {
             path: "/mcp".into(),
-            upstream: Arc::new(Http::new(&server, wishes.answer_time).unwrap()),
+            upstream: if wishes.is_ours { Arc::new(Discreet::new(http)) } else { http },
             handlers: Arc::new(wishes.scribe),
-            admits: Arc::new(OpenDoor),
+            admits: wishes.admits,
             forward_invocation: wishes.forward_invocation,
         };
         let plan = Plan {
