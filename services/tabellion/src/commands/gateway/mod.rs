@@ -6,6 +6,7 @@ mod explain;
 mod jwks;
 mod replay;
 mod run;
+mod spans;
 
 use clap::Subcommand;
 

@@ -15,6 +15,7 @@ use transparency::stop_signal;
 use url::Url;
 
 use super::config_file::{self, DEV_LISTEN, DEV_STATE};
+use super::spans::Spans;
 use crate::cli::Context;
 use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::commands::serve::logging::LogLevel;
@@ -68,7 +69,9 @@ impl Run {
             Some(path) => config_file::read(path)?,
             None => self.dev_config()?,
         };
-        let _level = LogLevel::of_environment(if self.dev { "warn" } else { "info" }, &context.console)?;
+        let spans = Spans::start(config.otlp.as_ref())?;
+        let usual = if self.dev { "warn" } else { "info" };
+        let _level = LogLevel::heard_by(spans.listener(), usual, &context.console)?;
         let gateway = tokio::select! {
             started = Gateway::start(config.clone()) => started.map_err(not_started)?,
             () = &mut stop => return Ok(()),
@@ -82,6 +85,7 @@ impl Run {
             }
         });
         gateway.run_until(|| reread(path.as_deref(), &config), hangup, stop).await;
+        spans.finish().await;
         Ok(())
     }
 

@@ -10,12 +10,19 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use crate::console::{Console, Failure};
 use crate::settings::{self, Mistake, Settings};
 
+/// Whoever hears what the code says about itself.
+pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
+
 /// Changes the level of a running service.
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
 impl LogLevel {
     /// Starts logging as the settings say.
     pub fn start(settings: &Settings, console: &Console) -> Result<Self, Failure> {
+        Self::beside(settings, console, None)
+    }
+
+    fn beside(settings: &Settings, console: &Console, other: Option<Listener>) -> Result<Self, Failure> {
         let level = level(settings)?;
         let (filter, handle) = reload::Layer::new(level);
         let json = for_machines(settings);
@@ -24,17 +31,26 @@ impl LogLevel {
             .with_ansi(stderr().is_terminal())
             .with_target(false)
             .with_ansi(console.colours_stderr());
-        let lines = if json { lines.json().boxed() } else { lines.boxed() };
-        tracing_subscriber::registry().with(filter).with(lines).init();
+        let lines = match json {
+            true => lines.json().with_filter(filter).boxed(),
+            false => lines.with_filter(filter).boxed(),
+        };
+        let all: Vec<Listener> = std::iter::once(lines).chain(other).collect();
+        tracing_subscriber::registry().with(all).init();
         Ok(Self(handle))
     }
 
     /// The same for a service whose file is its own: only the environment says how.
     pub fn of_environment(usual: &str, console: &Console) -> Result<Self, Failure> {
+        Self::heard_by(None, usual, console)
+    }
+
+    /// The same, with somebody else who hears of everything, whatever the level.
+    pub fn heard_by(other: Option<Listener>, usual: &str, console: &Console) -> Result<Self, Failure> {
         let or = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
         let level = ("log_level", or("TABELLION_LOG_LEVEL", usual));
         let format = ("log_format", or("TABELLION_LOG_FORMAT", "text"));
-        Self::start(&Settings::of(vec![level, format]), console)
+        Self::beside(&Settings::of(vec![level, format]), console, other)
     }
 
     /// Takes up the level of new settings.
@@ -62,7 +78,7 @@ fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
         })
     })?;
     let libraries = level.min(LevelFilter::WARN);
-    Ok(["hyper", "rustls", "sqlx", "h2", "reqwest"].iter().fold(
+    Ok(["hyper", "rustls", "sqlx", "h2", "reqwest", "opentelemetry"].iter().fold(
         EnvFilter::new(level.to_string()),
         |filter, library| match format!("{library}={libraries}").parse() {
             Ok(directive) => filter.add_directive(directive),
