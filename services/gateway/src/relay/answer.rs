@@ -23,7 +23,7 @@ pub enum Form {
     Events,
     /// Anything else: JSON, mostly.
     Whole,
-    /// It is compressed, though nobody asked for that: it cannot be looked at.
+    /// It is compressed, though nobody asked for that, or two kinds at once: it cannot be looked at.
     Unreadable,
 }
 
@@ -106,7 +106,7 @@ fn last_words(words: Option<Bytes>) -> Response {
 pub async fn whole(answer: Answer, leaving: Leaving) -> Result<Bytes, Over> {
     if form(&answer) == Form::Unreadable {
         return Err(Over::Broken(UpstreamError::Lost(
-            "it is compressed, though nobody asked for that".into(),
+            "it is compressed, though nobody asked for that, or of two kinds at once".into(),
         )));
     }
     leaving.unless_left(collected(answer.body)).await?.map_err(Over::Broken)
@@ -139,6 +139,7 @@ pub fn form(answer: &Answer) -> Form {
     }
     match is_event_stream(&answer.headers) {
         true => Form::Events,
+        false if may_be_event_stream(&answer.headers) => Form::Unreadable,
         false => Form::Whole,
     }
 }
@@ -148,6 +149,15 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).map(|value| value.as_bytes()).unwrap_or_default();
     let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     media.eq_ignore_ascii_case(b"text/event-stream")
+}
+
+/// Whether somebody would read events all the same: of `application/json, text/event-stream` one client reads the beginning,
+/// and another one looks for the end. What one of them sees, we would not have looked at.
+fn may_be_event_stream(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(CONTENT_TYPE).iter();
+    all.into_iter().any(|value| {
+        value.as_bytes().to_ascii_lowercase().windows(17).any(|part| part == b"text/event-stream")
+    })
 }
 
 /// A stream of events.

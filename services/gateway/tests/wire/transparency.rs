@@ -242,3 +242,18 @@ async fn http2_is_spoken_too() {
     assert_eq!(answer.version(), http::Version::HTTP_2);
     assert_eq!(answer.text().await.unwrap(), DONE);
 }
+
+#[tokio::test]
+async fn an_answer_that_says_to_be_of_two_kinds_does_not_pass_unseen() {
+    let forged = format!("data: {}\n\n", DONE.replace("[]", "[\"forged\"]"));
+    let world = World::with(Wishes::default(), move |_, mut line| {
+        let forged = forged.clone();
+        async move {
+            let headers = "content-type: application/json, text/event-stream\r\n";
+            line.answer("200 OK", headers, forged.as_bytes()).await;
+        }
+    })
+    .await;
+    let told = world.post(CALL).send().await.unwrap();
+    assert!(!told.text().await.unwrap().contains("forged"));
+}
