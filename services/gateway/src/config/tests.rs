@@ -222,6 +222,7 @@ upstream = "ftp://x"
         (26, "route"),
         (27, "route.path"),
         (29, "route.path"),
+        (30, "upstream"),
     ];
     assert_eq!(told, expected.map(|(line, key)| (line, key.to_owned())));
 }
@@ -270,6 +271,24 @@ fn a_prefix_cannot_hold_the_separator() {
     let whole = text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "")
         + "[[route.server]]\nprefix = \"a.b\"\ncommand = [\"x\"]\n";
     assert_eq!(mistakes(&whole), [(17, "route.server.prefix".to_owned())]);
+}
+
+#[test]
+fn a_prefix_begins_with_a_letter_and_is_not_another_one_in_capitals() {
+    let servers = "[[route.server]]\nprefix = \"time\"\ncommand = [\"x\"]\n\
+                   [[route.server]]\nprefix = \"Time\"\ncommand = [\"y\"]\n\
+                   [[route.server]]\nprefix = \"7up\"\ncommand = [\"z\"]\n";
+    let whole = text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "") + servers;
+    assert_eq!(mistakes(&whole), [20, 23].map(|line| (line, "route.server.prefix".to_owned())));
+}
+
+#[test]
+fn a_mistake_at_the_top_hides_none_below() {
+    let rule = "[[route.rule]]\nname = \"r\"\nthen = \"maybe\"\n";
+    let whole =
+        text(rule).replace("https://gw.example", "https://gw.example/path").replace("\"/mcp\"", "\"mcp\"");
+    let keys: Vec<String> = mistakes(&whole).into_iter().map(|(_, key)| key).collect();
+    assert_eq!(keys, ["public_url", "route.path", "rule.then"]);
 }
 
 #[test]
@@ -351,4 +370,18 @@ fn the_example_for_operators_shows_every_setting() {
         let name = name.strip_suffix('s').filter(|one| words.contains(one)).unwrap_or(name);
         assert!(words.contains(&name), "{name} is in no line of deploy/gateway.toml");
     }
+}
+
+#[test]
+fn the_meter_of_a_judge_has_one_unit() {
+    use crate::judge::Meter;
+    let amounts = |lines: &str| {
+        let judge = format!("[judge]\nurl = \"http://127.0.0.1:9000/v1\"\nmodel = \"m\"\n{lines}\n");
+        let judge = read(&text(&judge))?.judge.unwrap();
+        Ok::<_, Mistakes>((judge.meter, judge.cost.to_string(), judge.cap.to_string()))
+    };
+    assert_eq!(amounts(""), Ok((Meter::Answers, "1".into(), "100".into())));
+    assert_eq!(amounts("meter = \"tokens\""), Ok((Meter::Tokens, "1000".into(), "100000".into())));
+    assert_eq!(amounts("cost = 3\ncap = 9"), Ok((Meter::Answers, "3".into(), "9".into())));
+    assert!(amounts("meter = \"words\"").is_err());
 }

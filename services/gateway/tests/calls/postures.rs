@@ -142,6 +142,21 @@ async fn v_3_a_new_mcp_session_is_not_in_the_session_of_the_old_one() {
 }
 
 #[tokio::test]
+async fn v_2_an_mcp_session_that_the_server_never_gave_out_is_nobody() {
+    let world = World::new().await;
+    let mut agent = world.legacy().await;
+    agent.commit().await;
+    agent.mcp = Some("invented-0123456789abcdef".into());
+    let other = agent.in_session("another-session-0123456789");
+    other.carry("tools/list", &other.commitment()).await.denied("no_principal");
+    // Not even by asking, with that session, what an opening asks.
+    let discovered = other.ask("server/discover", json!({ "capabilities": { "elicitation": {} } })).await;
+    assert_eq!(discovered.status, 200, "{discovered:?}");
+    other.carry("tools/list", &other.commitment()).await.denied("no_principal");
+    agent.call("crm.read", json!({})).await.denied("wrong_principal");
+}
+
+#[tokio::test]
 async fn x_2_a_call_without_an_id_is_refused_and_not_forwarded() {
     let world = World::with(|wishes| wishes.rules.posture = Posture::Advisory).await;
     let agent = world.legacy().await;

@@ -50,8 +50,13 @@ async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
         let caller = unseen(&format!("invented-{n}"));
         let attempt = CallJob { caller: caller.clone(), ..job(SESSION, "crm.read", &json!({})) };
         assert_eq!(denied(&call(&desk, attempt).await), "no_commitment");
-        let told =
-            declare(&desk, crate::agent::rules(), caller.clone(), &commitment(SESSION, json!({}))).await;
+        let told = declare(
+            &desk,
+            crate::agent::rules(),
+            caller.clone(),
+            &commitment(SESSION, json!({ "max_calls": 1 })),
+        )
+        .await;
         assert_eq!(denied(&told), "no_principal");
         assert!(!has_account(&store, &caller.presumed().unwrap()).await);
     }
