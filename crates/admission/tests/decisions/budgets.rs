@@ -24,7 +24,7 @@ fn used(world: &World) -> String {
 }
 
 fn amount(text: &str) -> Meters {
-    [("usd".to_owned(), admission::decimal::Decimal::read(text).unwrap())].into_iter().collect()
+    [("usd".to_owned(), Decimal::read(text).unwrap())].into_iter().collect()
 }
 
 #[test]
