@@ -69,6 +69,43 @@ async fn a_session_that_was_idle_for_long_is_ended() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_idle_while_its_task_goes_on_does_not_end_under_its_agent() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let ahead = Arc::new(AtomicU64::new(0));
+    let clock = {
+        let ahead = ahead.clone();
+        Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
+    };
+    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let settings = Settings { session_idle: Duration::from_secs(600), ..settings() };
+    let keys = keys();
+    let opened = Desk::open(Arc::new(store.clone()), &keys, site.log(), clock, settings, rules).await;
+    let (desk, running) = opened.unwrap();
+    commit(&desk, SESSION, json!({ "max_calls": 3 })).await;
+    let task = read(&desk, SESSION, 1).await;
+    ahead.store(601_000, Ordering::Relaxed);
+    // It is found due, and put off.
+    until("it is looked at", || async { due_within(&store, 120).await && !due_within(&store, 0).await })
+        .await;
+    run(task, None).await;
+    let again = read(&desk, SESSION, 2).await;
+    assert!(again.pass.is_some(), "{:?}", again.verdict);
+    run(again, None).await;
+    let settled = || async { story(&store, SESSION).await.last().unwrap() == "outcome executed" };
+    until("it is settled and goes on", settled).await;
+    ahead.store(1_300_000, Ordering::Relaxed);
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+}
+
+/// Whether the session is due within so many seconds from when it was found idle.
+async fn due_within(store: &Memory, seconds: u64) -> bool {
+    let found = Clock::system().milliseconds() / 1000 + 601 + seconds;
+    store.due(found, 10).await.unwrap().iter().any(|due| due.stream == SESSION)
+}
+
+#[tokio::test]
 async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_it_alive() {
     let site = Site::stopped(&policy());
     let store = Memory::new("one");

@@ -5,6 +5,7 @@ use std::time::Instant;
 use admission::decide;
 use admission::principal::Caller;
 use admission::record::{self, Place};
+use admission::session::Stage;
 use evidence::RecordKind;
 use tokio::sync::oneshot;
 
@@ -81,12 +82,28 @@ impl CloseWork {
             }
             return Ok(Step::Decided);
         }
+        if self.due && is_at_work(sheet, now) {
+            // Nothing was said in it for long, and yet a task goes on: its agent may still come back.
+            if let Some(sheet) = books.sheet(&self.stream) {
+                sheet.keep(now + ENDING_AGAIN_AFTER.as_secs());
+            }
+            self.closed = Closed::Later;
+            return Ok(Step::Decided);
+        }
         if !mark(books, &self.stream) {
             return Ok(Step::Needs(books.missing()));
         }
         self.closed = if end(books, &self.stream)? { Closed::Now } else { Closed::Later };
         Ok(Step::Decided)
     }
+}
+
+/// Whether calls of a session are under way that nobody ended and that is not past its deadline.
+fn is_at_work(sheet: &Sheet, now: u64) -> bool {
+    let Some(State::Session(state)) = sheet.state() else { return false };
+    let ends = state.session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
+    let is_over = state.ending || ends.is_some_and(|ends| ends <= now);
+    !is_over && state.session.running.in_flight().iter().any(|held| held.stage != Stage::Asking)
 }
 
 /// Says that it is to end. False: not everything is open.
