@@ -365,7 +365,7 @@ fn the_example_for_operators_shows_every_setting() {
     let example = std::fs::read_to_string("../../deploy/gateway.toml").unwrap();
     let words: Vec<&str> = example.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     for field in include_str!("file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub ")) {
-        let Some((name, _)) = field.split_once(':') else { continue };
+        let Some((name, _)) = field.split_once(": ") else { continue };
         // Tables of a kind have a name for one of them.
         let name = name.strip_suffix('s').filter(|one| words.contains(one)).unwrap_or(name);
         assert!(words.contains(&name), "{name} is in no line of deploy/gateway.toml");
