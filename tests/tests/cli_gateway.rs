@@ -2,8 +2,16 @@
 
 mod cli_support;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use black_box::{Agent, Connection, Log, McpClient, Told, Upstream, free_address};
 use cli_support::{Dev, Folder};
 use serde_json::{Value, json};
+
+/// How long a record may take to the log.
+const SOON: Duration = Duration::from_secs(60);
 
 /// A configuration for the log of a folder, with the key that it trusts.
 fn config(log: &str, more: &str) -> String {
@@ -35,6 +43,11 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
     assert!(told.contains("line 12") && told.contains("without_vap"), "{refused}");
     assert!(told.contains("line 13") && told.contains("max_calls"), "{refused}");
     assert_eq!(folder.run(&["gateway", "check", "--json"]).error(), "gateway-config");
+    let text =
+        config("http://127.0.0.1:9", &RULE.replace("\"deny\"", "\"maybe\"")).replace("\"/mcp\"", "\"mcp\"");
+    folder.write("gateway.toml", text);
+    let told = folder.run(&["gateway", "check"]).must_end_with(2).stderr.clone();
+    assert!(told.contains("route.path") && told.contains("line 16: rule.then"), "{told}");
     folder.run(&["gateway", "check", "--config", "none.toml"]).must_end_with(5);
 }
 
@@ -122,4 +135,142 @@ fn a_verdict_is_read_and_checked_without_asking_anybody() {
     let forged = String::from_utf8(folder.read("answer.json")).expect("text").replace("served", "denied");
     folder.write("forged.json", forged);
     assert_eq!(outcome(&verify("forged.json").must_end_with(3).json(), "signature"), "failed");
+}
+
+/// `tabellion gateway run --dev` beside a log that is tried out. Killed when dropped.
+struct Tried {
+    child: Child,
+    url: String,
+}
+
+impl Tried {
+    fn beside(dev: &Dev, upstream: &Upstream) -> Self {
+        let (server, listen) = (upstream.url(), free_address().to_string());
+        let arguments = [
+            "gateway",
+            "run",
+            "--dev",
+            "--upstream",
+            &server,
+            "--log",
+            dev.url(),
+            "--listen",
+            &listen,
+            "--json",
+        ];
+        let mut command = dev.folder.command(&arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("asked for")).read_line(&mut line).expect("a line");
+        assert!(!line.is_empty(), "it did not start: {:?}", child.wait());
+        Self { child, url: format!("http://{listen}") }
+    }
+}
+
+impl Drop for Tried {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the log has under the name that a Verdict gives.
+fn statement_of(dev: &Dev, told: &Told) -> Vec<u8> {
+    let begun = Instant::now();
+    loop {
+        let path = format!("/v1/entries/{}/statement", told.verdict().entry());
+        let answer = Connection::to(dev.url()).get(&path);
+        if answer.status == 200 {
+            return answer.body;
+        }
+        assert!(begun.elapsed() < SOON, "{path}: {}", answer.status);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn record_key(told: &Told) -> &str {
+    told.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().expect("a key")
+}
+
+#[test]
+fn what_a_gateway_that_is_tried_out_answers_is_proven_beside_it() {
+    let dev = Dev::start();
+    let upstream = Upstream::ordinary();
+    let tried = Tried::beside(&dev, &upstream);
+    let agent = Agent::new("one-that-is-tried-out");
+    let mut client = McpClient::in_session(&format!("{}/mcp", tried.url));
+    agent.commit(&mut client);
+    let [served, denied] =
+        ["echo", "files.delete"].map(|tool| agent.call(&mut client, tool, json!({ "n": 1 })));
+    served.must_be_served();
+    denied.must_be_denied("scope_escape");
+
+    let folder = &dev.folder;
+    folder.write("served.cose", statement_of(&dev, &served));
+    folder.write("denied.cose", statement_of(&dev, &denied));
+    folder.write("served.json", served.verdict().0.to_string());
+    let mut altered = denied.verdict().0;
+    altered["verdict"] = "served".into();
+    folder.write("altered.json", altered.to_string());
+    folder.write("stranger.json", testkit::jwk_set_json().to_string());
+    folder.write("jwks.json", folder.run(&["gateway", "jwks"]).must_end_with(0).text());
+    let verify = |verdict: &str, jwks: &str, statement: &str, key: &str| {
+        let evidence = ["--jwks", jwks, "--statement", statement, "--record-key", key];
+        folder.run(&[&["verdict", "verify", verdict, "--json"], &evidence[..]].concat())
+    };
+    let told = verify("served.json", "jwks.json", "served.cose", record_key(&served)).must_end_with(0).json();
+    assert!(
+        told["checks"].as_array().expect("a list").iter().all(|check| check["outcome"] == "ok"),
+        "{told}"
+    );
+
+    let others =
+        verify("served.json", "jwks.json", "denied.cose", record_key(&denied)).must_end_with(3).json();
+    assert_eq!(outcome(&others, "statement"), "failed");
+    let key = verify("served.json", "jwks.json", "served.cose", record_key(&denied)).must_end_with(3).json();
+    assert_eq!(outcome(&key, "commitment"), "failed");
+    let altered =
+        verify("altered.json", "jwks.json", "denied.cose", record_key(&denied)).must_end_with(3).json();
+    assert_eq!((outcome(&altered, "signature"), outcome(&altered, "commitment")), ("failed", "failed"));
+    let stranger =
+        verify("served.json", "stranger.json", "served.cose", record_key(&served)).must_end_with(4).json();
+    assert_eq!(outcome(&stranger, "signature"), "not_checked");
+
+    // The evidence is open in another process, and only looked at.
+    let again = folder.run(&["gateway", "replay", &agent.session, "--json"]).must_end_with(0).json();
+    assert_eq!(again["differences"], 0);
+    let asked = ["gateway", "explain", "--session", &agent.session, "--tool", "files.delete", "--json"];
+    assert_eq!(folder.run(&asked).must_end_with(0).json()["decided"]["reason"], "scope_escape");
+    agent.call(&mut client, "echo", json!({})).must_be_served();
+    assert_eq!(folder.run(&["gateway", "replay", "nobody", "--json"]).must_end_with(5).error(), "no-session");
+}
+
+#[test]
+fn an_operator_lists_the_keys_in_the_log_s_policy_before_the_first_start() {
+    let folder = Folder::new();
+    let log = Log::sqlite();
+    folder.write("gateway.toml", config("http://127.0.0.1:9", "").replace("evidence = ", "# "));
+    let told = folder.run(&["gateway", "keys", "--json"]).must_end_with(0).json();
+    let made = |name: &str| {
+        told["made"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|path| path.as_str().is_some_and(|path| path.ends_with(name)))
+    };
+    assert!(made("evidence.key") && made("verdict.key") && made("state.key"), "{told}");
+    // The same again, in words; and that is what is pasted.
+    let words = folder.run(&["gateway", "keys"]).must_end_with(0).text();
+    assert!(words.contains(told["policy"].as_str().expect("TOML")), "{words}");
+    folder.run(&["gateway", "jwks"]).must_end_with(0);
+    let policy = format!("{}\n{words}", testkit::policy_toml());
+    folder.write("policy.toml", &policy);
+    folder.run(&["policy", "validate", "policy.toml"]).must_end_with(0);
+    log.set_policy(&policy);
+    let service = log.serve();
+    let text = String::from_utf8(folder.read("gateway.toml")).expect("text");
+    folder.write("gateway.toml", text.replace("http://127.0.0.1:9\"", &format!("{}\"", service.url())));
+    let checked = folder.run(&["gateway", "check", "--json"]).must_end_with(4).json();
+    assert_eq!((outcome(&checked, "log takes audit"), outcome(&checked, "log takes key")), ("ok", "ok"));
 }

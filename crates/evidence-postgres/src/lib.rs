@@ -14,6 +14,7 @@
 mod error;
 mod instance;
 mod limits;
+mod look;
 mod number;
 mod outbox;
 mod prune;
@@ -37,6 +38,7 @@ use tokio::time::timeout;
 
 use crate::error::too_late;
 pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
+pub use crate::look::Look;
 pub use crate::schema::schema_version;
 use crate::session::{Role, Server};
 use crate::writer::Writer;

@@ -80,3 +80,12 @@ pub(crate) async fn readers(path: &Path, count: u32) -> Result<SqlitePool, Store
     }
     Ok(pool)
 }
+
+/// One that reads beside whoever writes. Without a write-ahead log nobody has the database open, and SQLite would make one.
+pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let alone = !Path::new(&log).exists();
+    let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(limits::BUSY_TIMEOUT);
+    pool.connect_with(options(path).read_only(true).immutable(alone)).await.map_err(sql::store_error)
+}

@@ -20,6 +20,7 @@ mod connect;
 mod counts;
 mod leases;
 pub mod limits;
+mod look;
 mod outbox;
 mod prune;
 mod reader;
@@ -47,6 +48,7 @@ use tokio::sync::Mutex;
 use crate::checkpoint::Checkpointer;
 use crate::counts::Counts;
 use crate::leases::Leases;
+pub use crate::look::Look;
 use crate::writer::Writer;
 
 /// Where the database is.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use evidence::contract::Stream;
 use evidence::{CommitError, EvidenceStore, StoreError};
-use evidence_sqlite::{Settings, Sqlite};
+use evidence_sqlite::{Look, Settings, Sqlite};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
@@ -50,6 +50,35 @@ async fn the_plaintext_is_its_owners_alone_to_read() {
         let mode = fs::metadata(place.sibling(suffix)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{suffix}");
     }
+}
+
+#[tokio::test]
+async fn evidence_is_looked_at_beside_its_writer_and_after_it_and_nothing_is_touched() {
+    let place = Place::new();
+    let store = place.open("one").await.unwrap();
+    let mut stream = Stream::new("s");
+    stream.grow(&store, 3).await;
+    let look = Look::at(&place.path).await.unwrap();
+    assert_eq!(look.records("s", 1, 10).await.unwrap().len(), 2);
+    // What is committed while it looks is there at the next look, and the writer was never in the way.
+    stream.grow(&store, 1).await;
+    assert_eq!(look.records("s", 1, 10).await.unwrap().len(), 3);
+    look.close().await;
+    store.close().await;
+    drop(store);
+
+    let files = || {
+        let all = fs::read_dir(place.path.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+        let mut all: Vec<_> = all.map(|path| (fs::read(&path).unwrap(), path)).collect();
+        all.sort_by(|a, b| a.1.cmp(&b.1));
+        all
+    };
+    let before = files();
+    let look = Look::at(&place.path).await.unwrap();
+    assert_eq!(look.records("s", 0, 10).await.unwrap().len(), 4);
+    look.close().await;
+    assert!(files() == before);
+    assert!(Look::at(&place.sibling(".other")).await.is_err());
 }
 
 #[tokio::test]

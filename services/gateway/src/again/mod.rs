@@ -11,27 +11,22 @@ mod explain;
 mod replay;
 mod session;
 
-use std::sync::Arc;
-
-use evidence::{EvidenceStore, StoreError, Stored};
+use evidence::{StoreError, Stored};
 
 pub use explain::{Began, Explained, Hypothesis, begin, explain};
 pub use replay::{Compared, Decided, replay};
 pub use session::{Again, Called, Now, Said};
 
 use crate::config::Config;
-use crate::gateway::{StartError, open_evidence};
+use crate::gateway::Look;
 use crate::limits::REPLAY_PAGE;
 
 /// Why nothing is decided again.
 #[derive(Debug, thiserror::Error)]
 pub enum AgainError {
-    /// The evidence cannot be opened or read. While a gateway uses a SQLite file, nobody else does.
+    /// The evidence cannot be read.
     #[error("the evidence: {0}")]
     Store(#[from] StoreError),
-    /// The same, at the start.
-    #[error(transparent)]
-    Open(#[from] StartError),
     /// There is no such session.
     #[error("no records of a session {0}")]
     NoSession(String),
@@ -58,18 +53,18 @@ pub enum AgainError {
 /// # Errors
 /// If the evidence cannot be read, or there is no such session.
 pub async fn records(config: &Config, session: &str) -> Result<Vec<Stored>, AgainError> {
-    let store: Arc<dyn EvidenceStore> = open_evidence(config).await?;
+    let evidence = Look::at(config).await?;
     let mut all: Vec<Stored> = Vec::new();
     loop {
         let from = all.last().map_or(0, |last| last.record.seq.saturating_add(1));
-        let page = store.records(session, from, REPLAY_PAGE).await?;
+        let page = evidence.records(session, from, REPLAY_PAGE).await?;
         let complete = page.len() < REPLAY_PAGE;
         all.extend(page);
         if complete {
             break;
         }
     }
-    store.leave().await?;
+    evidence.close().await;
     match all.first().map(|first| first.record.seq) {
         None => Err(AgainError::NoSession(session.to_owned())),
         Some(0) => Ok(all),

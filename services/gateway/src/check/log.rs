@@ -31,7 +31,7 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     let key = match keys::evidence(config) {
         Ok(Some(key)) => key,
         Ok(None) => {
-            let detail = "there is no evidence key yet: start the gateway once, or name one, and list it in the log's policy";
+            let detail = "there is no evidence key yet: `tabellion gateway keys` makes it, and prints what the log's policy must list";
             return vec![Finding::new("log", Outcome::NotChecked, detail)];
         }
         Err(error) => return vec![Finding::new("log", Outcome::Failed, error.to_string())],
@@ -70,7 +70,10 @@ async fn sample(
                 format!("{} ({}): {}", violation.rule, violation.place, violation.detail)
             });
             let name = key.public_key().did_key();
-            let detail = format!("refused by {why}; the policy must list {} with {name}", config.issuer);
+            let detail = format!(
+                "refused by {why}; the policy must list {} with {name} (tabellion gateway keys)",
+                config.issuer
+            );
             Finding::new(what, Outcome::Failed, detail)
         }
         Err(error @ (ClientError::NotFound(_) | ClientError::Refused { .. })) => {

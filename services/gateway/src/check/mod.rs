@@ -59,7 +59,8 @@ fn keys_of(config: &Config) -> Finding {
         Ok(missing) if missing.is_empty() => Finding::new("keys", Outcome::Ok, "all there, and private"),
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|path| path.display().to_string()).collect();
-            let detail = format!("made at the first start: {}", names.join(", "));
+            let detail =
+                format!("made at the first start, or by `tabellion gateway keys`: {}", names.join(", "));
             Finding::new("keys", Outcome::Ok, detail)
         }
         Err(error) => Finding::new("keys", Outcome::Failed, error.to_string()),

@@ -68,14 +68,13 @@ impl Reader<'_> {
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
         let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
-        let public_url = public_url?;
-        let hosts = self.hosts(file.hosts, &public_url, listen);
-        let routes = routes::read(self, file.routes, &public_url);
+        let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
+        let routes = routes::read(self, file.routes, public_url.as_ref());
         Some(Config {
             issuer: issuer?,
             listen: listen?,
             admin_listen,
-            public_url,
+            public_url: public_url?,
             state,
             evidence: evidence?,
             evidence_keep,
@@ -136,11 +135,12 @@ impl Reader<'_> {
     fn hosts(
         &mut self,
         given: Option<Vec<String>>,
-        public_url: &Url,
+        public_url: Option<&Url>,
         listen: Option<SocketAddr>,
     ) -> Vec<String> {
         let own = || {
-            let mut own: Vec<String> = public_url.host_str().map(str::to_owned).into_iter().collect();
+            let public = public_url.and_then(Url::host_str);
+            let mut own: Vec<String> = public.map(str::to_owned).into_iter().collect();
             if listen.is_some_and(|address| address.ip().is_loopback()) {
                 own.extend(["localhost", "127.0.0.1", "[::1]"].map(str::to_owned));
             }
@@ -187,17 +187,16 @@ impl Reader<'_> {
     }
 
     fn log(&mut self, log: file::Log) -> Option<LogTarget> {
-        let url = self.http("log.url", &log.url)?;
+        let url = self.http("log.url", &log.url);
+        let receipt_wait = self.time("log.receipt_wait", log.receipt_wait.as_ref());
         if let (true, None) = (log.receipt_required.get_ref(), &log.trust) {
             let why = "a receipt is worth what it is verified with: give log.trust";
             self.mistake(Some(log.receipt_required.span()), "log.receipt_required", why);
         }
         Some(LogTarget {
-            url: url.as_str().trim_end_matches('/').to_owned(),
+            url: url?.as_str().trim_end_matches('/').to_owned(),
             receipt_required: *log.receipt_required.get_ref(),
-            receipt_wait: self
-                .time("log.receipt_wait", log.receipt_wait.as_ref())
-                .unwrap_or(limits::RECEIPT_WAIT),
+            receipt_wait: receipt_wait.unwrap_or(limits::RECEIPT_WAIT),
             trust: self.source_file(log.trust),
             token_file: self.relative(log.token_file),
             ca_file: self.relative(log.ca_file),

@@ -31,7 +31,11 @@ const GATEABLE: [&str; 5] =
 const SENSITIVITIES: &str = "one of reads, writes_data, writes_money, deletes, sends_external, grants_access";
 
 /// Reads every route.
-pub fn read(reader: &mut Reader<'_>, routes: Vec<Spanned<file::Route>>, public_url: &Url) -> Vec<Route> {
+pub fn read(
+    reader: &mut Reader<'_>,
+    routes: Vec<Spanned<file::Route>>,
+    public_url: Option<&Url>,
+) -> Vec<Route> {
     if !(1..=MAX_ROUTES).contains(&routes.len()) {
         reader.mistake(None, "route", format!("1 to {MAX_ROUTES} routes, not {}", routes.len()));
     }
@@ -47,10 +51,11 @@ pub fn read(reader: &mut Reader<'_>, routes: Vec<Spanned<file::Route>>, public_u
     read
 }
 
-fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: &Url) -> Option<Route> {
+fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<&Url>) -> Option<Route> {
     let span = route.span();
     let mut route = route.into_inner();
-    let path = path(reader, &route.path)?;
+    // What else is wrong with it is told beside a bad path.
+    let path = path(reader, &route.path);
     let upstream = servers::upstream(reader, span, &mut route);
     let without_vap = chosen(
         reader,
@@ -64,7 +69,9 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: &Url) -
     let freshness = chosen(reader, "freshness", route.freshness.as_ref(), &fresh);
     let (risk, threshold) = risk(reader, route.risk);
     let oauth_at = route.oauth.as_ref().map(Spanned::span);
-    let oauth = route.oauth.and_then(|oauth| oauth_of(reader, oauth, public_url, &path));
+    let oauth = route
+        .oauth
+        .and_then(|oauth| oauth_of(reader, oauth, public_url, path.as_deref().unwrap_or_default()));
     if let (Some(oauth), Some(upstream)) = (&oauth, &upstream)
         && !may_hold_tokens(oauth, upstream)
     {
@@ -91,7 +98,7 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: &Url) -
         filter_tools: route.filter_tools.unwrap_or(false),
         timeout: reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT),
         upstream: upstream?,
-        path,
+        path: path?,
     })
 }
 
@@ -275,12 +282,14 @@ fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
 fn oauth_of(
     reader: &mut Reader<'_>,
     oauth: Spanned<file::OAuth>,
-    public_url: &Url,
+    public_url: Option<&Url>,
     path: &str,
 ) -> Option<OAuth> {
     let span = oauth.span();
     let oauth = oauth.into_inner();
-    let own = || format!("{}{path}", public_url.as_str().trim_end_matches('/'));
+    // Without a public URL there is a mistake already, and no configuration.
+    let base = public_url.map(Url::as_str).unwrap_or_default().trim_end_matches('/');
+    let own = || format!("{base}{path}");
     let (mode, audience) = match oauth.mode.get_ref().as_str() {
         "gateway" => {
             if let Some(text) = &oauth.metadata {

@@ -54,8 +54,9 @@ pub fn upstream(
         reader.mistake(Some(span), "route", "either one upstream or command, or a list of [[route.server]]");
         return None;
     }
-    let separator = separator(reader, route.separator.as_ref())?;
-    Some(UpstreamConfig::Many { servers: many(reader, servers)?, separator })
+    let separator = separator(reader, route.separator.as_ref());
+    let servers = many(reader, servers);
+    Some(UpstreamConfig::Many { servers: servers?, separator: separator? })
 }
 
 /// What no prefix can hold.
@@ -83,11 +84,12 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
         let span = given.span();
         let given = given.into_inner();
         let prefix = prefix(reader, &given.prefix);
-        if !prefixes.insert(given.prefix.get_ref().clone()) {
+        // Names that differ in case alone are one to many a client.
+        if !prefixes.insert(given.prefix.get_ref().to_ascii_lowercase()) {
             reader.mistake(
                 Some(given.prefix.span()),
                 "route.server.prefix",
-                "a second server of this prefix",
+                "a second server of this prefix: upper and lower case are the same",
             );
         }
         let named = Named {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::{Client, Options};
 use data_encoding::HEXLOWER;
-use evidence::{EvidenceStore, StoreError};
+use evidence::{EvidenceStore, StoreError, Stored};
 use evidence_postgres::Postgres;
 use evidence_sqlite::Sqlite;
 use verifier::TrustStore;
@@ -26,6 +26,43 @@ pub async fn open(config: &Config) -> Result<Arc<dyn EvidenceStore>, StartError>
             Ok(Arc::new(Sqlite::open(evidence_sqlite::Settings::new(path, instance)).await?))
         }
         Evidence::Postgres(url) => Ok(Arc::new(postgres(url, &instance).await?)),
+    }
+}
+
+/// The evidence, only looked at: beside the gateways that use it, or without one.
+pub enum Look {
+    /// A file.
+    Sqlite(evidence_sqlite::Look),
+    /// A database.
+    Postgres(evidence_postgres::Look),
+}
+
+impl Look {
+    /// Where the configuration says.
+    pub async fn at(config: &Config) -> Result<Self, StoreError> {
+        Ok(match &config.evidence {
+            Evidence::Sqlite(path) => Self::Sqlite(evidence_sqlite::Look::at(path).await?),
+            Evidence::Postgres(url) => {
+                let options = evidence_postgres::Options::from_url(url)?;
+                Self::Postgres(evidence_postgres::Look::at(&options).await?)
+            }
+        })
+    }
+
+    /// A stream's records from a sequence number on, in order.
+    pub async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        match self {
+            Self::Sqlite(look) => look.records(stream, from, limit).await,
+            Self::Postgres(look) => look.records(stream, from, limit).await,
+        }
+    }
+
+    /// Lets go of it.
+    pub async fn close(self) {
+        match self {
+            Self::Sqlite(look) => look.close().await,
+            Self::Postgres(look) => look.close().await,
+        }
     }
 }
 

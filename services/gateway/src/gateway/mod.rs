@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, Notify};
 pub(crate) use build::one as one_server;
 pub(crate) use build::rules_of;
 pub use error::StartError;
-pub(crate) use evidence::{log_client, open as open_evidence};
+pub(crate) use evidence::{Look, log_client};
 
 use crate::calls::{Patience, Shared};
 use crate::clarify::state::Sealer;

@@ -28,7 +28,7 @@ impl Jwks {
         let set = keys::published(&state).map_err(|error| {
             Failure::new(Exit::NotFound, "no-jwks", "no verdict keys are published there")
                 .fact("because", error.to_string())
-                .why("a gateway makes its keys at its first start")
+                .why("a gateway makes its keys at its first start, and `tabellion gateway keys` before it")
         })?;
         let set = serde_json::from_slice(&set)
             .map_err(|error| Failure::new(Exit::Failure, "no-jwks", error.to_string()))?;

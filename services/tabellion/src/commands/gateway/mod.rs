@@ -4,6 +4,7 @@ mod check;
 mod config_file;
 mod explain;
 mod jwks;
+mod keys;
 mod replay;
 mod run;
 mod spans;
@@ -24,6 +25,8 @@ pub enum Gateway {
     Explain(explain::Explain),
     /// Decide a recorded session again, and say where an answer differs
     Replay(replay::Replay),
+    /// Make the keys that are missing, and say what the log's policy must list
+    Keys(keys::Keys),
     /// The public keys that its Verdicts are signed with, active first
     Jwks(jwks::Jwks),
 }
@@ -35,6 +38,7 @@ impl Gateway {
             Self::Check(command) => command.run(context),
             Self::Explain(command) => command.run(context),
             Self::Replay(command) => command.run(context),
+            Self::Keys(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
         }
     }

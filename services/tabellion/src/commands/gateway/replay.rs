@@ -45,11 +45,7 @@ pub fn failed(error: AgainError) -> Failure {
             Failure::new(Exit::NotFound, "no-session", error.to_string())
         }
         AgainError::Question(why) => Failure::new(Exit::Usage, "usage", why.clone()),
-        AgainError::Store(_) | AgainError::Open(_) => {
-            Failure::new(Exit::Failure, "gateway-evidence", error.to_string()).why(
-                "a SQLite file has one user at a time: stop the gateway, or name a copy of its state folder",
-            )
-        }
+        AgainError::Store(_) => Failure::new(Exit::Failure, "gateway-evidence", error.to_string()),
         AgainError::Record { .. } => Failure::new(Exit::Failure, "record-unreadable", error.to_string()),
     }
 }
