@@ -154,8 +154,8 @@ impl Inner {
         }
         Ok(match streams::opened(answers) {
             Ok(open) => streams::common(Arc::clone(&self.names), &session, places, open),
-            Err(Some((whose, other))) => {
-                streams::passed(Arc::clone(&self.names), whose, other, Awaited::Of(None))
+            Err(Some(refusal)) => {
+                streams::passed(Arc::clone(&self.names), refusal.0, refusal.1, Awaited::Of(None))
             }
             Err(None) => answer::not_allowed("POST, DELETE"),
         })

@@ -119,7 +119,7 @@ impl Inner {
         let answers = self.ask(asked, bodies.collect()).await?;
         match streams::opened(answers) {
             Ok(open) => streams::subscribed(Arc::clone(&self.names), open, Awaited::to(Some(message))).await,
-            Err(Some((whose, other))) => Ok(self.passed(whose, other, Awaited::to(Some(message)))),
+            Err(Some(refusal)) => Ok(self.passed(refusal.0, refusal.1, Awaited::to(Some(message)))),
             Err(None) => Ok(no_such_method(asked, message)),
         }
     }

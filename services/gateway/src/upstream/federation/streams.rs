@@ -99,15 +99,18 @@ pub async fn subscribed(
     Ok(answer::events(stream::once(future::ready(Ok(ack))).chain(rest).boxed()))
 }
 
+/// A server, and what it said.
+type Said = (Whose, Answer);
+
 /// What servers said to opening a stream: those that did, or what is said instead.
-pub fn opened(answers: Vec<(Whose, Answer)>) -> Result<Vec<(Whose, Answer)>, Option<(Whose, Answer)>> {
+pub fn opened(answers: Vec<Said>) -> Result<Vec<Said>, Option<Box<Said>>> {
     let (open, mut refusals): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
-    let serious = |(_, answer): &(Whose, Answer)| {
+    let serious = |(_, answer): &Said| {
         !matches!(answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) || open.is_empty()
     };
     match refusals.iter().position(serious) {
-        Some(at) => Err(Some(refusals.swap_remove(at))),
+        Some(at) => Err(Some(Box::new(refusals.swap_remove(at)))),
         None if open.is_empty() => Err(None),
         None => Ok(open),
     }
