@@ -60,7 +60,7 @@ impl Export {
     /// If the environment names something that is no collector.
     pub fn start(collector: Option<&Url>, instance: &str) -> Result<Option<Self>, NoExport> {
         let named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if collector.is_none() && !VARIABLES.iter().any(|name| named(name)) {
+        if collector.is_none() && !VARIABLES.iter().any(named) {
             return Ok(None);
         }
         // Whoever came first chose the provider; ours is the same one.
