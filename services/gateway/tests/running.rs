@@ -203,7 +203,11 @@ impl Site {
         sent.send().await.unwrap().json().await.unwrap()
     }
 
+    /// Opens its MCP session, and commits to a budget of two calls.
     async fn commit(&self) -> Value {
+        let client = json!({ "name": "client", "version": "1" });
+        let opening = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        self.send("initialize", opening).await;
         let commitment = json!({
             "vap": "0.1", "type": "scope_commitment", "session_id": SESSION, "goal": "a goal",
             "principal": { "agent_id": "did:example:a" },
