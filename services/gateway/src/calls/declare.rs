@@ -12,16 +12,14 @@ use http::StatusCode;
 use super::Calls;
 use super::additions::{Additions, COMMITMENT, EVIDENCE, Place};
 use super::call::{parameters, place};
-use super::strays::{Bystander, Passage, clean};
+use super::strays::{Bystander, Passage, clean, unreadable};
 use crate::desk::{MessageAnswer, MessageJob, Told};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
 use crate::front::{Aside, Inbound, Opening, Response, unanswered};
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
 use crate::upstream::Answer;
-
-/// How an MCP session is named.
-const SESSION: &str = "mcp-session-id";
+use crate::upstream::request::SESSION;
 
 type Slot = Result<Received, Box<Unreadable>>;
 
@@ -134,7 +132,7 @@ struct Declared {
 impl Tap for Declared {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if relay::is_message(&text) { Passing::Withheld } else { Passing::Untouched };
+            return unreadable(&text);
         };
         if !reply.answers(&self.id) {
             return self.passage.stray(&reply).await;
@@ -186,7 +184,7 @@ impl Declared {
 
 /// The caller, in the MCP session that it is in from now on. Which one an `initialize` opens, only its answer says.
 fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
-    let named = || answer.headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let named = || answer.headers.get(&SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     match frame.method() {
         Some("initialize") => caller.given(named()),
         _ => caller,

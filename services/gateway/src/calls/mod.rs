@@ -1,6 +1,6 @@
 //! What is decided: tool calls, declarations that ride on other requests, and what follows from both.
 //!
-//! A call is read ([`read`](self), `call`), handed to the desk, and goes one of three ways: it is refused in band (`refused`),
+//! A call is read and handed to the desk (`call`), and goes one of three ways: it is refused in band (`refused`),
 //! somebody is asked (`ask`), or it is forwarded with its outcome owed (`outcome`). A declaration is judged when the request
 //! that carried it has succeeded (`declare`, X-1). Nothing is decided here, and nothing is written: both are the desk's.
 //!

@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::Calls;
 use super::call::Call;
 use super::ending::{self, Ending};
-use super::strays::Passage;
+use super::strays::{Passage, unreadable};
 use super::unanswered::Listed;
 use crate::desk::{Pass, Told};
 use crate::frame::RawId;
@@ -87,7 +87,9 @@ struct Outcome {
 #[async_trait]
 impl Tap for Outcome {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let Ok(reply) = Reply::parse(text.clone()) else { return self.unreadable(&text) };
+        let Ok(reply) = Reply::parse(text.clone()) else {
+            return if self.passage.told { unreadable(&text) } else { Passing::Untouched };
+        };
         if reply.answers(&self.id) {
             let mut owes = self.listed.owes().lock().await;
             if let Some(ending) = owes.take() {
@@ -113,16 +115,6 @@ impl Tap for Outcome {
             }
             Over::Broken(error) => Some(owes.take()?.lost(&error)),
             Over::Abandoned => None,
-        }
-    }
-}
-
-impl Outcome {
-    /// Other readers might see a Verdict in what we cannot read: it does not pass under our name (V-5).
-    fn unreadable(&self, text: &[u8]) -> Passing {
-        match self.passage.told && relay::is_message(text) {
-            true => Passing::Withheld,
-            false => Passing::Untouched,
         }
     }
 }

@@ -82,6 +82,14 @@ pub fn clean(reply: &Reply) -> Passing {
     }
 }
 
+/// A text that we cannot read: other readers might see a Verdict in it, so it does not pass under our name (V-5).
+pub fn unreadable(text: &[u8]) -> Passing {
+    match relay::is_message(text) {
+        true => Passing::Withheld,
+        false => Passing::Untouched,
+    }
+}
+
 /// Looks on where nothing is waited for, but the caller may believe what it reads.
 pub struct Bystander {
     /// Where.
@@ -92,7 +100,7 @@ pub struct Bystander {
 impl Tap for Bystander {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if relay::is_message(&text) { Passing::Withheld } else { Passing::Untouched };
+            return unreadable(&text);
         };
         match self.passage.own.as_ref().is_some_and(|own| reply.answers(own)) {
             true if self.passage.told => clean(&reply),

@@ -9,6 +9,7 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use merkle::EntryDigest;
 use serde_json::json;
 
+use super::decisions::Written;
 use super::error::DeskError;
 use super::house::House;
 use super::pass::Pass;
@@ -47,6 +48,18 @@ pub struct Evidence {
 }
 
 impl Told {
+    /// A ruling that is durable, with what lets its call go on.
+    pub fn of(ruling: Box<Ruling>, written: Written, pass: Option<Pass>) -> Self {
+        Self {
+            verdict: ruling.verdict.clone(),
+            text: written.text,
+            telling: ruling.telling,
+            evidence: Some(written.evidence),
+            pass,
+            ruling: Some(ruling),
+        }
+    }
+
     /// E(n), the commitment in force now, as JSON: after one was accepted or amended (V-17).
     pub fn commitment(&self) -> Option<&str> {
         self.ruling.as_ref()?.effective.as_deref()

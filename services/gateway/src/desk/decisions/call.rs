@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::clarify::{Answer, Purpose, Shown};
-use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic, claimed_jti};
+use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
 use admission::principal::Caller;
 use admission::session::{ReservationId, Session};
@@ -13,17 +13,16 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::copies::{Copies, Sent};
-use super::writing::{Written, claim, states_stream, timestamp, write};
+use super::writing::{Written, claim, jti_of, states_stream, timestamp, write};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldCall;
 use crate::desk::jobs::{CallAnswer, CallJob};
 use crate::desk::pass::{Pass, Ticket};
 use crate::desk::place::Place;
-use crate::desk::states::{Asking, STATES_STREAM};
+use crate::desk::states::STATES_STREAM;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Turn, Work};
-use crate::limits::QUESTION_SLACK;
 
 /// What was done about a call already.
 #[derive(Clone, Debug, Default)]
@@ -79,8 +78,7 @@ impl CallWork {
     }
 
     fn jti(&self) -> Option<Claim> {
-        let received = self.received()?;
-        Some(claim(received.message.session_id(), ClaimKind::MessageId, &claimed_jti(received)?))
+        jti_of(self.received()?)
     }
 
     fn state(&self) -> Option<Claim> {
@@ -120,21 +118,11 @@ impl CallWork {
         decide::call(&scene, admission_books, &call)
     }
 
-    /// Somebody is asked: the reservation is kept, with who asks and how long that can take.
-    fn hold(&self, books: &mut Books<'_>, mut copies: Copies, held: Option<ReservationId>) {
-        copies.asking.retain(|asking| Some(asking.held) != self.done.held);
-        if let Some(held) = held {
-            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
-            copies.asking.push(Asking { held, instance: books.house.instance.clone(), until });
-        }
-        copies.keep(books);
-    }
-
     fn rule(&mut self, books: &mut Books<'_>, copies: Copies, mut ruling: Box<decide::Ruling>) -> Step {
         let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
         let retry = self.state_purpose() == Some(Purpose::Upstream);
         let beside = self.beside(&copies.caller, retry);
-        self.hold(books, copies, None);
+        copies.hold(books, self.done.held, None);
         let written = match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
             Ok(written) => written,
             Err(why) => return Step::Impossible(why),
@@ -225,12 +213,12 @@ impl Work for CallWork {
                 Step::Wait(Turn { stream: copies.stream.unwrap_or_default(), tool: job.tool.clone() })
             }
             CallRuling::Judge { question, held } => {
-                self.hold(books, copies, Some(held));
+                copies.hold(books, self.done.held, Some(held));
                 self.made = Some(Made::Judge(question, Some(held)));
                 Step::Decided
             }
             CallRuling::Ask { asked, held } => {
-                self.hold(books, copies, held);
+                copies.hold(books, self.done.held, held);
                 self.made = Some(Made::Ask(asked, held));
                 Step::Decided
             }
@@ -253,14 +241,7 @@ impl Work for CallWork {
                     };
                     Pass::new(self.desk.clone(), ticket)
                 });
-                CallAnswer::Ruled(Box::new(Told {
-                    verdict: ruling.verdict.clone(),
-                    text: written.text,
-                    telling: ruling.telling,
-                    evidence: Some(written.evidence),
-                    pass,
-                    ruling: Some(ruling),
-                }))
+                CallAnswer::Ruled(Box::new(Told::of(ruling, written, pass)))
             }
             Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation)),
             Some(Made::Ask(asked, reservation)) => CallAnswer::Ask(asked, held(reservation)),

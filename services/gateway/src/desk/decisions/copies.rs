@@ -4,12 +4,12 @@ use admission::decide::{self, Before, Dice, Scene, account_key};
 use admission::message::slot::Received;
 use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
-use admission::session::{Account, Session};
+use admission::session::{Account, ReservationId, Session};
 
 use super::writing::timestamp;
 use crate::desk::states::{Asking, SessionState, State, account_stream};
 use crate::desk::writer::Books;
-use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER};
+use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER, QUESTION_SLACK};
 
 /// A message, as far as it says whose books it is decided with.
 pub struct Sent<'a> {
@@ -99,6 +99,17 @@ impl Copies {
             decide::refund(rules, session, &mut self.account, asking.held);
         }
         self.asking = live;
+    }
+
+    /// Replaces the originals, with what is `held` while somebody is asked: who asks, and how long that can take. What was
+    /// held `before` is not asked about any more.
+    pub fn hold(mut self, books: &mut Books<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
+        self.asking.retain(|asking| Some(asking.held) != before);
+        if let Some(held) = held {
+            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
+            self.asking.push(Asking { held, instance: books.house.instance.clone(), until });
+        }
+        self.keep(books);
     }
 
     /// Replaces the originals, where something changed.

@@ -3,24 +3,22 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene, claimed_jti};
+use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene};
 use admission::principal::Caller;
 use admission::session::ReservationId;
-use evidence::{Claim, ClaimKind};
+use evidence::Claim;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::call::{Done, caller};
 use super::copies::{Copies, Sent};
-use super::writing::{Written, claim, timestamp, write};
+use super::writing::{Written, jti_of, timestamp, write};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldMessage;
 use crate::desk::jobs::{MessageAnswer, MessageJob};
-use crate::desk::states::Asking;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Work};
-use crate::limits::QUESTION_SLACK;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +59,7 @@ impl MessageWork {
     }
 
     fn jti(&self) -> Option<Claim> {
-        let received = self.job.message.as_ref().ok()?;
-        Some(claim(received.message.session_id(), ClaimKind::MessageId, &claimed_jti(received)?))
+        jti_of(self.job.message.as_ref().ok()?)
     }
 
     fn before(&self) -> Before<'static> {
@@ -93,15 +90,6 @@ impl MessageWork {
             "message": job.message.as_ref().ok().map(|received| &received.text),
             "judge": self.done.said,
         })
-    }
-
-    fn hold(&self, books: &mut Books<'_>, mut copies: Copies, held: Option<ReservationId>) {
-        copies.asking.retain(|asking| Some(asking.held) != self.done.held);
-        if let Some(held) = held {
-            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
-            copies.asking.push(Asking { held, instance: books.house.instance.clone(), until });
-        }
-        copies.keep(books);
     }
 }
 
@@ -139,14 +127,14 @@ impl Work for MessageWork {
         match self.ruling(books, &mut copies) {
             MessageRuling::Ruled(mut ruling) => {
                 let beside = self.beside(&copies.caller);
-                self.hold(books, copies, None);
+                copies.hold(books, self.done.held, None);
                 match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
                     Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
                     Err(why) => return Step::Impossible(why),
                 }
             }
             MessageRuling::Judge { question, held } => {
-                self.hold(books, copies, held);
+                copies.hold(books, self.done.held, held);
                 self.made = Some(Made::Judge(question, held));
             }
         }
@@ -155,14 +143,9 @@ impl Work for MessageWork {
 
     fn committed(self: Box<Self>) {
         let answer = match self.made {
-            Some(Made::Ruled(ruling, written)) => MessageAnswer::Ruled(Box::new(Told {
-                verdict: ruling.verdict.clone(),
-                text: written.text,
-                telling: ruling.telling,
-                evidence: Some(written.evidence),
-                pass: None,
-                ruling: Some(ruling),
-            })),
+            Some(Made::Ruled(ruling, written)) => {
+                MessageAnswer::Ruled(Box::new(Told::of(ruling, written, None)))
+            }
             Some(Made::Judge(question, held)) => {
                 let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held);
                 MessageAnswer::Judge(question, held)

@@ -68,21 +68,8 @@ impl OutcomeWork {
         durable: Option<oneshot::Sender<()>>,
     ) -> Self {
         let Ticket { rules, stream, decision, reservation, tool, .. } = ticket;
-        let since = Instant::now();
-        Self {
-            desk,
-            rules,
-            stream,
-            decision,
-            reservation,
-            tool,
-            status,
-            cost,
-            result,
-            since,
-            durable,
-            denied: None,
-        }
+        let work = Self::unknown(desk, rules, (stream, decision), reservation, tool);
+        Self { status, cost, result, durable, ..work }
     }
 
     /// A call that was served and is denied all the same, before anything of it was sent.
@@ -241,15 +228,7 @@ impl Work for OutcomeWork {
             let _ = durable.send(());
         }
         let Some(Denied { refusal, ruling, written: Some(written) }) = self.denied else { return };
-        let told = Told {
-            verdict: ruling.verdict.clone(),
-            text: written.text,
-            telling: ruling.telling,
-            evidence: Some(written.evidence),
-            pass: None,
-            ruling: Some(ruling),
-        };
-        let _ = refusal.tell.send(Ok(told));
+        let _ = refusal.tell.send(Ok(Told::of(ruling, written, None)));
     }
 
     fn failed(mut self: Box<Self>, why: &DeskError) -> Option<Job> {

@@ -60,15 +60,7 @@ impl Work for RefusalWork {
 
     fn committed(self: Box<Self>) {
         let Some((ruling, written)) = self.made else { return };
-        let told = Told {
-            verdict: ruling.verdict.clone(),
-            text: written.text,
-            telling: ruling.telling,
-            evidence: Some(written.evidence),
-            pass: None,
-            ruling: Some(ruling),
-        };
-        let _ = self.tell.send(Ok(told));
+        let _ = self.tell.send(Ok(Told::of(ruling, written, None)));
     }
 
     fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {

@@ -1,8 +1,9 @@
 //! A ruling becomes a record (section 7 of the design): written, signed, named, told; in this order, since each needs the
 //! one before it.
 
-use admission::decide::{About, ClaimKind, Ruling, Stream};
+use admission::decide::{About, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
+use admission::message::slot::Received;
 use admission::record::{self, Place, StreamKey};
 use bytes::Bytes;
 use evidence::{Claim, RecordKind};
@@ -116,6 +117,11 @@ pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), De
 pub fn claim(stream: &str, kind: evidence::ClaimKind, key: &str) -> Claim {
     let key = Bytes::copy_from_slice(&sha2::Sha256::digest(key.as_bytes()));
     Claim { stream: stream.to_owned(), kind, key }
+}
+
+/// What a message says of itself to be taken once, in its session (V-21).
+pub fn jti_of(received: &Received) -> Option<Claim> {
+    Some(claim(received.message.session_id(), evidence::ClaimKind::MessageId, &claimed_jti(received)?))
 }
 
 /// Where a state of ours is used up: in its session, or for all instances together.
