@@ -83,6 +83,7 @@ pub async fn fill(
 
 /// Opens the filled database for everybody.
 pub async fn finish(store: &dyn LogStore, summary: &Summary) -> Result<Head, StoreError> {
+    durable::crash::visit("before-end-of-filling");
     store.end_filling(&summary.source, summary.epoch, summary.policy).await
 }
 

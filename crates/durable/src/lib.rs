@@ -13,6 +13,7 @@
 //! or never to be replaced (`archive::Aside`). A process that is killed inside of a write leaves the file that it wrote
 //! aside; nobody takes it for anything ([`is_aside`]), and who works alone in a folder may remove it.
 
+pub mod crash;
 mod folder;
 mod lock;
 mod place;

@@ -1,7 +1,4 @@
-//! Named points at which a test may kill the process, as a power cut would.
-//!
-//! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of
-//! the point. Without the feature nothing of this is compiled in.
+//! The sequencer's crash points: see [`durable::crash`].
 
 /// A moment at which a crash must lose nothing that was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,54 +25,24 @@ pub(crate) enum Point {
     BeforeEnqueue,
 }
 
-#[cfg(feature = "crash-points")]
-mod armed {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::Point;
-
-    static ORDER: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static VISITS: AtomicU64 = AtomicU64::new(0);
-
-    impl Point {
-        fn name(self) -> &'static str {
-            match self {
-                Self::BeforeCommit => "before-commit",
-                Self::AfterCommit => "after-commit",
-                Self::BeforePin => "before-pin",
-                Self::BeforeSign => "before-sign",
-                Self::AfterSign => "after-sign",
-                Self::BeforeAnswer => "before-answer",
-                Self::BeforeKeep => "before-keep",
-                Self::BeforeTakeOver => "before-take-over",
-                Self::AfterTakeOver => "after-take-over",
-                Self::BeforeEnqueue => "before-enqueue",
-            }
-        }
-
-        /// Aborts the process if this is the visit that was ordered.
-        pub(crate) fn visit(self) {
-            let order = ORDER.get_or_init(|| read(&std::env::var("TABELLION_CRASH_AT").ok()?));
-            if let Some((name, nth)) = order
-                && name == self.name()
-                && VISITS.fetch_add(1, Ordering::Relaxed) + 1 == *nth
-            {
-                std::process::abort();
-            }
-        }
-    }
-
-    fn read(order: &str) -> Option<(String, u64)> {
-        match order.split_once(':') {
-            Some((name, nth)) => Some((name.to_owned(), nth.parse().ok()?)),
-            None => Some((order.to_owned(), 1)),
-        }
-    }
-}
-
-#[cfg(not(feature = "crash-points"))]
 impl Point {
-    /// Nothing, in this build.
-    pub(crate) fn visit(self) {}
+    /// Aborts the process if a test ordered it for this visit.
+    pub(crate) fn visit(self) {
+        durable::crash::visit(self.name());
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::BeforeCommit => "before-commit",
+            Self::AfterCommit => "after-commit",
+            Self::BeforePin => "before-pin",
+            Self::BeforeSign => "before-sign",
+            Self::AfterSign => "after-sign",
+            Self::BeforeAnswer => "before-answer",
+            Self::BeforeKeep => "before-keep",
+            Self::BeforeTakeOver => "before-take-over",
+            Self::AfterTakeOver => "after-take-over",
+            Self::BeforeEnqueue => "before-enqueue",
+        }
+    }
 }
