@@ -312,8 +312,8 @@ async fn a_root_a_signature_and_a_gap_in_the_history_are_named() {
             assert!([Rule::Root, Rule::HeadSigned].contains(&finding.rule), "{finding}");
         },
     );
-    let forged =
-        "UPDATE head_signature SET bytes = CAST(substr(bytes, 1, length(bytes) - 1) || x'00' AS BLOB)
+    let forged = "UPDATE head_signature SET bytes = CAST(substr(bytes, 1, length(bytes) - 1)
+                  || CASE substr(bytes, -1) WHEN x'00' THEN x'01' ELSE x'00' END AS BLOB)
                   WHERE size = (SELECT size FROM batch WHERE batch = 4)";
     after(&[forged]).await.expect_of_batch(4, Rule::HeadSigned);
     after(&["DELETE FROM batch WHERE batch = 2"]).await.expect_named_batch(2);
