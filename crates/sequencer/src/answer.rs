@@ -118,7 +118,18 @@ impl From<StoreError> for SubmitError {
     }
 }
 
-/// Why this process does not sequence any more until it is restarted. It signs nothing; reads go on.
+/// What ends a [`Halt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// An operator: going on could sign a second history, or the log has reached its end.
+    Operator,
+    /// Time: the process retries with back-off and goes on by itself once the cause is gone.
+    Retry,
+    /// A new process: the memory of this one is not to be trusted.
+    Restart,
+}
+
+/// Why this process does not sequence. It signs nothing meanwhile; reads go on. [`Halt::remedy`] says what ends it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
     /// The database went back: an old copy was restored, or a fail-over lost commits.
@@ -195,7 +206,7 @@ pub enum Halt {
     Pin(String),
     /// The wall clock jumped.
     #[error(
-        "the clock says {found} where {expected} was expected ({} s off): set it right and restart",
+        "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing goes on",
         found.abs_diff(*expected)
     )]
     ClockStepped {
@@ -206,7 +217,7 @@ pub enum Halt {
     },
     /// The wall clock is behind what the log has already committed to.
     #[error(
-        "the clock says {now}, {} s before the newest entry's time {last}: set it right and restart",
+        "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on",
         last.saturating_sub(*now)
     )]
     ClockBehind {
@@ -232,12 +243,36 @@ pub enum Halt {
     /// The database must not be used as it is.
     #[error("{0}")]
     Refused(String),
-    /// The sequencer itself failed.
-    #[error("the sequencer failed; its log says where")]
+    /// The sequencer or one of its background tasks panicked.
+    #[error("a task of this process failed; its log says where")]
     Panicked,
     /// The head computed is not an extension of the last one: memory is not to be trusted.
     #[error("the next head would not extend the last one: {0}")]
     Inconsistent(String),
+}
+
+impl Halt {
+    /// What ends this halt.
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            // The history here may not be the one that was signed: a person has to compare them.
+            Self::DatabaseBehind { .. }
+            | Self::DatabaseDisagrees { .. }
+            | Self::NoPin { .. }
+            | Self::WitnessAhead { .. }
+            | Self::WitnessDisagrees { .. }
+            | Self::OtherLog { .. }
+            | Self::Damaged(_)
+            | Self::Frozen => Remedy::Operator,
+            // The state is not known, or a part does not work at present: looking again tells.
+            Self::Pin(_)
+            | Self::ClockStepped { .. }
+            | Self::ClockBehind { .. }
+            | Self::Signer { .. }
+            | Self::Refused(_) => Remedy::Retry,
+            Self::Panicked | Self::Inconsistent(_) => Remedy::Restart,
+        }
+    }
 }
 
 /// Digits in groups of three, as people read them.
@@ -263,7 +298,7 @@ pub enum Role {
         /// Its fencing token.
         epoch: u64,
     },
-    /// Neither: something is wrong that a person must look at.
+    /// Neither, for this reason; [`Halt::remedy`] says what ends it.
     Halted(Halt),
     /// The process is ending.
     Stopped,

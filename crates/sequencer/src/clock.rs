@@ -62,6 +62,11 @@ impl ClockJudge {
         }
     }
 
+    /// Starts from what the wall clock should say now, in whole seconds.
+    pub(crate) fn expecting(wall: u64, now: Now) -> Self {
+        Self { reference: Now { wall: Duration::from_secs(wall), ..now } }
+    }
+
     /// The wall clock's whole seconds, if they are where they should be.
     pub(crate) fn seconds(&mut self, now: Now) -> Result<u64, Halt> {
         let elapsed = now.steady.saturating_sub(self.reference.steady);

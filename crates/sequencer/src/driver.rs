@@ -3,15 +3,18 @@
 //! The lease says who tries; the epoch in the database says who is right; the pin says whether the
 //! database is. Losing any of the three ends leading before the next signature.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use store::{HeadSignature, Lease, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::activity::Activity;
 use crate::budget::Budget;
+use crate::clock::ClockJudge;
 use crate::follow::{Followed, Follower};
 use crate::handle::{Command, Handle};
 use crate::inbox::Drain;
@@ -19,7 +22,8 @@ use crate::lead::{Ended, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
-use crate::{Halt, Parts, Role, Status, keeper};
+use crate::supervision::Supervisor;
+use crate::{Halt, Parts, Remedy, Role, Status, keeper};
 
 /// Leading that ended sooner counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
@@ -40,6 +44,8 @@ pub(crate) struct Context {
     pub(crate) parts: Arc<Parts>,
     pub(crate) budget: Budget,
     pub(crate) stop: Arc<watch::Sender<bool>>,
+    pub(crate) activity: Activity,
+    pub(crate) supervisor: Supervisor,
     status: Arc<watch::Sender<Status>>,
     signatures: mpsc::UnboundedSender<HeadSignature>,
 }
@@ -90,10 +96,13 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     let kept =
         keeper::keep(Arc::clone(&parts.store), Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
     let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
+    let (activity, supervisor) = (Activity::default(), Supervisor::default());
     let context = Context {
         parts,
         budget: budget.clone(),
         stop: Arc::clone(&stop),
+        activity: activity.clone(),
+        supervisor: supervisor.clone(),
         status: Arc::clone(&status),
         signatures,
     };
@@ -102,11 +111,12 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         context,
         commands: received,
         sender: commands.downgrade(),
-        keeper: tokio::spawn(kept),
+        keeper: tokio::spawn(supervisor.watch("the task that keeps signatures", kept)),
         ready: Some(ready),
     };
     let task = tokio::spawn(driver.run());
-    let handle = Handle { commands, budget, status: shown, stop, store, limits, task: task.abort_handle() };
+    let handle =
+        Handle { commands, budget, status: shown, stop, store, limits, activity, task: task.abort_handle() };
     tokio::spawn(supervise(task, status));
     is_ready.await.map_err(|_| StartError::Failed)?;
     Ok(handle)
@@ -118,6 +128,13 @@ async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
         tracing::error!(%error, "the sequencer ended");
         status.send_modify(|status| status.role = Role::Halted(Halt::Panicked));
     }
+}
+
+/// What follows a halt.
+#[derive(Debug, PartialEq, Eq)]
+enum AfterHalt {
+    Retry,
+    Stop,
 }
 
 struct Driver {
@@ -145,8 +162,10 @@ impl Driver {
                     settle(self.ready.take());
                 }
                 Ended::Left(Leave::Halt(halt)) => {
-                    self.halted(halt).await;
-                    break;
+                    failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
+                    if self.halted(halt, failures).await == AfterHalt::Stop {
+                        break;
+                    }
                 }
             }
         }
@@ -175,32 +194,37 @@ impl Driver {
         if recovered.0.signatures.is_none() {
             sign_what_was_left(&parts, recovered.0.head.size()).await;
         }
-        let drain = Drain::new(parts, budget, self.sender.clone());
+        let (drain, supervisor) = (Drain::new(parts, budget, self.sender.clone()), &self.context.supervisor);
         let mut task = AbortOnDrop(None);
         let ready = &mut self.ready;
         let started = || {
-            task.0 = Some(tokio::spawn(drain.run()).abort_handle());
+            let drained = supervisor.watch("the task that drains the inbox", drain.run());
+            task.0 = Some(tokio::spawn(drained).abort_handle());
             settle(ready.take());
         };
         lead(&self.context, &mut self.commands, &mut *lease, recovered, started).await
     }
 
-    /// Signs nothing, places nothing, until the process ends.
-    async fn halted(&mut self, halt: Halt) {
+    /// Signs nothing and places nothing until the halt's remedy: a pause that grows with the failures in a row, or the
+    /// end of the process.
+    async fn halted(&mut self, halt: Halt, failures: u32) -> AfterHalt {
         match halt {
             Halt::Frozen => tracing::warn!("sequencing ended: the log is frozen"),
-            _ => tracing::error!(reason = %halt, "sequencing stopped"),
+            _ => tracing::error!(reason = %halt, remedy = ?halt.remedy(), "sequencing stopped"),
         }
         self.context.show(|status| status.role = Role::Halted(halt.clone()));
         settle(self.ready.take());
         let mut stop = self.context.stop.subscribe();
+        let mut over = pin!(end_of_halt(Arc::clone(&self.context.parts), halt.clone(), failures));
         loop {
             tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return AfterHalt::Stop,
                 command = self.commands.recv() => match command {
                     Some(command) => refuse(command, &halt),
-                    None => return,
+                    None => return AfterHalt::Stop,
                 },
-                () = stopped(&mut stop) => return,
+                () = &mut over => return AfterHalt::Retry,
             }
         }
     }
@@ -216,6 +240,35 @@ impl Driver {
         }
         status.send_modify(|status| status.role = Role::Stopped);
         parts.observer.role_changed(&Role::Stopped);
+    }
+}
+
+/// Resolves when a halted process may try again: never, if only an operator or a new process ends the halt.
+async fn end_of_halt(parts: Arc<Parts>, halt: Halt, failures: u32) {
+    if halt.remedy() != Remedy::Retry {
+        return std::future::pending().await;
+    }
+    match halt {
+        Halt::ClockStepped { expected, .. } => until_clock_is_right(&parts, expected).await,
+        Halt::Refused(_) => until_durable(&parts, failures).await,
+        _ => {}
+    }
+    sleep(parts.limits.halt_pause(failures)).await;
+}
+
+/// A new start would take the stepped clock for a right one. This process knows better for as long as it runs.
+async fn until_clock_is_right(parts: &Parts, expected: u64) {
+    let mut judge = ClockJudge::expecting(expected, parts.clock.now());
+    while judge.seconds(parts.clock.now()).is_err() {
+        sleep(parts.limits.longest_pause).await;
+    }
+}
+
+/// A database that would forget what it acknowledges is not asked for its epoch either.
+async fn until_durable(parts: &Parts, failures: u32) {
+    while let Err(error) = parts.store.check_durability().await {
+        tracing::warn!(%error, "the database cannot be relied on yet");
+        sleep(parts.limits.halt_pause(failures)).await;
     }
 }
 

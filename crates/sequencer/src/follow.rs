@@ -50,7 +50,10 @@ impl<'a> Follower<'a> {
         let mut look = interval(limits.follow_poll);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.context.show(|status| status.role = Role::Following);
+        // A process that retries after a halt stays halted until it is seen that another one leads, or it leads itself.
+        if !matches!(self.context.status().borrow().role, Role::Halted(_)) {
+            self.show_following();
+        }
         loop {
             tokio::select! {
                 biased;
@@ -75,13 +78,17 @@ impl<'a> Follower<'a> {
         let parts = &self.context.parts;
         match parts.store.lease(&parts.holder).await {
             Ok(Some(lease)) => return Some(lease),
-            Ok(None) => {}
+            Ok(None) => self.show_following(),
             Err(error) => tracing::warn!(%error, "the lease cannot be asked for"),
         }
         if let Err(error) = self.refresh().await {
             tracing::warn!(%error, "the newest signed head cannot be read");
         }
         None
+    }
+
+    fn show_following(&self) {
+        self.context.show(|status| status.role = Role::Following);
     }
 
     fn take(&mut self, command: Command) {

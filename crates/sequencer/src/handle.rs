@@ -1,6 +1,7 @@
 //! The door for submissions, in front of whichever role this process has.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use merkle::EntryDigest;
 use store::{InboxItem, LogStore};
@@ -8,9 +9,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::activity::Activity;
 use crate::budget::{Budget, Place};
 use crate::crash::Point;
-use crate::{Limits, Placement, PublishedHead, Role, Status, Submission, SubmitError};
+use crate::{Limits, Placement, PublishedHead, Role, Status, Step, Submission, SubmitError};
 
 /// What reaches the task.
 pub(crate) enum Command {
@@ -70,6 +72,7 @@ pub struct Handle {
     pub(crate) stop: Arc<watch::Sender<bool>>,
     pub(crate) store: Arc<dyn LogStore>,
     pub(crate) limits: Limits,
+    pub(crate) activity: Activity,
     pub(crate) task: AbortHandle,
 }
 
@@ -99,6 +102,11 @@ impl Handle {
     /// The newest signed head known here.
     pub fn published(&self) -> Option<Arc<PublishedHead>> {
         self.status.borrow().published.clone()
+    }
+
+    /// The step that sequencing waits for, and for how long; `None` while it waits for work.
+    pub fn activity(&self) -> Option<(Step, Duration)> {
+        self.activity.current()
     }
 
     /// How much waits: submissions, and their bytes.

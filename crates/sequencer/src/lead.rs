@@ -20,7 +20,7 @@ use crate::driver::Context;
 use crate::handle::{Answer, Command, Reply, Request};
 use crate::machine::{Effect, Event, Leave, Machine, Recovered};
 use crate::pin::{self, PinError};
-use crate::{Halt, Limits, Parts, PublishedHead, Role};
+use crate::{Halt, Limits, Parts, PublishedHead, Role, Step};
 
 /// Commands taken from the channel at once.
 const AT_ONCE: usize = 4096;
@@ -80,7 +80,7 @@ pub(crate) async fn lead(
     let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
     leading.perform(effects);
     let mut ready = Some(ready);
-    let mut end = pin!(end_of_leading(parts, lease));
+    let mut end = pin!(end_of_leading(context, lease));
     let mut ended = false;
     let mut stop = context.stop.subscribe();
     loop {
@@ -125,10 +125,12 @@ pub(crate) async fn lead(
     }
 }
 
-/// Until the lease is lost, the log is frozen, the database says that it would forget what it
-/// acknowledges, or a witness says that it has forgotten.
-async fn end_of_leading(parts: &Parts, lease: &mut dyn Lease) -> Leave {
+/// Until the lease is lost, a background task panics, the log is frozen, the database says that it would forget
+/// what it acknowledges, or a witness says that it has forgotten.
+async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
+    let parts = &context.parts;
     tokio::select! {
+        _ = context.supervisor.panicked() => Leave::Halt(Halt::Panicked),
         () = lease.lost() => Leave::StepDown("the lease is lost"),
         why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
         () = until_frozen(parts) => Leave::Halt(Halt::Frozen),
@@ -199,7 +201,7 @@ impl Leading<'_> {
 
     /// The effect under way has reported.
     fn finish(&mut self, event: Event<Waiter>) {
-        self.task = None;
+        self.end_step();
         self.observe(&event);
         self.handle(event);
     }
@@ -235,19 +237,29 @@ impl Leading<'_> {
                 Effect::Publish { head, policy } => self.publish(head, policy),
                 Effect::Keep(signatures) => self.context.keep(signatures),
                 Effect::Leave(leave) => {
-                    self.task = None;
+                    self.end_step();
                     self.left = Some(leave);
                 }
-                Effect::LookUp(ask) => self.task = Some(Box::pin(look_up(self.parts(), ask))),
+                Effect::LookUp(ask) => self.begin(Step::LookUp, look_up(self.parts(), ask)),
                 Effect::Commit { batch, after } => {
                     self.newest.sent(&batch);
-                    self.task = Some(Box::pin(commit(self.parts(), batch, after)));
+                    self.begin(Step::Commit, commit(self.parts(), batch, after));
                 }
-                Effect::TakeOver => self.task = Some(Box::pin(take_over(self.parts()))),
-                Effect::Pin(pin) => self.task = Some(Box::pin(raise(self.parts(), pin))),
-                Effect::Sign { head, after } => self.task = Some(Box::pin(sign(self.parts(), head, after))),
+                Effect::TakeOver => self.begin(Step::Settle, take_over(self.parts())),
+                Effect::Pin(pin) => self.begin(Step::Pin, raise(self.parts(), pin)),
+                Effect::Sign { head, after } => self.begin(Step::Sign, sign(self.parts(), head, after)),
             }
         }
+    }
+
+    fn begin(&mut self, step: Step, task: impl Future<Output = Event<Waiter>> + Send + 'static) {
+        self.context.activity.begin(step);
+        self.task = Some(Box::pin(task));
+    }
+
+    fn end_step(&mut self) {
+        self.context.activity.end();
+        self.task = None;
     }
 
     fn publish(&mut self, head: Arc<PublishedHead>, policy: merkle::LeafIndex) {

@@ -17,6 +17,7 @@
 //! Not here: what a statement is and who may enter (`scitt`, `registration`), what the signatures
 //! look like ([`HeadSigner`] is given), SQL (`store-*`), HTTP.
 
+mod activity;
 mod answer;
 mod budget;
 mod clock;
@@ -39,8 +40,10 @@ mod recover;
 #[cfg(test)]
 mod simulation;
 mod submission;
+mod supervision;
 
-pub use answer::{Halt, Placement, PublishedHead, Role, Status, SubmitError};
+pub use activity::Step;
+pub use answer::{Halt, Placement, PublishedHead, Remedy, Role, Status, SubmitError};
 pub use clock::{Clock, Now, SystemClock};
 pub use driver::StartError;
 pub use handle::Handle;
@@ -49,6 +52,7 @@ pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
 pub use pin::PinFile;
 pub use submission::{Submission, TimeWindow, Unreadable};
+pub use supervision::Supervisor;
 
 /// Starts sequencers.
 pub struct Sequencer;

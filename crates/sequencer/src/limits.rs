@@ -53,6 +53,8 @@ pub struct Limits {
     pub first_pause: Duration,
     /// The longest pause before something is tried again.
     pub longest_pause: Duration,
+    /// The longest pause before a halted process looks again whether it may sequence.
+    pub longest_halt: Duration,
     /// How long stopping waits for signatures that are not yet kept.
     pub stop_patience: Duration,
 }
@@ -82,6 +84,7 @@ impl Default for Limits {
             sign_attempts: 5,
             first_pause: Duration::from_millis(25),
             longest_pause: Duration::from_secs(2),
+            longest_halt: Duration::from_secs(5),
             stop_patience: Duration::from_secs(5),
         }
     }
@@ -90,8 +93,17 @@ impl Default for Limits {
 impl Limits {
     /// The pause before attempt `attempt` (1 is the first repetition).
     pub(crate) fn pause(&self, attempt: u32) -> Duration {
-        let doubled = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.first_pause.saturating_mul(doubled).min(self.longest_pause)
+        self.doubled(attempt).min(self.longest_pause)
+    }
+
+    /// The pause before a halted process tries for the `attempt`-th time to go on.
+    pub(crate) fn halt_pause(&self, attempt: u32) -> Duration {
+        self.doubled(attempt).min(self.longest_halt)
+    }
+
+    fn doubled(&self, attempt: u32) -> Duration {
+        let factor = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.first_pause.saturating_mul(factor)
     }
 }
 

@@ -188,16 +188,6 @@ fn a_pin_that_is_damaged_anywhere_is_refused_and_not_replaced() {
 }
 
 /// The lock of the pin cannot be opened while a directory has its name: every raise fails.
-fn block_pin(log: &Log) {
-    let lock = log.directory.path().join("pin.lock");
-    std::fs::remove_file(&lock).expect("our own folder");
-    std::fs::create_dir(&lock).expect("our own folder");
-}
-
-fn unblock_pin(log: &Log) {
-    std::fs::remove_dir(log.directory.path().join("pin.lock")).expect("our own folder");
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_pin_of_another_log_is_refused() {
     let log = Log::with(1).await;
@@ -213,12 +203,12 @@ async fn a_pin_that_cannot_be_written_stops_signing() {
     let log = Log::with(1).await;
     let process = log.start().await;
     let signed = log.signer.signed().len();
-    block_pin(&log);
+    log.block_pin();
     let outcome = log.submit(&process, statement(10)).await;
     assert!(matches!(outcome, Err(SubmitError::Halted(Halt::Pin(_)))), "{outcome:?}");
     assert_eq!(log.signer.signed().len(), signed);
     process.handle.stop().await;
-    unblock_pin(&log);
+    log.unblock_pin();
     let again = log.start().await;
     assert!(log.submit(&again, statement(10)).await.unwrap().already_there);
     log.check().await;
@@ -229,14 +219,14 @@ async fn what_stands_in_the_way_of_signing_at_start_halts_and_reads_can_go_on() 
     let log = Log::with(1).await;
     log.memory.take_over("somebody").await.unwrap();
     let process = log.start().await;
-    block_pin(&log);
+    log.block_pin();
     log.submit(&process, statement(10)).await.unwrap_err();
     assert!(matches!(process.until_halted().await, Halt::Pin(_)));
     process.handle.stop().await;
     let process = log.start().await;
     assert!(matches!(process.halt(), Some(Halt::Pin(_))), "{:?}", process.role());
     process.handle.stop().await;
-    unblock_pin(&log);
+    log.unblock_pin();
     log.signer.fail(1000);
     let process = log.start().await;
     assert!(matches!(process.halt(), Some(Halt::Signer { .. })), "{:?}", process.role());

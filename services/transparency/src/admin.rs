@@ -1,7 +1,7 @@
 //! Health and metrics, on a listener of their own.
 //!
-//! `/livez` says that the process answers; `/readyz` that it can register: the reason stands in the
-//! body when it cannot. Nothing here is meant for the public.
+//! `/livez` fails when only a new process can help; `/readyz` when the service cannot register: the reasons stand in
+//! the body. Nothing here is meant for the public.
 
 use std::sync::Arc;
 
@@ -23,6 +23,11 @@ pub trait Readiness: Send + Sync {
     /// Every reason against it; none means ready.
     async fn obstacles(&self) -> Vec<String>;
 
+    /// Why only a new process can help; `None` while this one works or recovers by itself.
+    fn stuck(&self) -> Option<String> {
+        None
+    }
+
     /// Brings gauges up to date that nobody updates as things happen.
     fn refresh(&self) {}
 }
@@ -36,7 +41,7 @@ struct Admin {
 /// The admin listener's routes.
 pub fn routes(readiness: Arc<dyn Readiness>, metrics: Arc<Metrics>) -> Router {
     Router::new()
-        .route("/livez", get(|| async { "alive\n" }))
+        .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(text))
         .with_state(Admin { readiness, metrics })
@@ -53,6 +58,13 @@ pub async fn refuse_web_pages(request: Request, next: Next) -> Response {
     let body =
         json!({ "type": "about:blank", "title": "Forbidden", "detail": detail, "code": "from-a-web-page" });
     (StatusCode::FORBIDDEN, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+}
+
+async fn livez(State(admin): State<Admin>) -> Response {
+    match admin.readiness.stuck() {
+        None => "alive\n".into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {

@@ -14,6 +14,7 @@ mod answers;
 mod app;
 mod archived;
 mod aside;
+mod background;
 mod body;
 mod config;
 mod doors;

@@ -116,6 +116,10 @@ pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
 pub const INLINE_BYTES: usize = 64 << 10;
 /// How often a decision is made again because the log moved while the statement waited.
 pub const DECISIONS: usize = 4;
+/// A step of sequencing (a commit, its settlement, the pin, a signature) may last this long before `/readyz` names it.
+pub const STALLED_STEP: Duration = Duration::from_secs(5);
+/// A step that lasts longer than this is stuck: `/livez` fails, so that a supervisor restarts the process.
+pub const STUCK_STEP: Duration = Duration::from_secs(90);
 /// A committed head may lack its signature this long before `/readyz` says so.
 pub const UNSIGNED_HEAD_TIME: Duration = Duration::from_secs(5);
 /// Nesting of statement headers (CBOR), as the parser keeps it.

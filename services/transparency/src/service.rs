@@ -7,15 +7,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sequencer::{Halt, Handle, Role, Status};
+use sequencer::{Halt, Handle, Remedy, Role, Status};
 use store::LogStore;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::admin;
 use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
+use crate::background::Background;
 use crate::config::{Config, Mistake};
 use crate::freezing;
 use crate::holds;
@@ -44,8 +43,7 @@ pub struct Service {
     house: Arc<House>,
     tail: Arc<Tail>,
     tls: Option<Arc<Tls>>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
+    background: Background,
     hangup: Hangups,
 }
 
@@ -103,9 +101,9 @@ impl Service {
         let index = Index::new(log.clone());
         let tail = Tail::new(config.limits.tail, metrics.clone());
         let app = App { log: log.clone(), house: house.clone(), index: index.clone(), tail: tail.clone() };
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        start_watching(&log, &config, &tasks, &stop);
-        follow(&index, &tasks, &stop);
+        let background = Background::default();
+        start_watching(&log, &config, &background);
+        background.spawn("the look-up index", index.clone().follow());
         let failed = |address| move |error| StartError::Listen { address, error };
         let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
         let admin = match admin {
@@ -122,7 +120,7 @@ impl Service {
         let addresses =
             Addresses { public: public.address, admin: admin.as_ref().map(|admin| admin.address) };
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
-        Ok(Self { public, admin, addresses, log, house, tail, tls, tasks, stop, hangup })
+        Ok(Self { public, admin, addresses, log, house, tail, tls, background, hangup })
     }
 
     /// Where it listens.
@@ -183,6 +181,10 @@ impl Service {
                 () = &mut shutdown => break Ok(()),
                 () = self.hangup.next() => reload(&self, reread()).await,
                 halt = lost(&mut status) => break Err(halt),
+                task = self.background.panicked() => {
+                    tracing::error!(task, "a background task panicked: the process ends");
+                    break Err(Halt::Panicked);
+                }
             }
         };
         self.stop().await;
@@ -202,10 +204,7 @@ impl Service {
             };
             tokio::join!(self.public.drain(), admin);
             self.tail.closed().await;
-            self.stop.cancel();
-            self.tasks.close();
-            self.log.sequencer.stop().await;
-            self.tasks.wait().await;
+            tokio::join!(self.background.stop(), self.log.sequencer.stop());
         };
         if tokio::time::timeout(STOP_TIME, stopping).await.is_err() {
             tracing::warn!("stopped without waiting for everything");
@@ -213,17 +212,11 @@ impl Service {
     }
 }
 
-/// Reads the log for its lookup index until the service stops.
-fn follow(index: &Arc<Index>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let (index, stop) = (index.clone(), stop.clone());
-    tasks.spawn(async move { stop.run_until_cancelled(index.follow()).await });
-}
-
-/// Resolves when the process cannot know its own state any more.
+/// Resolves when only a new process can go on.
 async fn lost(status: &mut watch::Receiver<Status>) -> Halt {
-    let unsound =
-        |status: &Status| matches!(status.role, Role::Halted(Halt::Panicked | Halt::Inconsistent(_)));
-    match status.wait_for(unsound).await.map(|status| status.role.clone()) {
+    let over =
+        |status: &Status| matches!(&status.role, Role::Halted(halt) if halt.remedy() == Remedy::Restart);
+    match status.wait_for(over).await.map(|status| status.role.clone()) {
         Ok(Role::Halted(halt)) => halt,
         _ => std::future::pending().await,
     }

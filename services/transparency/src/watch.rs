@@ -6,17 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use merkle::TreeSize;
-use sequencer::{Halt, Observer, Role, Status};
+use sequencer::{Halt, Observer, Role, Status, Step};
 use store::StoreError;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::admin::Readiness;
+use crate::background::Background;
 use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
 use crate::fsck::{Schedule, keep_checking};
-use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
+use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::witnessing;
@@ -24,38 +23,21 @@ use crate::witnessing;
 /// How long to wait before a policy that could not be read is read again.
 const POLICY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts every background task of a log; they end with `stop`.
-pub fn start(log: &Arc<Log>, config: &Config, tasks: &TaskTracker, stop: &CancellationToken) {
-    spawn(tasks, stop, follow_status(log.clone()));
-    spawn(tasks, stop, check_durability(log.clone()));
-    spawn(tasks, stop, sweep(log.clone(), config.state_dir.clone()));
-    spawn(tasks, stop, keep_erasing(log.clone()));
-    spawn(
-        tasks,
-        stop,
-        keep_checking(
-            log.clone(),
-            Schedule {
-                rate: config.limits.fsck_rate,
-                every: config.limits.fsck_every,
-                state_dir: config.state_dir.clone(),
-            },
-        ),
-    );
-    witnessing::start(&log.witnessing, &log.sequencer.status(), tasks, stop);
+/// Starts every background task of a log.
+pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
+    background.spawn("the sequencer's status", follow_status(log.clone()));
+    background.spawn("the check of durability", check_durability(log.clone()));
+    background.spawn("the sweep of rate buckets", sweep(log.clone(), config.state_dir.clone()));
+    background.spawn("erasure", keep_erasing(log.clone()));
+    let schedule = Schedule {
+        rate: config.limits.fsck_rate,
+        every: config.limits.fsck_every,
+        state_dir: config.state_dir.clone(),
+    };
+    background.spawn("the check of the storage", keep_checking(log.clone(), schedule));
+    witnessing::start(&log.witnessing, &log.sequencer.status(), background);
     let operator = config.keys.operator.clone();
-    spawn(tasks, stop, keep_sweeping(log.clone(), operator, config.limits.retention_every));
-}
-
-/// Runs a task until it ends, or the service stops.
-pub fn spawn(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = task => {}
-        }
-    });
+    background.spawn("retention", keep_sweeping(log.clone(), operator, config.limits.retention_every));
 }
 
 /// Follows the head and the policy.
@@ -184,6 +166,7 @@ impl Readiness for Ready {
             Role::Halted(halt) => found.push(format!("sequencing stopped: {halt}")),
             Role::Stopped => found.push("the service is stopping".into()),
         }
+        found.extend(longer_than(STALLED_STEP, log.sequencer.activity()));
         if let Some(obstacle) = log.obstacle.load_full() {
             found.push(obstacle.to_string());
         }
@@ -198,6 +181,12 @@ impl Readiness for Ready {
         found
     }
 
+    /// Settling is not among them: it lasts as long as the database is away, and a restart would not bring that back.
+    fn stuck(&self) -> Option<String> {
+        let step = self.0.sequencer.activity().filter(|(step, _)| *step != Step::Settle);
+        longer_than(STUCK_STEP, step)
+    }
+
     fn refresh(&self) {
         let metrics = &self.0.metrics;
         if let Some(published) = self.0.sequencer.published() {
@@ -205,6 +194,11 @@ impl Readiness for Ready {
         }
         metrics.queue_depth.set(self.0.sequencer.queue().0 as i64);
     }
+}
+
+fn longer_than(patience: Duration, activity: Option<(Step, Duration)>) -> Option<String> {
+    let (step, took) = activity.filter(|(_, took)| *took > patience)?;
+    Some(format!("{step} has not ended for {} s", took.as_secs()))
 }
 
 fn unsigned(status: &Status, committed: TreeSize, at: u64) -> Option<String> {

@@ -99,6 +99,17 @@ impl Log {
         PinFile::in_directory(self.directory.path().join("elsewhere"))
     }
 
+    /// Makes every write of the pin fail, until [`unblock_pin`](Self::unblock_pin).
+    pub fn block_pin(&self) {
+        let lock = self.directory.path().join("pin.lock");
+        std::fs::remove_file(&lock).expect("our own folder");
+        std::fs::create_dir(&lock).expect("our own folder");
+    }
+
+    pub fn unblock_pin(&self) {
+        std::fs::remove_dir(self.directory.path().join("pin.lock")).expect("our own folder");
+    }
+
     /// Submits one statement and remembers a placement.
     pub async fn submit(&self, process: &Process, what: Submission) -> Result<Placement, SubmitError> {
         let digest = what.entry.digest;

@@ -12,32 +12,26 @@ use sequencer::{Halt, Role, Status};
 use store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::ask::Trouble;
 use super::witness::Witness;
 use super::{Witnessing, served};
+use crate::background::Background;
 use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_LOOK};
-use crate::watch::{now, spawn};
+use crate::watch::now;
 
-/// Starts what goes on beside the requests; it ends with `stop`.
-pub fn start(
-    witnessing: &Arc<Witnessing>,
-    status: &watch::Receiver<Status>,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) {
+/// Starts the tasks that show heads to the witnesses and serve what they cosign.
+pub fn start(witnessing: &Arc<Witnessing>, status: &watch::Receiver<Status>, background: &Background) {
     if witnessing.is_idle() {
         return;
     }
-    spawn(tasks, stop, served::keep_up(witnessing.clone()));
+    background.spawn("the served checkpoint", served::keep_up(witnessing.clone()));
     if witnessing.asked.is_empty() {
         return;
     }
-    spawn(tasks, stop, call_rounds(witnessing.clone(), status.clone()));
+    background.spawn("the rounds of the witnesses", call_rounds(witnessing.clone(), status.clone()));
     for witness in &witnessing.asked {
-        spawn(tasks, stop, attend(witnessing.clone(), witness.clone()));
+        background.spawn("the exchange with a witness", attend(witnessing.clone(), witness.clone()));
     }
 }
 

@@ -1,0 +1,57 @@
+//! The step that the sequencer is waiting for, and since when: what readiness and liveness are judged by.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A step of sequencing that waits for something outside of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Looking up digests and guards in the database.
+    LookUp,
+    /// Committing a batch.
+    Commit,
+    /// Finding out whether a commit of unknown outcome happened.
+    Settle,
+    /// Raising the pin.
+    Pin,
+    /// Signing a head.
+    Sign,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LookUp => "a look-up in the database",
+            Self::Commit => "a commit",
+            Self::Settle => "settling a commit of unknown outcome",
+            Self::Pin => "raising the pin",
+            Self::Sign => "signing a head",
+        })
+    }
+}
+
+/// The step under way. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Activity(Arc<Mutex<Option<(Step, Instant)>>>);
+
+impl Activity {
+    pub(crate) fn begin(&self, step: Step) {
+        *self.lock() = Some((step, Instant::now()));
+    }
+
+    pub(crate) fn end(&self) {
+        *self.lock() = None;
+    }
+
+    /// The step under way and for how long; `None` while the sequencer waits for work.
+    pub(crate) fn current(&self) -> Option<(Step, Duration)> {
+        self.lock().map(|(step, since)| (step, since.elapsed()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Step, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

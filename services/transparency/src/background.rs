@@ -1,0 +1,58 @@
+//! Tasks that run beside the requests until the service stops. A panic in one of them ends the service.
+
+use sequencer::Supervisor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The background tasks of a service. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Background {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    supervisor: Supervisor,
+}
+
+impl Background {
+    /// Runs a task until it ends or the service stops. `name` is what the process's log calls it.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let (stop, task) = (self.stop.clone(), self.supervisor.watch(name, task));
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Resolves with the name of the first task that panics.
+    pub async fn panicked(&self) -> &'static str {
+        self.supervisor.panicked().await
+    }
+
+    /// Ends all tasks and waits for them.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_in_a_background_task_is_reported_by_name() {
+        let background = Background::default();
+        background.spawn("a sound task", std::future::pending());
+        background.spawn("a broken task", async { panic!("on purpose") });
+        assert_eq!(background.panicked().await, "a broken task");
+        background.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_or_is_stopped_is_no_failure() {
+        let background = Background::default();
+        background.spawn("a short task", async {});
+        background.spawn("a long task", std::future::pending());
+        background.stop().await;
+        assert!(futures::FutureExt::now_or_never(background.panicked()).is_none());
+    }
+}
