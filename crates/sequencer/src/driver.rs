@@ -12,9 +12,10 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout};
 
 use crate::budget::Budget;
+use crate::clock::DoorClock;
 use crate::follow::{Followed, Follower};
 use crate::handle::{Command, Handle};
-use crate::inbox::Drain;
+use crate::inbox::{Delayed, Drain};
 use crate::lead::{Ended, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
@@ -40,6 +41,7 @@ pub(crate) struct Context {
     pub(crate) parts: Arc<Parts>,
     pub(crate) budget: Budget,
     pub(crate) stop: Arc<watch::Sender<bool>>,
+    pub(crate) delayed: Delayed,
     status: Arc<watch::Sender<Status>>,
     signatures: mpsc::UnboundedSender<HeadSignature>,
 }
@@ -90,9 +92,11 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     let kept =
         keeper::keep(Arc::clone(&parts.store), Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
     let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
+    let (clock, delayed) = (Arc::new(DoorClock::new(Arc::clone(&parts.clock))), Delayed::default());
     let context = Context {
         parts,
         budget: budget.clone(),
+        delayed: delayed.clone(),
         stop: Arc::clone(&stop),
         status: Arc::clone(&status),
         signatures,
@@ -106,7 +110,17 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         ready: Some(ready),
     };
     let task = tokio::spawn(driver.run());
-    let handle = Handle { commands, budget, status: shown, stop, store, limits, task: task.abort_handle() };
+    let handle = Handle {
+        commands,
+        budget,
+        status: shown,
+        stop,
+        store,
+        limits,
+        clock,
+        delayed,
+        task: task.abort_handle(),
+    };
     tokio::spawn(supervise(task, status));
     is_ready.await.map_err(|_| StartError::Failed)?;
     Ok(handle)
@@ -171,11 +185,11 @@ impl Driver {
                 return Ended::Left(Leave::StepDown("the database is not available"));
             }
         };
-        let (parts, budget) = (Arc::clone(&self.context.parts), self.context.budget.clone());
+        let parts = Arc::clone(&self.context.parts);
         if recovered.0.signatures.is_none() {
             sign_what_was_left(&parts, recovered.0.head.size()).await;
         }
-        let drain = Drain::new(parts, budget, self.sender.clone());
+        let drain = Drain::new(parts, self.context.delayed.clone(), self.sender.clone());
         let mut task = AbortOnDrop(None);
         let ready = &mut self.ready;
         let started = || {
