@@ -47,6 +47,14 @@ pub enum SubmitError {
         /// When to try again.
         retry_after: Duration,
     },
+    /// The inbox has no room for it.
+    #[error("{}", if *issuer_only { "the issuer's share of the inbox is used up" } else { "the inbox is full" })]
+    InboxFull {
+        /// Whether it has room for statements of other issuers.
+        issuer_only: bool,
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// Decided under a policy that is no longer in force: decide again.
     #[error("the policy in force is now entry {policy}")]
     PolicyMoved {
@@ -80,8 +88,8 @@ pub enum SubmitError {
         /// Its digest.
         digest: EntryDigest,
     },
-    /// The decision does not hold at the time of the batch: decide again.
-    #[error("the batch is of {at}, outside of the times for which the decision holds")]
+    /// The decision does not hold at the time of the batch, or of the submission if nothing was sequenced. Final.
+    #[error("the log's time is {at}, the decision holds from {} to {}", window.from, window.until)]
     OutsideWindow {
         /// The batch's time, Unix seconds.
         at: u64,

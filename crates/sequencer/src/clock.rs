@@ -1,5 +1,6 @@
 //! Time as the sequencer needs it: what the wall says, and whether to believe it.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Halt;
@@ -78,5 +79,30 @@ impl ClockJudge {
             self.reference = now;
         }
         Ok(now.wall.as_secs())
+    }
+}
+
+/// The time at which submissions are judged before they are sequenced, by whichever process takes them.
+pub(crate) struct DoorClock {
+    clock: Arc<dyn Clock>,
+    judge: Mutex<ClockJudge>,
+}
+
+impl DoorClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let judge = Mutex::new(ClockJudge { reference: clock.now() });
+        Self { clock, judge }
+    }
+
+    /// Unix seconds; `None` while the wall clock is not where it should be. Nothing is refused by
+    /// such a clock: the leader judges by its own.
+    pub(crate) fn seconds(&self) -> Option<u64> {
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        judge.seconds(self.clock.now()).ok()
+    }
+
+    /// What the wall clock says, in Unix seconds.
+    pub(crate) fn wall_seconds(&self) -> u64 {
+        self.clock.now().wall.as_secs()
     }
 }

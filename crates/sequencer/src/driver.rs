@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::activity::Activity;
 use crate::budget::Budget;
-use crate::clock::ClockJudge;
+use crate::clock::{ClockJudge, DoorClock};
 use crate::follow::{Followed, Follower};
 use crate::handle::{Command, Handle};
-use crate::inbox::Drain;
+use crate::inbox::{Delayed, Drain};
 use crate::lead::{Ended, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
@@ -46,6 +46,7 @@ pub(crate) struct Context {
     pub(crate) stop: Arc<watch::Sender<bool>>,
     pub(crate) activity: Activity,
     pub(crate) supervisor: Supervisor,
+    pub(crate) delayed: Delayed,
     status: Arc<watch::Sender<Status>>,
     signatures: mpsc::UnboundedSender<HeadSignature>,
 }
@@ -97,9 +98,11 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         keeper::keep(Arc::clone(&parts.store), Arc::clone(&parts.observer), parts.limits.clone(), to_keep);
     let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
     let (activity, supervisor) = (Activity::default(), Supervisor::default());
+    let (clock, delayed) = (Arc::new(DoorClock::new(Arc::clone(&parts.clock))), Delayed::default());
     let context = Context {
         parts,
         budget: budget.clone(),
+        delayed: delayed.clone(),
         stop: Arc::clone(&stop),
         activity: activity.clone(),
         supervisor: supervisor.clone(),
@@ -115,8 +118,18 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         ready: Some(ready),
     };
     let task = tokio::spawn(driver.run());
-    let handle =
-        Handle { commands, budget, status: shown, stop, store, limits, activity, task: task.abort_handle() };
+    let handle = Handle {
+        commands,
+        budget,
+        status: shown,
+        stop,
+        store,
+        limits,
+        activity,
+        clock,
+        delayed,
+        task: task.abort_handle(),
+    };
     tokio::spawn(supervise(task, status));
     is_ready.await.map_err(|_| StartError::Failed)?;
     Ok(handle)
@@ -190,11 +203,12 @@ impl Driver {
                 return Ended::Left(Leave::StepDown("the database is not available"));
             }
         };
-        let (parts, budget) = (Arc::clone(&self.context.parts), self.context.budget.clone());
+        let parts = Arc::clone(&self.context.parts);
         if recovered.0.signatures.is_none() {
             sign_what_was_left(&parts, recovered.0.head.size()).await;
         }
-        let (drain, supervisor) = (Drain::new(parts, budget, self.sender.clone()), &self.context.supervisor);
+        let drain = Drain::new(parts, self.context.delayed.clone(), self.sender.clone());
+        let supervisor = &self.context.supervisor;
         let mut task = AbortOnDrop(None);
         let ready = &mut self.ready;
         let started = || {

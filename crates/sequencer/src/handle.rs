@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::EntryDigest;
-use store::{InboxItem, LogStore};
+use store::{Arrival, Enqueued, InboxItem, LogStore};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::activity::Activity;
 use crate::budget::{Budget, Place};
+use crate::clock::DoorClock;
 use crate::crash::Point;
-use crate::{Limits, Placement, PublishedHead, Role, Status, Step, Submission, SubmitError};
+use crate::inbox::{Delay, Delayed};
+use crate::{Limits, Placement, PublishedHead, Role, Status, Step, Submission, SubmitError, TimeWindow};
 
 /// What reaches the task.
 pub(crate) enum Command {
@@ -73,22 +75,34 @@ pub struct Handle {
     pub(crate) store: Arc<dyn LogStore>,
     pub(crate) limits: Limits,
     pub(crate) activity: Activity,
+    pub(crate) clock: Arc<DoorClock>,
+    pub(crate) delayed: Delayed,
     pub(crate) task: AbortHandle,
 }
 
 impl Handle {
-    /// Asks for a place, and waits for it within the limits.
+    /// Asks for a place for a statement of no issuer, as [`submit_for`](Self::submit_for) does.
+    pub async fn submit(&self, submission: Submission) -> Result<Placement, SubmitError> {
+        self.submit_for("", submission).await
+    }
+
+    /// Asks for a place for this issuer's statement, and waits for it within the limits.
     ///
     /// `Ok` only for a statement that is committed; with a head, only if that is signed. Dropping
-    /// the future takes nothing back.
-    pub async fn submit(&self, submission: Submission) -> Result<Placement, SubmitError> {
+    /// the future takes nothing back. A statement whose time window is closed now is
+    /// [`SubmitError::OutsideWindow`], whatever this process's role, even if it is in the log already.
+    pub async fn submit_for(&self, issuer: &str, submission: Submission) -> Result<Placement, SubmitError> {
         if *self.stop.borrow() {
             return Err(SubmitError::Stopping);
         }
         let role = self.status.borrow().role.clone();
         match role {
-            Role::Leading { .. } => self.submit_here(Arc::new(submission)).await,
-            Role::Following => self.submit_there(&submission).await,
+            Role::Leading { .. } | Role::Following => self.check_window(&submission)?,
+            Role::Halted(_) | Role::Stopped => {}
+        }
+        match role {
+            Role::Leading { .. } => self.submit_here(issuer, Arc::new(submission)).await,
+            Role::Following => self.submit_there(issuer, &submission).await,
             Role::Halted(halt) => Err(SubmitError::Halted(halt)),
             Role::Stopped => Err(SubmitError::Stopping),
         }
@@ -114,6 +128,11 @@ impl Handle {
         self.budget.used()
     }
 
+    /// State of an inbox item that this process, which leads, could not place yet; `None` if it is not delayed.
+    pub fn delay(&self, digest: &EntryDigest) -> Option<Delay> {
+        self.delayed.of(digest)
+    }
+
     /// Takes no more submissions, finishes, signs and answers what is in flight and in the queue,
     /// gives the lease back, and returns when all that is done.
     pub async fn stop(&self) {
@@ -128,7 +147,7 @@ impl Handle {
         self.task.abort();
     }
 
-    async fn submit_here(&self, submission: Arc<Submission>) -> Result<Placement, SubmitError> {
+    async fn submit_here(&self, issuer: &str, submission: Arc<Submission>) -> Result<Placement, SubmitError> {
         let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
         let place = self.budget.take(submission.weight()).ok_or(full)?;
         let (reply, answer) = oneshot::channel();
@@ -136,16 +155,16 @@ impl Handle {
         self.commands.send(Command::Submit(request)).map_err(|_| SubmitError::Stopping)?;
         match timeout(self.limits.wait_leading, answer).await {
             Ok(Ok(Answer::Done(outcome))) => outcome,
-            Ok(Ok(Answer::HandBack)) => self.submit_there(&submission).await,
+            Ok(Ok(Answer::HandBack)) => self.submit_there(issuer, &submission).await,
             Ok(Err(_)) => Err(SubmitError::Stopping),
-            Err(_late) => self.keep(&submission).await.and(Err(SubmitError::Accepted)),
+            Err(_late) => self.keep(issuer, &submission).await.and(Err(SubmitError::Accepted)),
         }
     }
 
-    async fn submit_there(&self, submission: &Submission) -> Result<Placement, SubmitError> {
+    async fn submit_there(&self, issuer: &str, submission: &Submission) -> Result<Placement, SubmitError> {
         let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
         let _place = self.budget.take(submission.weight()).ok_or(full)?;
-        self.keep(submission).await?;
+        self.keep(issuer, submission).await?;
         let (reply, answer) = oneshot::channel();
         let follow = Follow { digest: submission.entry.digest, reply };
         if self.commands.send(Command::Follow(follow)).is_err() {
@@ -157,10 +176,34 @@ impl Handle {
         }
     }
 
+    /// Refuses a statement that no batch of this time could take. What was decided under an older
+    /// policy than the one known here is decided again first, which may give it another window.
+    fn check_window(&self, submission: &Submission) -> Result<(), SubmitError> {
+        let window = submission.valid;
+        let status = self.status.borrow();
+        if window == TimeWindow::ALWAYS || submission.decided_under < status.policy {
+            return Ok(());
+        }
+        let committed = status.published.as_ref().map_or(0, |published| published.head.at);
+        match self.clock.seconds() {
+            Some(now) if !window.contains(now.max(committed)) => {
+                Err(SubmitError::OutsideWindow { at: now.max(committed), window })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes it durable. Only after this may a 202 be given.
-    async fn keep(&self, submission: &Submission) -> Result<(), SubmitError> {
+    async fn keep(&self, issuer: &str, submission: &Submission) -> Result<(), SubmitError> {
         Point::BeforeEnqueue.visit();
         let item = InboxItem { digest: submission.entry.digest, submission: submission.encode() };
-        Ok(self.store.enqueue(&item).await?)
+        let at = self.clock.wall_seconds();
+        let arrival = Arrival { issuer, at, bounds: self.limits.inbox };
+        let retry_after = self.limits.retry_after;
+        match self.store.enqueue_within(&item, &arrival).await? {
+            Enqueued::Kept => Ok(()),
+            Enqueued::IssuerFull => Err(SubmitError::InboxFull { issuer_only: true, retry_after }),
+            Enqueued::Full => Err(SubmitError::InboxFull { issuer_only: false, retry_after }),
+        }
     }
 }

@@ -4,6 +4,13 @@
 //! An item stays pending until a commit settles it or a refusal is inserted, so a crash at any
 //! point loses nothing: the next leader finds it again, and what is in the log already is only
 //! settled.
+//!
+//! Keys are read first and page by page (`cursor`); a submission is read when there is room for it
+//! in the budget, so that memory does not grow with the inbox. An item that cannot be decided or
+//! placed now is tried again after a pause of its own (`delayed`) and holds up no other.
+
+mod cursor;
+mod delayed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,41 +18,71 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use merkle::EntryDigest;
-use store::{InboxItem, StoreError};
+use store::{PendingKey, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::budget::Budget;
+use self::cursor::Cursor;
+pub use self::delayed::Delay;
+pub(crate) use self::delayed::Delayed;
+use crate::budget::{Budget, Place};
 use crate::handle::{Answer, Command, Reply, Request};
+use crate::limits::CLOCK_TOLERANCE;
 use crate::{Parts, Redecision, Submission, SubmitError};
 
-/// How often finished attempts are forgotten.
+/// How often finished attempts are forgotten. Until then they take room in the inbox.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 /// How many are forgotten at once.
 const TRIM_AT_ONCE: usize = 4096;
+/// Bytes of submissions read at once; one larger submission is read alone.
+const READ_BYTES: u64 = 2 << 20;
+/// Delayed items taken up in one turn, so that many of them do not hold up new ones.
+const RETRIES_AT_ONCE: usize = 256;
 
 /// The task's state.
 pub(crate) struct Drain {
     parts: Arc<Parts>,
+    /// What the submissions in `held` may take.
     budget: Budget,
     /// Weak: this task alone does not keep the sequencer alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     replies: mpsc::UnboundedSender<(EntryDigest, Answer)>,
     answers: mpsc::UnboundedReceiver<(EntryDigest, Answer)>,
-    /// Handed to the sequencer and not answered yet.
-    held: HashMap<EntryDigest, Arc<Submission>>,
+    held: HashMap<EntryDigest, Held>,
+    delayed: Delayed,
+    cursor: Cursor,
     trimmed: Instant,
+}
+
+/// An item that was handed to the sequencer and is not answered yet.
+struct Held {
+    key: PendingKey,
+    submission: Arc<Submission>,
+    /// Failed attempts before this one.
+    attempts: u32,
+    /// Whether it was decided again in this attempt.
+    redecided: bool,
 }
 
 impl Drain {
     pub(crate) fn new(
         parts: Arc<Parts>,
-        budget: Budget,
+        delayed: Delayed,
         commands: mpsc::WeakUnboundedSender<Command>,
     ) -> Self {
         let (replies, answers) = mpsc::unbounded_channel();
-        let held = HashMap::new();
-        Self { parts, budget, commands, replies, answers, held, trimmed: Instant::now() }
+        let budget = Budget::new(parts.limits.inbox_held_entries, parts.limits.inbox_held_bytes);
+        Self {
+            parts,
+            budget,
+            commands,
+            replies,
+            answers,
+            held: HashMap::new(),
+            delayed,
+            cursor: Cursor::at_start(),
+            trimmed: Instant::now(),
+        }
     }
 
     /// Until it is aborted.
@@ -82,88 +119,211 @@ impl Drain {
     async fn collect(&mut self) {
         let mut answers = Vec::new();
         self.answers.recv_many(&mut answers, self.parts.limits.inbox_batch).await;
-        let mut paused = false;
         for (digest, answer) in answers {
-            paused |= !self.answered(digest, answer).await;
-        }
-        if paused {
-            sleep(self.parts.limits.inbox_poll).await;
+            self.answered(digest, answer).await;
         }
     }
 
-    /// Hands over what is pending and not held yet.
+    /// Hands over what is pending, as far as the budget goes: what is new before what is tried again.
     async fn drain(&mut self) -> Result<(), StoreError> {
-        let limit = self.parts.limits.inbox_batch + self.held.len();
-        for item in self.parts.store.pending(limit).await? {
-            if !self.held.contains_key(&item.digest) && !self.take_up(item).await? {
+        let limit = self.parts.limits.inbox_batch;
+        loop {
+            let page = self.parts.store.pending_keys(self.cursor.after(), limit).await?;
+            let last = page.len() < limit;
+            if !self.take_up_new(page).await? {
+                return Ok(());
+            }
+            if last {
+                self.cursor.end();
                 break;
+            }
+        }
+        let due = self.delayed.due(RETRIES_AT_ONCE);
+        self.take_up(&due).await.map(drop)
+    }
+
+    /// Hands over the items of a page that are neither held nor delayed. Whether there was room for all.
+    async fn take_up_new(&mut self, page: Vec<PendingKey>) -> Result<bool, StoreError> {
+        let Some(end) = page.last().map(|key| key.number) else { return Ok(true) };
+        let is_new =
+            |key: &PendingKey| !self.held.contains_key(&key.digest) && !self.delayed.contains(&key.digest);
+        let new: Vec<PendingKey> = page.into_iter().filter(is_new).collect();
+        let all = self.take_up(&new).await?;
+        if all {
+            self.cursor.pass(end);
+        }
+        Ok(all)
+    }
+
+    /// Reads these items and hands them over. Whether there was room for all.
+    async fn take_up(&mut self, mut keys: &[PendingKey]) -> Result<bool, StoreError> {
+        while !keys.is_empty() {
+            let places = self.reserve(keys);
+            if places.is_empty() {
+                return Ok(false);
+            }
+            let (now, later) = keys.split_at(places.len());
+            self.read_and_hand_over(now, places).await?;
+            keys = later;
+        }
+        Ok(true)
+    }
+
+    /// Places in the budget for the first of these items: for as many as are read at once.
+    fn reserve(&self, keys: &[PendingKey]) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut bytes = 0;
+        for key in keys {
+            bytes += key.bytes;
+            if bytes > READ_BYTES && !places.is_empty() {
+                break;
+            }
+            let mut weight = usize::try_from(key.bytes).unwrap_or(usize::MAX);
+            if self.held.is_empty() && places.is_empty() {
+                weight = weight.min(self.parts.limits.inbox_held_bytes); // a larger one goes alone
+            }
+            let Some(place) = self.budget.take(weight) else { break };
+            places.push(place);
+        }
+        places
+    }
+
+    async fn read_and_hand_over(
+        &mut self,
+        keys: &[PendingKey],
+        places: Vec<Place>,
+    ) -> Result<(), StoreError> {
+        let numbers: Vec<u64> = keys.iter().map(|key| key.number).collect();
+        let read = match self.parts.store.submissions(&numbers).await {
+            Ok(read) => read,
+            Err(error @ StoreError::Unavailable(_)) => return Err(error),
+            Err(_) => self.read_one_by_one(keys).await?,
+        };
+        let mut read: HashMap<u64, Bytes> = read.into_iter().collect();
+        for (key, place) in keys.iter().zip(places) {
+            match read.remove(&key.number) {
+                Some(bytes) => self.hand_over(key, &bytes, place).await,
+                None => self.delayed.drop_if_due(&key.digest), // it has its outcome
             }
         }
         Ok(())
     }
 
-    /// Whether there was room for it.
-    async fn take_up(&mut self, item: InboxItem) -> Result<bool, StoreError> {
-        match read(&item.digest, &item.submission) {
+    /// One row that cannot be read does not hold up the others.
+    async fn read_one_by_one(&self, keys: &[PendingKey]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        let mut all = Vec::new();
+        for key in keys {
+            match self.parts.store.submissions(&[key.number]).await {
+                Ok(read) => all.extend(read),
+                Err(error @ StoreError::Unavailable(_)) => return Err(error),
+                Err(error) => {
+                    self.delay_undecided(key, self.delayed.take(&key.digest), error.to_string());
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    async fn hand_over(&mut self, key: &PendingKey, bytes: &Bytes, place: Place) {
+        let attempts = self.delayed.take(&key.digest);
+        match read(&key.digest, bytes) {
             // Under whatever policy it was decided: it may be in the log already.
-            Ok(submission) => Ok(self.submit(submission)),
-            Err(why) => self.refuse(&item.digest, &why).await.map(|()| true),
+            Ok(submission) => {
+                let submission = Arc::new(submission);
+                self.submit(Held { key: key.clone(), submission, attempts, redecided: false }, place);
+            }
+            Err(why) => self.refuse(key, attempts, &why).await,
         }
     }
 
-    fn submit(&mut self, submission: Submission) -> bool {
-        let Some((place, commands)) = self.budget.take(submission.weight()).zip(self.commands.upgrade())
-        else {
-            return false;
-        };
-        let (digest, submission) = (submission.entry.digest, Arc::new(submission));
+    fn submit(&mut self, held: Held, place: Place) {
+        let Some(commands) = self.commands.upgrade() else { return };
+        let digest = held.key.digest;
         let reply = Reply::Inbox(digest, self.replies.clone());
-        let request = Request { submission: Arc::clone(&submission), reply, place };
-        let sent = commands.send(Command::Submit(request)).is_ok();
-        if sent {
-            self.held.insert(digest, submission);
-        }
-        sent
-    }
-
-    async fn redecide(&mut self, submission: Submission) -> Result<bool, StoreError> {
-        let digest = submission.entry.digest;
-        match self.parts.redecide.redecide(submission).await {
-            Redecision::Admit(submission) => Ok(self.submit(*submission)),
-            Redecision::Refuse(why) => self.refuse(&digest, &why).await.map(|()| true),
-            Redecision::Later => Ok(true),
+        let request = Request { submission: Arc::clone(&held.submission), reply, place };
+        if commands.send(Command::Submit(request)).is_ok() {
+            self.held.insert(digest, held);
         }
     }
 
-    /// Whether to go on at once: not if the item may only come back unchanged.
-    async fn answered(&mut self, digest: EntryDigest, answer: Answer) -> bool {
-        let (Some(submission), Answer::Done(outcome)) = (self.held.remove(&digest), answer) else {
-            return false;
-        };
-        match outcome {
-            Ok(_) => true, // settled by the commit
-            Err(SubmitError::GuardTaken { key, index }) => {
-                let why = self.parts.redecide.guard_taken(&submission, &key, index).await;
-                self.refuse(&digest, &why).await.is_ok()
+    async fn answered(&mut self, digest: EntryDigest, answer: Answer) {
+        let Some(held) = self.held.remove(&digest) else { return };
+        let Held { key, submission, attempts, .. } = &held;
+        match answer {
+            Answer::Done(Ok(_)) => {} // settled by the commit
+            Answer::Done(Err(SubmitError::GuardTaken { key: guard, index })) => {
+                let why = self.parts.redecide.guard_taken(submission, &guard, index).await;
+                self.refuse(key, *attempts, &why).await;
             }
-            Err(error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. })) => {
-                self.refuse(&digest, &error.to_string()).await.is_ok()
+            Answer::Done(Err(error @ (SubmitError::Twin { .. } | SubmitError::DigestMismatch { .. }))) => {
+                self.refuse(key, *attempts, &error.to_string()).await;
             }
-            Err(
-                SubmitError::PolicyMoved { .. }
-                | SubmitError::RelyOnAbsent { .. }
-                | SubmitError::OutsideWindow { .. },
-            ) => {
-                let again = self.redecide(Arc::unwrap_or_clone(submission)).await;
-                again.is_ok() && self.held.contains_key(&digest)
-            }
-            Err(_) => false, // it stays pending
+            Answer::Done(Err(SubmitError::OutsideWindow { at, window })) => match window.opens_in(at) {
+                Some(seconds) if seconds <= CLOCK_TOLERANCE => {
+                    let why = "its time has not come yet".to_owned();
+                    self.delayed.put(key.clone(), attempts + 1, Duration::from_secs(seconds), why);
+                }
+                _ => {
+                    let why = self.parts.redecide.outside_window(submission, at).await;
+                    self.refuse(key, *attempts, &why).await;
+                }
+            },
+            Answer::Done(Err(
+                error @ (SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. }),
+            )) => match held.redecided {
+                false => self.redecide(held).await,
+                true => self.delay_undecided(key, *attempts, error.to_string()),
+            },
+            Answer::Done(Err(error)) => self.delay_unplaced(key, *attempts, error.to_string()),
+            Answer::HandBack => self.delay_unplaced(key, *attempts, "this process stops leading".into()),
         }
     }
 
-    async fn refuse(&self, digest: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        tracing::info!(%digest, why, "a statement from the inbox is refused");
-        self.parts.store.refuse(digest, why).await
+    async fn redecide(&mut self, held: Held) {
+        let Held { key, submission, attempts, .. } = held;
+        match self.parts.redecide.redecide(Arc::unwrap_or_clone(submission)).await {
+            Redecision::Admit(submission) => match self.budget.take(submission.weight()) {
+                Some(place) => {
+                    let submission = Arc::from(submission);
+                    self.submit(Held { key, submission, attempts, redecided: true }, place);
+                }
+                None => self.delay_unplaced(&key, attempts, "no room in memory".into()),
+            },
+            Redecision::Refuse(why) => self.refuse(&key, attempts, &why).await,
+            Redecision::Later => {
+                self.delay_undecided(&key, attempts, "the policy comes to no answer now".into());
+            }
+        }
+    }
+
+    /// Writes the final outcome down, or tries again to.
+    async fn refuse(&self, key: &PendingKey, attempts: u32, why: &str) {
+        match self.parts.store.refuse(&key.digest, why).await {
+            Ok(()) => {
+                tracing::info!(digest = %key.digest, why, "a statement from the inbox is refused");
+                self.parts.observer.inbox_refused();
+            }
+            Err(error) => self.delay_unplaced(key, attempts, error.to_string()),
+        }
+    }
+
+    /// Tries an item again after a pause that grows to a minute: deciding costs time.
+    fn delay_undecided(&self, key: &PendingKey, attempts: u32, why: String) {
+        let pause = self.parts.limits.undecided_pause(attempts + 1);
+        tracing::debug!(digest = %key.digest, why, ?pause, "a statement from the inbox is undecided");
+        self.delayed.put(key.clone(), attempts + 1, pause, why);
+    }
+
+    /// Tries an item again soon: the log or its database did not take it.
+    fn delay_unplaced(&self, key: &PendingKey, attempts: u32, why: String) {
+        let pause = self.parts.limits.pause(attempts + 1);
+        self.delayed.put(key.clone(), attempts + 1, pause, why);
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.delayed.clear();
     }
 }
 

@@ -47,7 +47,8 @@ pub use answer::{Halt, Placement, PublishedHead, Remedy, Role, Status, SubmitErr
 pub use clock::{Clock, Now, SystemClock};
 pub use driver::StartError;
 pub use handle::Handle;
-pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, Limits};
+pub use inbox::Delay;
+pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, INBOX_BOUNDS, Limits};
 pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
 pub use pin::PinFile;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use store::InboxBounds;
+
 /// What bounds memory and waiting. `Limits::default()` is the design's.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -33,8 +35,19 @@ pub struct Limits {
     pub busy_entries: usize,
     /// How often the leader looks into the inbox when it was empty.
     pub inbox_poll: Duration,
-    /// Submissions taken from the inbox at once.
+    /// Keys of inbox items read at once.
     pub inbox_batch: usize,
+    /// What the inbox may hold; a submission beyond it is turned away.
+    pub inbox: InboxBounds,
+    /// Submissions from the inbox that the leader holds in memory, beside those in the queue.
+    pub inbox_held_entries: usize,
+    /// Their bytes; one larger submission is held alone.
+    pub inbox_held_bytes: usize,
+    /// The first pause before an inbox item is decided again that could not be decided; doubles up
+    /// to [`Self::undecided_longest`].
+    pub undecided_first: Duration,
+    /// The longest pause before it is decided again.
+    pub undecided_longest: Duration,
     /// How often a batch that certainly did not happen is sent again before its waiters are told.
     pub commit_attempts: u32,
     /// How long the database may take to answer. A commit that takes longer is of unknown outcome.
@@ -75,6 +88,11 @@ impl Default for Limits {
             busy_entries: 8,
             inbox_poll: Duration::from_millis(100),
             inbox_batch: 1024,
+            inbox: INBOX_BOUNDS,
+            inbox_held_entries: 4096,
+            inbox_held_bytes: 16 << 20,
+            undecided_first: Duration::from_secs(1),
+            undecided_longest: Duration::from_secs(60),
             commit_attempts: 4,
             patience: Duration::from_secs(30),
             durability_check: Duration::from_secs(60),
@@ -93,19 +111,27 @@ impl Default for Limits {
 impl Limits {
     /// The pause before attempt `attempt` (1 is the first repetition).
     pub(crate) fn pause(&self, attempt: u32) -> Duration {
-        self.doubled(attempt).min(self.longest_pause)
+        doubled(self.first_pause, attempt).min(self.longest_pause)
     }
 
     /// The pause before a halted process tries for the `attempt`-th time to go on.
     pub(crate) fn halt_pause(&self, attempt: u32) -> Duration {
-        self.doubled(attempt).min(self.longest_halt)
+        doubled(self.first_pause, attempt).min(self.longest_halt)
     }
 
-    fn doubled(&self, attempt: u32) -> Duration {
-        let factor = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.first_pause.saturating_mul(factor)
+    /// The pause before an inbox item is decided again for the `attempt`-th time.
+    pub(crate) fn undecided_pause(&self, attempt: u32) -> Duration {
+        doubled(self.undecided_first, attempt).min(self.undecided_longest)
     }
 }
+
+fn doubled(first: Duration, attempt: u32) -> Duration {
+    first.saturating_mul(1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX))
+}
+
+/// What the inbox may hold unless set otherwise: one issuer a quarter of it.
+pub const INBOX_BOUNDS: InboxBounds =
+    InboxBounds { rows: 32_768, bytes: 4 << 30, issuer_rows: 8_192, issuer_bytes: 1 << 30 };
 
 /// The most heads that are signed again at a take-over because a crash took their signatures.
 pub const LEFT_UNSIGNED: usize = 1024;

@@ -66,6 +66,12 @@ pub trait Redecide: Send + Sync + 'static {
         let _ = submission;
         crate::SubmitError::GuardTaken { key: key.clone(), index: by }.to_string()
     }
+
+    /// Returns what the submitter of a statement is told that is refused because the decision does not
+    /// hold at this time, in Unix seconds.
+    async fn outside_window(&self, submission: &Submission, at: u64) -> String {
+        crate::SubmitError::OutsideWindow { at, window: submission.valid }.to_string()
+    }
 }
 
 /// The outcome of deciding again.
@@ -104,6 +110,8 @@ pub trait Observer: Send + Sync + 'static {
     fn signature_not_kept(&self) {}
     /// What this process does changed.
     fn role_changed(&self, _role: &Role) {}
+    /// A statement from the inbox is refused for good.
+    fn inbox_refused(&self) {}
     /// How much waits: submissions, and their bytes.
     fn queue(&self, _entries: usize, _bytes: usize) {}
 }

@@ -21,6 +21,11 @@ impl TimeWindow {
     pub const fn contains(self, at: u64) -> bool {
         self.from <= at && at <= self.until
     }
+
+    /// Seconds until the window opens; `None` if it is open, has closed, or never opens.
+    pub const fn opens_in(self, at: u64) -> Option<u64> {
+        if at < self.from && self.from <= self.until { Some(self.from - at) } else { None }
+    }
 }
 
 /// An admitted statement that asks for a place in the log.

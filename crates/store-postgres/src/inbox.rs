@@ -1,18 +1,25 @@
 //! Statements that wait for the sequencer. Rows are only inserted; an outcome ends an attempt.
 
+use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::PgPool;
-use store::{InboxItem, Progress, StoreError};
+use store::{Arrival, Enqueued, InboxItem, InboxUse, PendingKey, Progress, StoreError};
 
 use crate::error::store_error;
 use crate::head;
-use crate::number::{hash, number, rows};
+use crate::number::{column, hash, number, rows};
 
-pub(crate) async fn enqueue(pool: &PgPool, log: i16, item: &InboxItem) -> Result<(), StoreError> {
+pub(crate) async fn enqueue(
+    pool: &PgPool,
+    log: i16,
+    item: &InboxItem,
+    arrival: &Arrival<'_>,
+) -> Result<Enqueued, StoreError> {
+    let (key, bounds) = (arrival.issuer_key(), &arrival.bounds);
     // Two callers compute the same attempt; one of them inserts it.
     let kept = sqlx::query!(
-        "INSERT INTO inbox (log_id, digest, attempt, submission)
-         SELECT $1, $2, coalesce(max(attempt), 0) + 1, $3
+        "INSERT INTO inbox (log_id, digest, attempt, submission, issuer, issuer_key, arrived_at)
+         SELECT $1, $2, coalesce(max(attempt), 0) + 1, $3::bytea, $4, $5::bytea, $6
            FROM (SELECT attempt FROM inbox WHERE log_id = $1 AND digest = $2
                   UNION ALL
                  SELECT attempt FROM inbox_outcome WHERE log_id = $1 AND digest = $2) AS known
@@ -22,29 +29,75 @@ pub(crate) async fn enqueue(pool: &PgPool, log: i16, item: &InboxItem) -> Result
                                                 WHERE o.log_id = $1 AND o.digest = $2
                                                   AND o.attempt = inbox.attempt AND o.failure IS NOT NULL))
             AND NOT EXISTS (SELECT FROM log WHERE log_id = $1 AND frozen_at IS NOT NULL)
+            AND (SELECT count(*) < $7 AND coalesce(sum(bytes), 0) + octet_length($3::bytea) <= $8
+                   FROM inbox WHERE log_id = $1 AND issuer_key = $5::bytea)
+            AND (SELECT count(*) < $9 AND coalesce(sum(bytes), 0) + octet_length($3::bytea) <= $10
+                   FROM inbox WHERE log_id = $1)
              ON CONFLICT (log_id, digest, attempt) DO NOTHING",
         log,
         item.digest.as_bytes(),
-        item.submission.as_ref()
+        item.submission.as_ref(),
+        arrival.issuer_name(),
+        &key[..],
+        column(arrival.at),
+        column(bounds.issuer_rows),
+        column(bounds.issuer_bytes),
+        column(bounds.rows),
+        column(bounds.bytes)
     )
     .execute(pool)
     .await
     .map_err(store_error)?;
-    if kept.rows_affected() == 0 && head::read_row(pool, log).await?.frozen_at.is_some() {
-        return Err(StoreError::Frozen);
+    match kept.rows_affected() {
+        0 => why_not_kept(pool, log, item, arrival).await,
+        _ => Ok(Enqueued::Kept),
     }
-    Ok(())
 }
 
-pub(crate) async fn pending(pool: &PgPool, log: i16, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+/// The reason for which an item was not inserted.
+async fn why_not_kept(
+    pool: &PgPool,
+    log: i16,
+    item: &InboxItem,
+    arrival: &Arrival<'_>,
+) -> Result<Enqueued, StoreError> {
+    if head::read_row(pool, log).await?.frozen_at.is_some() {
+        return Err(StoreError::Frozen);
+    }
+    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, log, &item.digest).await? {
+        return Ok(Enqueued::Kept);
+    }
+    let key = arrival.issuer_key();
+    let has_room = sqlx::query_scalar!(
+        r#"SELECT count(*) < $3 AND coalesce(sum(bytes), 0) + $4 <= $5 AS "has_room!"
+             FROM inbox WHERE log_id = $1 AND issuer_key = $2"#,
+        log,
+        &key[..],
+        column(arrival.bounds.issuer_rows),
+        column(item.submission.len() as u64),
+        column(arrival.bounds.issuer_bytes)
+    );
+    match has_room.fetch_one(pool).await.map_err(store_error)? {
+        true => Ok(Enqueued::Full),
+        false => Ok(Enqueued::IssuerFull),
+    }
+}
+
+pub(crate) async fn pending_keys(
+    pool: &PgPool,
+    log: i16,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<PendingKey>, StoreError> {
     sqlx::query!(
-        "SELECT digest, submission FROM inbox
-          WHERE log_id = $1
+        r#"SELECT arrival AS "arrival!", digest, issuer, bytes AS "bytes!", arrived_at FROM inbox
+          WHERE log_id = $1 AND arrival > $2
             AND NOT EXISTS (SELECT FROM inbox_outcome AS o
                              WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
                                AND o.attempt = inbox.attempt)
-          ORDER BY arrival LIMIT $2",
+          ORDER BY arrival LIMIT $3"#,
         log,
+        after.map_or(-1, column),
         rows(limit)
     )
     .fetch_all(pool)
@@ -52,12 +105,58 @@ pub(crate) async fn pending(pool: &PgPool, log: i16, limit: usize) -> Result<Vec
     .map_err(store_error)?
     .into_iter()
     .map(|row| {
-        Ok(InboxItem {
+        Ok(PendingKey {
+            number: number(row.arrival)?,
             digest: EntryDigest::from_bytes(hash(&row.digest)?),
-            submission: row.submission.into(),
+            issuer: row.issuer,
+            bytes: number(row.bytes.into())?,
+            at: number(row.arrived_at)?,
         })
     })
     .collect()
+}
+
+pub(crate) async fn submissions(
+    pool: &PgPool,
+    log: i16,
+    numbers: &[u64],
+) -> Result<Vec<(u64, Bytes)>, StoreError> {
+    let numbers: Vec<i64> = numbers.iter().map(|number| column(*number)).collect();
+    sqlx::query!(
+        r#"SELECT arrival AS "arrival!", submission FROM inbox
+          WHERE log_id = $1 AND arrival = ANY($2)
+            AND NOT EXISTS (SELECT FROM inbox_outcome AS o
+                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                               AND o.attempt = inbox.attempt)
+          ORDER BY arrival"#,
+        log,
+        &numbers
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?
+    .into_iter()
+    .map(|row| Ok((number(row.arrival)?, row.submission.into())))
+    .collect()
+}
+
+pub(crate) async fn in_use(pool: &PgPool, log: i16) -> Result<InboxUse, StoreError> {
+    let used = sqlx::query!(
+        r#"SELECT count(*) AS "rows!", coalesce(sum(bytes), 0)::bigint AS "bytes!",
+                  min(nullif(arrived_at, 0)) AS oldest
+             FROM inbox
+            WHERE log_id = $1
+              AND NOT EXISTS (SELECT FROM inbox_outcome AS o
+                               WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                                 AND o.attempt = inbox.attempt)"#,
+        log
+    );
+    let used = used.fetch_one(pool).await.map_err(store_error)?;
+    Ok(InboxUse {
+        rows: number(used.rows)?,
+        bytes: number(used.bytes)?,
+        oldest: used.oldest.map(number).transpose()?,
+    })
 }
 
 pub(crate) async fn progress(

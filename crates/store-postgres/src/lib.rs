@@ -41,8 +41,9 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sqlx::PgPool;
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
+    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
+    SignedHead, StoreError, TileAddress,
 };
 use tokio::time::timeout;
 
@@ -210,12 +211,20 @@ impl LogStore for Postgres {
         self.in_time(history::signatures(&self.pool, self.log, after, limit)).await
     }
 
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
-        self.in_time(inbox::enqueue(&self.pool, self.log, item)).await
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
+        self.in_time(inbox::enqueue(&self.pool, self.log, item, arrival)).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.in_time(inbox::pending(&self.pool, self.log, limit)).await
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
+        self.in_time(inbox::pending_keys(&self.pool, self.log, after, limit)).await
+    }
+
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        self.in_time(inbox::submissions(&self.pool, self.log, numbers)).await
+    }
+
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
+        self.in_time(inbox::in_use(&self.pool, self.log)).await
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {

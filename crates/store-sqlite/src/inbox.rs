@@ -4,41 +4,111 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use store::{InboxItem, Progress, State, StoreError};
+use store::{Arrival, Enqueued, InboxItem, InboxUse, PendingKey, Progress, State, StoreError};
 
 use crate::moving;
-use crate::reader::blob;
+use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
 
-pub(crate) async fn enqueue(pool: &SqlitePool, item: &InboxItem) -> Result<(), StoreError> {
+pub(crate) async fn enqueue(
+    pool: &SqlitePool,
+    item: &InboxItem,
+    arrival: &Arrival<'_>,
+) -> Result<Enqueued, StoreError> {
     // One statement, so that two requests cannot both find the inbox empty. Trimmed failures have
     // lost their attempt, and a registered outcome stands in the way of another one.
     let query = sqlx::query(
-        "INSERT INTO inbox (digest, submission) SELECT ?1, ?2
+        "INSERT INTO inbox (digest, submission, issuer, issuer_key, arrived_at) SELECT ?1, ?2, ?3, ?4, ?5
          WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.digest = ?1
              AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt))
            AND NOT EXISTS (SELECT 1 FROM inbox_outcome WHERE digest = ?1 AND idx IS NOT NULL)
-           AND NOT EXISTS (SELECT 1 FROM log WHERE frozen_at IS NOT NULL)",
+           AND NOT EXISTS (SELECT 1 FROM log WHERE frozen_at IS NOT NULL)
+           AND (SELECT count(*) < ?6 AND coalesce(sum(bytes), 0) + length(?2) <= ?7 FROM inbox
+                 WHERE issuer_key = ?4)
+           AND (SELECT count(*) < ?8 AND coalesce(sum(bytes), 0) + length(?2) <= ?9 FROM inbox)",
     );
     let query = query.bind(&item.digest.as_bytes()[..]).bind(&item.submission[..]);
-    let kept = query.execute(pool).await.map_err(store_error)?.rows_affected();
-    if kept == 0 && matches!(moving::state(pool).await?, State::Frozen { .. }) {
-        return Err(StoreError::Frozen);
+    let (issuer, key, bounds) = (arrival.issuer_name(), arrival.issuer_key(), &arrival.bounds);
+    let query = query.bind(issuer).bind(&key[..]).bind(signed(arrival.at));
+    let query = query.bind(signed(bounds.issuer_rows)).bind(signed(bounds.issuer_bytes));
+    let query = query.bind(signed(bounds.rows)).bind(signed(bounds.bytes));
+    match query.execute(pool).await.map_err(store_error)?.rows_affected() {
+        0 => why_not_kept(pool, item, arrival).await,
+        _ => Ok(Enqueued::Kept),
     }
-    Ok(())
 }
 
-pub(crate) async fn pending(pool: &SqlitePool, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+/// The reason for which an item was not inserted.
+async fn why_not_kept(
+    pool: &SqlitePool,
+    item: &InboxItem,
+    arrival: &Arrival<'_>,
+) -> Result<Enqueued, StoreError> {
+    if matches!(moving::state(pool).await?, State::Frozen { .. }) {
+        return Err(StoreError::Frozen);
+    }
+    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, &item.digest).await? {
+        return Ok(Enqueued::Kept);
+    }
+    let query = sqlx::query_scalar::<_, bool>(
+        "SELECT count(*) < ?2 AND coalesce(sum(bytes), 0) + ?3 <= ?4 FROM inbox WHERE issuer_key = ?1",
+    );
+    let key = arrival.issuer_key();
+    let query = query.bind(&key[..]).bind(signed(arrival.bounds.issuer_rows));
+    let query = query.bind(signed(item.submission.len() as u64)).bind(signed(arrival.bounds.issuer_bytes));
+    match query.fetch_one(pool).await.map_err(store_error)? {
+        true => Ok(Enqueued::Full),
+        false => Ok(Enqueued::IssuerFull),
+    }
+}
+
+pub(crate) async fn pending_keys(
+    pool: &SqlitePool,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Vec<PendingKey>, StoreError> {
     let query = sqlx::query(
-        "SELECT digest, submission FROM inbox i
-         WHERE NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
+        "SELECT attempt, digest, issuer, bytes, arrived_at FROM inbox i WHERE attempt > ?
+           AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
          ORDER BY attempt LIMIT ?",
     );
-    let item = |row: &SqliteRow| {
-        let digest = sql::digest(blob(row, 0)?)?;
-        Ok(InboxItem { digest, submission: Bytes::copy_from_slice(blob(row, 1)?) })
+    let key = |row: &SqliteRow| {
+        Ok(PendingKey {
+            number: number(row, 0)?,
+            digest: sql::digest(blob(row, 1)?)?,
+            issuer: row.try_get(2).map_err(store_error)?,
+            bytes: number(row, 3)?,
+            at: number(row, 4)?,
+        })
     };
-    query.bind(signed(limit as u64)).fetch_all(pool).await.map_err(store_error)?.iter().map(item).collect()
+    let query = query.bind(after.map_or(-1, signed)).bind(signed(limit as u64));
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(key).collect()
+}
+
+pub(crate) async fn submissions(pool: &SqlitePool, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+    let query = sqlx::query(
+        "SELECT attempt, submission FROM inbox i
+         WHERE attempt IN (SELECT value FROM json_each(?))
+           AND NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)
+         ORDER BY attempt",
+    );
+    let list = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let rows = query.bind(format!("[{list}]")).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| Ok((number(row, 0)?, Bytes::copy_from_slice(blob(row, 1)?)))).collect()
+}
+
+pub(crate) async fn in_use(pool: &SqlitePool) -> Result<InboxUse, StoreError> {
+    let query = sqlx::query(
+        "SELECT count(*), coalesce(sum(bytes), 0), min(nullif(arrived_at, 0)) FROM inbox i
+         WHERE NOT EXISTS (SELECT 1 FROM inbox_outcome o WHERE o.attempt = i.attempt)",
+    );
+    let row = query.fetch_one(pool).await.map_err(store_error)?;
+    let oldest: Option<i64> = row.try_get(2).map_err(store_error)?;
+    Ok(InboxUse {
+        rows: number(&row, 0)?,
+        bytes: number(&row, 1)?,
+        oldest: oldest.map(unsigned).transpose()?,
+    })
 }
 
 pub(crate) async fn progress(

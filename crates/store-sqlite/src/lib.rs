@@ -42,8 +42,9 @@ use sqlx::sqlite::{
 };
 use store::quota::Counters;
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
+    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
+    SignedHead, StoreError, TileAddress,
 };
 
 pub use durable::{FileSystem, LOCK_SUFFIX};
@@ -337,12 +338,20 @@ impl LogStore for Sqlite {
         heads::signatures(&self.read, after, limit).await
     }
 
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
-        inbox::enqueue(self.writable()?, item).await
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
+        inbox::enqueue(self.writable()?, item, arrival).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        inbox::pending(&self.read, limit).await
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
+        inbox::pending_keys(&self.read, after, limit).await
+    }
+
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        inbox::submissions(&self.read, numbers).await
+    }
+
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
+        inbox::in_use(&self.read).await
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {

@@ -14,8 +14,9 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, StoreError, TileAddress,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
+    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
+    SignedHead, StoreError, TileAddress,
 };
 
 /// How a call fails.
@@ -52,7 +53,9 @@ pub enum Call {
     NewestSigned,
     Signatures,
     Enqueue,
-    Pending,
+    PendingKeys,
+    Submissions,
+    InboxUse,
     Progress,
     Refuse,
     TrimInbox,
@@ -286,12 +289,20 @@ impl LogStore for Failing {
         self.run(Call::Signatures, self.inner.signatures(after, limit)).await
     }
 
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
-        self.run(Call::Enqueue, self.inner.enqueue(item)).await
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
+        self.run(Call::Enqueue, self.inner.enqueue_within(item, arrival)).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.run(Call::Pending, self.inner.pending(limit)).await
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
+        self.run(Call::PendingKeys, self.inner.pending_keys(after, limit)).await
+    }
+
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        self.run(Call::Submissions, self.inner.submissions(numbers)).await
+    }
+
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
+        self.run(Call::InboxUse, self.inner.inbox_use()).await
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {

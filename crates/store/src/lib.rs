@@ -18,6 +18,7 @@ mod cosignature;
 pub mod custody;
 mod failing;
 pub mod fsck;
+mod inbox;
 pub mod lookup;
 mod memory;
 mod model;
@@ -29,6 +30,7 @@ mod report;
 pub use cosignature::{Cosignature, Cosignatures};
 pub use custody::{Custody, Erased, Hold, Standing};
 pub use failing::{Call, Failing, Fault};
+pub use inbox::{Arrival, Enqueued, InboxBounds, InboxUse, PendingKey};
 pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
@@ -140,14 +142,35 @@ pub trait LogStore:
         limit: usize,
     ) -> Result<Vec<HeadSignature>, StoreError>;
 
-    /// Keeps an admitted statement durably until it is sequenced. Once `Ok`, a 202 may be given.
+    /// Keeps an admitted statement durably until it is sequenced. Once [`Enqueued::Kept`], a 202 may be given.
     ///
     /// Nothing happens while the statement is pending or known as registered. After a failed
-    /// outcome it opens a new attempt.
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError>;
+    /// outcome it opens a new attempt, if the inbox has room for it. An attempt takes room until it
+    /// has an outcome, and at the longest until [`trim_inbox`](Self::trim_inbox) has forgotten it.
+    /// Calls at the same moment may exceed a bound by one item each.
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError>;
 
-    /// Up to `limit` pending inbox items, oldest first.
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError>;
+    /// The same without bounds, for an issuer and a time that are not known.
+    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+        self.enqueue_within(item, &Arrival::UNKNOWN).await.map(drop)
+    }
+
+    /// Up to `limit` pending inbox items without their submissions, in order of arrival, from the
+    /// one after number `after` on. A number is never given twice; of two items that arrive at the
+    /// same moment the one with the smaller number may be seen a little later.
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError>;
+
+    /// The submissions of these items, with their numbers, in order of arrival. An item that is no
+    /// longer pending is left out.
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, bytes::Bytes)>, StoreError>;
+
+    /// Up to `limit` pending inbox items with their submissions, oldest first.
+    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        Ok(self.waiting(None, limit).await?.into_iter().map(|(_, item)| item).collect())
+    }
+
+    /// How much is pending.
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError>;
 
     /// Where a statement handed to the inbox stands. `None`: never handed in, or trimmed since.
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;

@@ -21,8 +21,9 @@ use self::tables::{Tables, head_signature, not_open};
 use crate::moving::half_filled;
 use crate::quota::{Counters, Quotas};
 use crate::{
-    Batch, Collateral, CommitError, CommittedHead, Entry, Found, GuardKey, Head, HeadSignature, InboxItem,
-    Lease, LogKey, LogStore, Progress, SignatureKind, SignedHead, State, StoreError, TileAddress,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
+    HeadSignature, InboxItem, InboxUse, Lease, LogKey, LogStore, PendingKey, Progress, SignatureKind,
+    SignedHead, State, StoreError, TileAddress,
 };
 
 /// A log in memory, shared between clones.
@@ -233,17 +234,28 @@ impl LogStore for Memory {
         Ok(answer)
     }
 
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
         let mut tables = self.tables();
         if let State::Frozen { .. } = tables.state {
             return Err(StoreError::Frozen);
         }
-        tables.enqueue(item);
-        Ok(())
+        Ok(tables.enqueue(item, arrival))
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        Ok(self.tables().inbox.iter().take(limit).cloned().collect())
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
+        Ok(self.tables().pending_keys(after, limit))
+    }
+
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        let tables = self.tables();
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        let found = numbers.iter().filter_map(|number| tables.inbox.get_key_value(number));
+        Ok(found.map(|(number, pending)| (*number, pending.item.submission.clone())).collect())
+    }
+
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
+        Ok(self.tables().inbox_use())
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {

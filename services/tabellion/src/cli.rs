@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, init, issuer, key, log,
-    monitor, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
+    audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
+    log, monitor, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::Settings;
@@ -136,6 +136,9 @@ pub enum Command {
     /// Read the log's entries
     #[command(subcommand)]
     Entry(entry::Entry),
+    /// Accepted statements that are not in the log yet
+    #[command(subcommand)]
+    Inbox(inbox::Inbox),
     /// Verification receipts (VRF)
     #[command(subcommand)]
     Vrf(vrf::Vrf),
@@ -193,6 +196,7 @@ impl Command {
             Self::Receipt(command) => command.run(context),
             Self::Verify(command) => command.run(context),
             Self::Entry(command) => command.run(context),
+            Self::Inbox(command) => command.run(context),
             Self::Vrf(command) => command.run(context),
             Self::Execution(command) => command.run(context),
             Self::Gateway(command) => command.run(context),

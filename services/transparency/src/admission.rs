@@ -16,7 +16,7 @@ use registration::{
     PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
-use sequencer::{Redecide, Redecision, Submission, TimeWindow};
+use sequencer::{Redecide, Redecision, Submission, SubmitError, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::aside::aside;
@@ -127,6 +127,8 @@ impl Policies {
 pub struct Admitted {
     /// For the sequencer.
     pub submission: Submission,
+    /// The statement's issuer (`iss`).
+    pub issuer: String,
     /// The decision, to explain what the log then refuses.
     pub permit: Permit,
 }
@@ -217,7 +219,7 @@ pub async fn admit(
     }
     metrics.stage("policy", started.elapsed());
     let submission = submission(&authenticated, beside.payload.cloned(), &permit, in_force);
-    Ok(Admitted { submission, permit })
+    Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
 }
 
 /// Answers a decision's questions from the log.
@@ -311,22 +313,21 @@ pub struct DecideAgain {
 #[async_trait]
 impl Redecide for DecideAgain {
     async fn redecide(&self, submission: Submission) -> Redecision {
-        let newest = match self.policies.store.head().await {
-            Ok(head) => head.policy,
-            Err(_) => return Redecision::Later,
-        };
-        let Ok(current) = self.policies.follow(newest).await else { return Redecision::Later };
-        let waited = match Waited::of(&submission) {
-            Ok(waited) => waited,
-            Err(why) => return Redecision::Refuse(why),
-        };
-        let (store, metrics) = (&*self.policies.store, &self.metrics);
-        let decided = admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, None);
-        match decided.await {
+        match self.decide(&submission).await {
             Ok(admitted) => Redecision::Admit(Box::new(admitted.submission)),
-            Err(NotAdmitted::Store(_) | NotAdmitted::Undecided(_)) => Redecision::Later,
-            Err(why) => Redecision::Refuse(why.to_string()),
+            Err(NotDecided::Later) => Redecision::Later,
+            Err(NotDecided::Refused(why)) => Redecision::Refuse(why),
         }
+    }
+
+    async fn outside_window(&self, submission: &Submission, at: u64) -> String {
+        let refusal = match self.decide(submission).await {
+            Ok(admitted) => admitted.permit.refusal_at(at).map(|refusal| refusal.to_string()),
+            Err(NotDecided::Refused(why)) => Some(why),
+            Err(NotDecided::Later) => None,
+        };
+        let window = submission.valid;
+        refusal.unwrap_or_else(|| SubmitError::OutsideWindow { at, window }.to_string())
     }
 
     async fn guard_taken(&self, submission: &Submission, key: &GuardKey, by: LeafIndex) -> String {
@@ -334,6 +335,29 @@ impl Redecide for DecideAgain {
         let refused = Refused { digest: *digest, statement, key, held_by: by };
         equivocation::look_into(&*self.policies.store, &self.metrics, &refused).await;
         equivocation::told(key, by)
+    }
+}
+
+/// Why a statement from the inbox has no permit.
+enum NotDecided {
+    /// It may have one later.
+    Later,
+    /// It will have none; says why.
+    Refused(String),
+}
+
+impl DecideAgain {
+    /// Decides under the policy in force now.
+    async fn decide(&self, submission: &Submission) -> Result<Admitted, NotDecided> {
+        let head = self.policies.store.head().await.map_err(|_| NotDecided::Later)?;
+        let current = self.policies.follow(head.policy).await.map_err(|_| NotDecided::Later)?;
+        let waited = Waited::of(submission).map_err(NotDecided::Refused)?;
+        let (store, metrics) = (&*self.policies.store, &self.metrics);
+        let decided = admit(&waited.statement, waited.beside(), &current.in_force, store, metrics, None);
+        decided.await.map_err(|why| match why {
+            NotAdmitted::Store(_) | NotAdmitted::Undecided(_) => NotDecided::Later,
+            why => NotDecided::Refused(why.to_string()),
+        })
     }
 }
 

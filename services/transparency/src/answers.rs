@@ -94,6 +94,7 @@ impl From<RegisterError> for Problem {
                 "Too many statements wait to be sequenced; nothing was kept",
                 retry_after,
             ),
+            RegisterError::InboxFull { issuer_only, retry_after } => inbox_full(issuer_only, retry_after),
             RegisterError::KeepsMoving => {
                 let detail = "The log changed while the statement was decided; registering it again is safe";
                 Problem::busy("undecided", detail, LATER)
@@ -197,6 +198,16 @@ fn titled(code: &'static str, title: &'static str, words: &str, violation: &Viol
     Problem::new(StatusCode::BAD_REQUEST, code, title, detail)
         .by_rule(violation.rule.as_str())
         .at_place(shortened(&violation.place.to_string()))
+}
+
+fn inbox_full(issuer_only: bool, retry_after: u64) -> Problem {
+    let detail = match issuer_only {
+        true => {
+            "Too many statements of this issuer are accepted and not yet in the log; registering again is safe"
+        }
+        false => "Too many statements are accepted and not yet in the log; registering again is safe",
+    };
+    Problem::busy("inbox-full", detail, retry_after)
 }
 
 /// Not 503: no later time is better.

@@ -18,8 +18,6 @@ use crate::log::Log;
 use crate::media;
 use crate::watch::now;
 
-/// Statements in the inbox that are counted at once; each page holds them whole in memory.
-const WAITING_PAGE: usize = 16;
 /// Between two looks at the newest signed head.
 const SIGNED_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -78,7 +76,7 @@ impl Frozen {
             epoch: head.epoch,
             batch: head.batch,
             signed: signed(store).await?,
-            waiting: waiting(store).await?,
+            waiting: store.inbox_use().await?.rows,
         })
     }
 }
@@ -91,16 +89,6 @@ async fn signed(store: &dyn LogStore) -> Result<u64, StoreError> {
         signed = signed.min(newest.map_or(0, |newest| newest.head.size.get()));
     }
     Ok(signed)
-}
-
-async fn waiting(store: &dyn LogStore) -> Result<u64, StoreError> {
-    let (mut count, mut after) = (0, None);
-    loop {
-        let page = store.waiting(after, WAITING_PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(count) };
-        after = Some(*last);
-        count += page.len() as u64;
-    }
 }
 
 async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonRejection>) -> Response {

@@ -27,6 +27,7 @@ mod holds;
 mod house;
 #[cfg(test)]
 mod house_tests;
+mod inbox;
 mod index;
 mod intake;
 mod issuer_door;

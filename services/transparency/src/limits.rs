@@ -6,6 +6,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use sequencer::INBOX_BOUNDS;
+use store::InboxBounds;
+
 /// No configuration raises the limit on one statement above this.
 pub const STATEMENT_BYTES_CAP: usize = 8 << 20;
 /// hyper's own header count limit, above ours so that ours refuses with a body.
@@ -112,6 +115,12 @@ pub const QUOTA_TIME: Duration = Duration::from_millis(500);
 pub const QUOTA_RETRY: Duration = Duration::from_secs(1);
 /// How often the database's durability settings are checked again.
 pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
+/// How often the depth of the inbox and the age of its oldest item are measured.
+pub const INBOX_MEASURE: Duration = Duration::from_secs(5);
+/// Inbox items on one page.
+pub const INBOX_PAGE: usize = 1000;
+/// Bytes of an operator's reason for refusing one.
+pub const INBOX_REASON_BYTES: usize = 1024;
 /// A statement and payload of more bytes together are parsed and decided where no other task waits for it.
 pub const INLINE_BYTES: usize = 64 << 10;
 /// How often a decision is made again because the log moved while the statement waited.
@@ -265,6 +274,9 @@ pub struct Limits {
     pub queue_entries: usize,
     /// Their bytes together (at start); beyond it: 503.
     pub queue_bytes: usize,
+    /// Accepted statements that may wait for their place in the log, in total and of one issuer (at start);
+    /// beyond it: 503.
+    pub inbox: InboxBounds,
     /// How long a busy sequencer waits to fill a batch (at start).
     pub linger: Duration,
     /// What 202, 204 and 503 say in `Retry-After`, in seconds.
@@ -304,6 +316,7 @@ impl Default for Limits {
             receipt_wait: Duration::from_secs(1),
             queue_entries: 16_384,
             queue_bytes: 64 << 20,
+            inbox: INBOX_BOUNDS,
             linger: Duration::from_millis(2),
             retry_after: 1,
             writes: Rate::per_second(500, 2_000),

@@ -105,6 +105,13 @@ pub enum RegisterError {
         /// Seconds.
         retry_after: u64,
     },
+    /// The inbox has no room for it.
+    InboxFull {
+        /// Whether it has room for other issuers.
+        issuer_only: bool,
+        /// Seconds.
+        retry_after: u64,
+    },
     /// The log kept moving while it was decided.
     KeepsMoving,
     /// The log has no policy yet.
@@ -212,7 +219,7 @@ impl Log {
             );
             let admitted = admitted.await.map_err(RegisterError::NotAdmitted)?;
             let started = Instant::now();
-            let outcome = self.sequencer.submit(admitted.submission).await;
+            let outcome = self.sequencer.submit_for(&admitted.issuer, admitted.submission).await;
             self.metrics.stage("queue", started.elapsed());
             match outcome {
                 Ok(placement) => {
@@ -273,6 +280,10 @@ impl Log {
             SubmitError::QueueFull { retry_after } => {
                 self.metrics.queue_rejected.inc();
                 RegisterError::QueueFull { retry_after: retry_after.as_secs().max(1) }
+            }
+            SubmitError::InboxFull { issuer_only, retry_after } => {
+                self.metrics.queue_rejected.inc();
+                RegisterError::InboxFull { issuer_only, retry_after: retry_after.as_secs().max(1) }
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,
             SubmitError::Halted(Halt::Frozen) => RegisterError::Frozen,
@@ -397,12 +408,12 @@ fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
 /// Whether the client is told to come again with the same statement.
 fn is_our_fault(error: &RegisterError) -> bool {
     use RegisterError::{
-        Frozen, Halted, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy, QueueFull, Stopping,
-        Store,
+        Frozen, Halted, InboxFull, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy,
+        QueueFull, Stopping, Store,
     };
     match error {
         NotAdmitted(why) => matches!(why, self::NotAdmitted::Undecided(_) | self::NotAdmitted::Store(_)),
-        QueueFull { .. } | KeepsMoving | NoPolicy | Frozen | Halted(_) | Stopping => true,
+        QueueFull { .. } | InboxFull { .. } | KeepsMoving | NoPolicy | Frozen | Halted(_) | Stopping => true,
         Policy(_) | Store(_) | NoReceipt(_) | Internal(_) => true,
         RegisterError::GuardTaken { .. } | RegisterError::OutsideWindow(_) | RegisterError::Twin(_) => false,
     }
@@ -413,9 +424,11 @@ fn outcome_of(outcome: &Result<(Registered, bool), RegisterError>) -> Outcome {
         Ok((_, true)) => Outcome::Duplicate,
         Ok((_, false)) => Outcome::Accepted,
         Err(RegisterError::NotAdmitted(NotAdmitted::Untrusted(_))) => Outcome::Signature,
-        Err(RegisterError::NotAdmitted(NotAdmitted::OverQuota(_)) | RegisterError::QueueFull { .. }) => {
-            Outcome::Limit
-        }
+        Err(
+            RegisterError::NotAdmitted(NotAdmitted::OverQuota(_))
+            | RegisterError::QueueFull { .. }
+            | RegisterError::InboxFull { .. },
+        ) => Outcome::Limit,
         Err(
             RegisterError::NotAdmitted(NotAdmitted::Refused(_))
             | RegisterError::GuardTaken { .. }

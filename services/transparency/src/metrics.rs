@@ -84,6 +84,14 @@ pub struct Metrics {
     pub queue_depth: IntGauge,
     /// Submissions turned away.
     pub queue_rejected: IntCounter,
+    /// Accepted statements that are not in the log yet.
+    pub inbox_rows: IntGauge,
+    /// Bytes of their submissions.
+    pub inbox_bytes: IntGauge,
+    /// Age of the oldest of them; zero when there is none.
+    pub inbox_oldest: IntGauge,
+    /// Accepted statements that this process refused for good.
+    pub inbox_refused: IntCounter,
     /// Statements refused whose issuer had signed the contrary.
     pub equivocations: IntCounter,
     /// Signatures over heads: one of each kind per batch, whatever the number of receipts.
@@ -171,6 +179,22 @@ impl Metrics {
             )?,
             queue_depth: gauge(&registry, "tabellion_queue_depth", "Submissions waiting for the sequencer")?,
             queue_rejected: counter(&registry, "tabellion_queue_rejected_total", "Submissions turned away")?,
+            inbox_rows: gauge(
+                &registry,
+                "tabellion_inbox_rows",
+                "Accepted statements that are not in the log yet",
+            )?,
+            inbox_bytes: gauge(&registry, "tabellion_inbox_bytes", "Bytes of their submissions")?,
+            inbox_oldest: gauge(
+                &registry,
+                "tabellion_inbox_oldest_seconds",
+                "Age of the oldest accepted statement that is not in the log yet",
+            )?,
+            inbox_refused: counter(
+                &registry,
+                "tabellion_inbox_refused_total",
+                "Accepted statements that were refused for good",
+            )?,
             equivocations: counter(
                 &registry,
                 "tabellion_equivocations_total",

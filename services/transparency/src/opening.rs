@@ -148,6 +148,7 @@ fn sequencer_limits(config: &Config) -> sequencer::Limits {
     sequencer::Limits {
         queue_entries: ours.queue_entries,
         queue_bytes: ours.queue_bytes,
+        inbox: ours.inbox,
         linger: ours.linger,
         retry_after: Duration::from_secs(ours.retry_after.into()),
         wait_leading: ours.receipt_wait,

@@ -19,6 +19,7 @@ use crate::config::{Config, Mistake};
 use crate::freezing;
 use crate::holds;
 use crate::house::House;
+use crate::inbox;
 use crate::index::{self, Index};
 use crate::limits::STOP_TIME;
 use crate::listen::Serving;
@@ -111,6 +112,7 @@ impl Service {
                 let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
                     .merge(holds::routes(log.clone()))
                     .merge(freezing::routes(log.clone()))
+                    .merge(inbox::routes(log.clone()))
                     .merge(index::routes(index))
                     .layer(axum::middleware::from_fn(admin::refuse_web_pages));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)

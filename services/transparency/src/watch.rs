@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use merkle::TreeSize;
 use sequencer::{Halt, Observer, Role, Status, Step};
-use store::StoreError;
+use store::{InboxUse, StoreError};
 
 use crate::admin::Readiness;
 use crate::background::Background;
@@ -15,7 +15,9 @@ use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
 use crate::fsck::{Schedule, keep_checking};
-use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME};
+use crate::limits::{
+    DURABILITY_CHECK, INBOX_MEASURE, RATE_SWEEP, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME,
+};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::witnessing;
@@ -28,6 +30,7 @@ pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
     background.spawn("the sequencer's status", follow_status(log.clone()));
     background.spawn("the check of durability", check_durability(log.clone()));
     background.spawn("the sweep of rate buckets", sweep(log.clone(), config.state_dir.clone()));
+    background.spawn("the measure of the inbox", measure_inbox(log.clone()));
     background.spawn("erasure", keep_erasing(log.clone()));
     let schedule = Schedule {
         rate: config.limits.fsck_rate,
@@ -109,6 +112,22 @@ async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
     }
 }
 
+/// Keeps the gauges of the inbox up to date.
+async fn measure_inbox(log: Arc<Log>) {
+    let mut every = tokio::time::interval(INBOX_MEASURE);
+    loop {
+        every.tick().await;
+        match log.store.inbox_use().await {
+            Ok(InboxUse { rows, bytes, oldest }) => {
+                log.metrics.inbox_rows.set(gauge(rows));
+                log.metrics.inbox_bytes.set(gauge(bytes));
+                log.metrics.inbox_oldest.set(gauge(oldest.map_or(0, |at| now().saturating_sub(at))));
+            }
+            Err(error) => tracing::warn!(%error, "the inbox could not be measured"),
+        }
+    }
+}
+
 /// Counts what the sequencer does.
 pub struct Counting(pub Arc<Metrics>);
 
@@ -144,6 +163,10 @@ impl Observer for Counting {
             Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads go on"),
             other => tracing::info!(role = ?other, "role"),
         }
+    }
+
+    fn inbox_refused(&self) {
+        self.0.inbox_refused.inc();
     }
 
     fn queue(&self, entries: usize, _bytes: usize) {

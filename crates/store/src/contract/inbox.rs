@@ -6,7 +6,7 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 
 use super::{Appender, Database, ORIGIN, entry};
-use crate::{CommitError, InboxItem, LogStore, Progress};
+use crate::{Arrival, CommitError, Enqueued, InboxBounds, InboxItem, InboxUse, LogStore, Progress};
 
 /// First come, first sequenced.
 pub async fn pending_statements_come_oldest_first(database: &impl Database) {
@@ -140,6 +140,104 @@ pub async fn a_failure_outlives_the_trimming(database: &impl Database) {
     assert_eq!(progress(&*store, 1).await, Some(Progress::Pending));
     store.trim_inbox(10).await.unwrap();
     assert_eq!(store.pending(10).await.unwrap(), [item(1)]);
+}
+
+/// Listing what is pending costs no memory for the statements themselves.
+pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    for (n, issuer) in [(7, "https://one.example"), (3, "two\u{0}\n"), (5, "")] {
+        let arrival = Arrival { issuer, at: 1_800_000_000 + n, bounds: InboxBounds::NONE };
+        assert_eq!(store.enqueue_within(&item(n), &arrival).await.unwrap(), Enqueued::Kept);
+    }
+    let other = database.handle().await;
+    let keys = other.pending_keys(None, 10).await.unwrap();
+    let seen = keys.iter().map(|key| (key.digest, key.issuer.as_str(), key.bytes, key.at));
+    let expected = [(7, "https://one.example"), (3, "two"), (5, "")]
+        .map(|(n, issuer)| (entry(n).digest, issuer, item(n).submission.len() as u64, 1_800_000_000 + n));
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
+    assert!(keys.is_sorted_by(|a, b| a.number < b.number));
+    assert_eq!(other.pending_keys(None, 2).await.unwrap(), keys[..2]);
+    assert_eq!(other.pending_keys(Some(keys[0].number), 10).await.unwrap(), keys[1..]);
+    store.refuse(&entry(7).digest, "why").await.unwrap();
+    assert_eq!(other.pending_keys(None, 10).await.unwrap(), keys[1..]);
+}
+
+/// An item that got its outcome in between is not sequenced again.
+pub async fn submissions_are_read_by_number_while_they_are_pending(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    for n in [1, 2, 3] {
+        store.enqueue(&item(n)).await.unwrap();
+    }
+    let numbers: Vec<u64> =
+        store.pending_keys(None, 10).await.unwrap().iter().map(|key| key.number).collect();
+    store.refuse(&entry(2).digest, "why").await.unwrap();
+    let asked = [numbers[2], numbers[1], numbers[0], numbers[2] + 1000];
+    let read = store.submissions(&asked).await.unwrap();
+    assert_eq!(read, [(numbers[0], item(1).submission), (numbers[2], item(3).submission)]);
+    assert_eq!(store.submissions(&[]).await.unwrap(), []);
+}
+
+/// One issuer uses up its share; the others' room is their own.
+pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    let bounds = InboxBounds { issuer_rows: 2, rows: 100, ..InboxBounds::NONE };
+    let enqueue = async |n: u64, issuer: &str| {
+        store.enqueue_within(&item(n), &Arrival { issuer, at: 1, bounds }).await.unwrap()
+    };
+    for n in [1, 2] {
+        assert_eq!(enqueue(n, "greedy").await, Enqueued::Kept);
+    }
+    assert_eq!(enqueue(3, "greedy").await, Enqueued::IssuerFull);
+    assert_eq!(progress(&*store, 3).await, None);
+    assert_eq!(enqueue(2, "greedy").await, Enqueued::Kept, "it is pending already");
+    assert_eq!(enqueue(3, "honest").await, Enqueued::Kept);
+    store.refuse(&entry(1).digest, "why").await.unwrap();
+    store.trim_inbox(10).await.unwrap();
+    assert_eq!(enqueue(4, "greedy").await, Enqueued::Kept, "an outcome makes room");
+    assert_eq!(enqueue(5, "greedy").await, Enqueued::IssuerFull);
+}
+
+/// Each of the four bounds holds, and what just fits is kept.
+pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &impl Database) {
+    let size = item(1).submission.len() as u64;
+    for (bounds, full) in [
+        (InboxBounds { rows: 3, ..InboxBounds::NONE }, Enqueued::Full),
+        (InboxBounds { bytes: 3 * size, ..InboxBounds::NONE }, Enqueued::Full),
+        (InboxBounds { issuer_rows: 3, ..InboxBounds::NONE }, Enqueued::IssuerFull),
+        (InboxBounds { issuer_bytes: 3 * size, ..InboxBounds::NONE }, Enqueued::IssuerFull),
+    ] {
+        let store = database.handle().await;
+        store.open(ORIGIN).await.unwrap();
+        for n in 1..=4 {
+            let outcome = store.enqueue_within(&item(n), &Arrival { issuer: "one", at: 1, bounds }).await;
+            assert_eq!(outcome.unwrap(), if n < 4 { Enqueued::Kept } else { full }, "{bounds:?} {n}");
+        }
+        assert_eq!(store.pending(10).await.unwrap(), [item(1), item(2), item(3)]);
+        for n in 1..=3 {
+            store.refuse(&entry(n).digest, "why").await.unwrap();
+        }
+        store.trim_inbox(10).await.unwrap();
+    }
+}
+
+/// Depth and age, for whoever watches.
+pub async fn the_use_of_the_inbox_counts_what_is_pending(database: &impl Database) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    assert_eq!(store.inbox_use().await.unwrap(), InboxUse::default());
+    store.enqueue(&item(1)).await.unwrap();
+    let size = item(1).submission.len() as u64;
+    assert_eq!(store.inbox_use().await.unwrap(), InboxUse { rows: 1, bytes: size, oldest: None });
+    for (n, at) in [(2, 20), (3, 10), (4, 30)] {
+        let arrival = Arrival { issuer: "one", at, bounds: InboxBounds::NONE };
+        assert_eq!(store.enqueue_within(&item(n), &arrival).await.unwrap(), Enqueued::Kept);
+    }
+    assert_eq!(store.inbox_use().await.unwrap(), InboxUse { rows: 4, bytes: 4 * size, oldest: Some(10) });
+    store.refuse(&entry(3).digest, "why").await.unwrap();
+    assert_eq!(store.inbox_use().await.unwrap(), InboxUse { rows: 3, bytes: 3 * size, oldest: Some(20) });
 }
 
 fn item(n: u64) -> InboxItem {

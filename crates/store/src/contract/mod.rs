@@ -126,6 +126,11 @@ macro_rules! log_store_contract {
                 refusing_what_does_not_wait_changes_nothing,
                 trimming_forgets_only_what_is_finished,
                 a_failure_outlives_the_trimming,
+                pending_keys_come_in_order_of_arrival_with_issuer_size_and_time,
+                submissions_are_read_by_number_while_they_are_pending,
+                an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out,
+                the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds,
+                the_use_of_the_inbox_counts_what_is_pending,
 
                 an_erased_entry_keeps_its_place_and_loses_its_bytes,
                 erasing_again_changes_nothing,

@@ -70,8 +70,9 @@ impl Moving for Memory {
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
         let tables = self.tables();
-        let numbered = (0..).zip(tables.inbox.iter().cloned());
-        Ok(numbered.filter(|(number, _)| Some(*number) > after).take(limit).collect())
+        let from = after.map_or(0, |after| after + 1);
+        let waiting = tables.inbox.range(from..).take(limit);
+        Ok(waiting.map(|(number, pending)| (*number, pending.item.clone())).collect())
     }
 
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {

@@ -7,9 +7,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use super::moving::no_entries;
 use crate::{
-    Batch, Collateral, CommitError, CommittedHead, Cosignature, Entry, Found, GuardKey, Head, HeadSignature,
-    Hold, InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, State,
-    StoreError, TileAddress, TileWrite,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Enqueued, Entry, Found, GuardKey,
+    Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, LogKey, Lookup, NewEntry,
+    PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,12 @@ pub(super) struct Tables {
     pub(super) tiles: HashMap<TileAddress, Bytes>,
     pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
     pub(super) cosignatures: BTreeMap<(TreeSize, Vec<u8>), Cosignature>,
-    pub(super) inbox: Vec<InboxItem>,
+    /// Pending items, by number.
+    pub(super) inbox: BTreeMap<u64, Pending>,
+    /// The numbers of those.
+    pub(super) pending: HashMap<EntryDigest, u64>,
+    /// How many items ever arrived.
+    pub(super) arrived: u64,
     pub(super) outcomes: HashMap<EntryDigest, Progress>,
     /// Finished attempts that `trim_inbox` has not forgotten yet.
     pub(super) finished: Vec<EntryDigest>,
@@ -35,6 +40,26 @@ pub(super) struct Tables {
     pub(super) reports: Vec<KeptReport>,
     pub(super) indexed: Indexed,
     pub(super) lookups: BTreeSet<Lookup>,
+}
+
+/// A pending inbox item.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) item: InboxItem,
+    issuer: String,
+    issuer_key: [u8; 16],
+    at: u64,
+}
+
+impl Pending {
+    fn bytes(&self) -> u64 {
+        self.item.submission.len() as u64
+    }
+
+    pub(super) fn key(&self, number: u64) -> PendingKey {
+        let (digest, issuer) = (self.item.digest, self.issuer.clone());
+        PendingKey { number, digest, issuer, bytes: self.bytes(), at: self.at }
+    }
 }
 
 impl Tables {
@@ -132,22 +157,54 @@ impl Tables {
         self.batches.binary_search_by_key(&size, |head| head.size).ok().map(|at| self.batches[at])
     }
 
-    pub(super) fn enqueue(&mut self, item: &InboxItem) {
-        if matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
-            self.inbox.push(item.clone());
+    pub(super) fn enqueue(&mut self, item: &InboxItem, arrival: &Arrival<'_>) -> Enqueued {
+        if !matches!(self.progress(&item.digest), None | Some(Progress::Failed(_))) {
+            return Enqueued::Kept;
+        }
+        let new = Pending {
+            item: item.clone(),
+            issuer: arrival.issuer_name(),
+            issuer_key: arrival.issuer_key(),
+            at: arrival.at,
+        };
+        let bounds = &arrival.bounds;
+        let theirs = self.inbox.values().filter(|known| known.issuer_key == new.issuer_key);
+        if !has_room(theirs, &new, bounds.issuer_rows, bounds.issuer_bytes) {
+            return Enqueued::IssuerFull;
+        }
+        if !has_room(self.inbox.values(), &new, bounds.rows, bounds.bytes) {
+            return Enqueued::Full;
+        }
+        self.arrived += 1;
+        self.pending.insert(item.digest, self.arrived);
+        self.inbox.insert(self.arrived, new);
+        Enqueued::Kept
+    }
+
+    pub(super) fn pending_keys(&self, after: Option<u64>, limit: usize) -> Vec<PendingKey> {
+        let from = after.map_or(0, |after| after + 1);
+        self.inbox.range(from..).take(limit).map(|(number, pending)| pending.key(*number)).collect()
+    }
+
+    pub(super) fn inbox_use(&self) -> InboxUse {
+        let known = self.inbox.values().map(|pending| pending.at).filter(|at| *at > 0);
+        InboxUse {
+            rows: self.inbox.len() as u64,
+            bytes: self.inbox.values().map(Pending::bytes).sum(),
+            oldest: known.min(),
         }
     }
 
     pub(super) fn progress(&self, digest: &EntryDigest) -> Option<Progress> {
-        if self.inbox.iter().any(|item| item.digest == *digest) {
+        if self.pending.contains_key(digest) {
             return Some(Progress::Pending);
         }
         self.outcomes.get(digest).cloned()
     }
 
     pub(super) fn finish(&mut self, digest: &EntryDigest, outcome: Progress) {
-        if let Some(at) = self.inbox.iter().position(|item| item.digest == *digest) {
-            self.inbox.remove(at);
+        if let Some(number) = self.pending.remove(digest) {
+            self.inbox.remove(&number);
             self.outcomes.insert(*digest, outcome);
             self.finished.push(*digest);
         }
@@ -162,6 +219,17 @@ impl Tables {
         }
         count as u64
     }
+}
+
+/// Whether so many rows and bytes hold one more item.
+fn has_room<'a>(
+    kept: impl Iterator<Item = &'a Pending> + Clone,
+    new: &Pending,
+    rows: u64,
+    bytes: u64,
+) -> bool {
+    let held: u64 = kept.clone().map(Pending::bytes).sum();
+    (kept.count() as u64) < rows && held.saturating_add(new.bytes()) <= bytes
 }
 
 fn stored(entry: &NewEntry, index: LeafIndex) -> Entry {

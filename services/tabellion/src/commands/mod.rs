@@ -9,6 +9,7 @@ pub mod entry;
 pub mod execution;
 pub mod gateway;
 pub mod help;
+pub mod inbox;
 pub mod init;
 pub mod issuer;
 pub mod key;

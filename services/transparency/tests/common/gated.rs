@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Entry, Erased, Found,
-    GuardKey, GuardRow, Head, HeadSignature, History, Hold, InboxItem, Indexed, KeptReport, Lease, LogKey,
-    LogStore, Lookup, LookupIndex, Memory, Moving, Page, Progress, Query, Quotas, Report, Reports, SeenKey,
-    SeenRow, SignatureKind, SignedHead, Source, Standing, State, StoreError, TileAddress,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
+    Entry, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, Hold, InboxItem, InboxUse,
+    Indexed, KeptReport, Lease, LogKey, LogStore, Lookup, LookupIndex, Memory, Moving, Page, PendingKey,
+    Progress, Query, Quotas, Report, Reports, SeenKey, SeenRow, SignatureKind, SignedHead, Source, Standing,
+    State, StoreError, TileAddress,
 };
 use tokio::sync::watch;
 
@@ -86,7 +88,7 @@ impl LogStore for Gated {
         self.memory.collateral(index).await
     }
 
-    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<bytes::Bytes>>, StoreError> {
+    async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
         self.memory.tiles(addresses).await
     }
 
@@ -123,12 +125,20 @@ impl LogStore for Gated {
         self.memory.signatures(after, limit).await
     }
 
-    async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
-        self.memory.enqueue(item).await
+    async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
+        self.memory.enqueue_within(item, arrival).await
     }
 
-    async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.memory.pending(limit).await
+    async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
+        self.memory.pending_keys(after, limit).await
+    }
+
+    async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        self.memory.submissions(numbers).await
+    }
+
+    async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
+        self.memory.inbox_use().await
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {

@@ -158,6 +158,18 @@ impl Reading<'_> {
         if let Some(entries) = self.optional("queue_entries") {
             limits.queue_entries = entries;
         }
+        if let Some(entries) = self.optional("inbox_entries") {
+            limits.inbox.rows = entries;
+        }
+        if let Some(bytes) = self.optional("inbox_bytes") {
+            limits.inbox.bytes = bytes;
+        }
+        if let Some(entries) = self.optional("inbox_issuer_entries") {
+            limits.inbox.issuer_rows = entries;
+        }
+        if let Some(bytes) = self.optional("inbox_issuer_bytes") {
+            limits.inbox.issuer_bytes = bytes;
+        }
         if let Some(milliseconds) = self.optional("linger_ms") {
             limits.linger = Duration::from_millis(milliseconds);
         }
