@@ -30,8 +30,10 @@ use crate::handle::{Answer, Command, Reply, Request};
 use crate::limits::CLOCK_TOLERANCE;
 use crate::{Parts, Redecision, Submission, SubmitError};
 
-/// How often finished attempts are forgotten. Until then they take room in the inbox.
+/// How often finished attempts are forgotten at the least. Until then they take room in the inbox.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
+/// The most that are left to be forgotten before that.
+const TRIM_AFTER: u64 = 1024;
 /// How many are forgotten at once.
 const TRIM_AT_ONCE: usize = 4096;
 /// Bytes of submissions read at once; one larger submission is read alone.
@@ -51,6 +53,8 @@ pub(crate) struct Drain {
     held: HashMap<EntryDigest, Held>,
     delayed: Delayed,
     cursor: Cursor,
+    /// Attempts finished since `trimmed`.
+    finished: u64,
     trimmed: Instant,
 }
 
@@ -81,6 +85,7 @@ impl Drain {
             held: HashMap::new(),
             delayed,
             cursor: Cursor::at_start(),
+            finished: 0,
             trimmed: Instant::now(),
         }
     }
@@ -102,17 +107,16 @@ impl Drain {
 
     /// Now and then, however much waits: an inbox that is never empty must not grow.
     async fn trim(&mut self) {
-        if self.trimmed.elapsed() < TRIM_EVERY {
+        let many = (self.parts.limits.inbox.issuer_rows / 8).clamp(1, TRIM_AFTER);
+        if self.trimmed.elapsed() < TRIM_EVERY && self.finished < many {
             return;
         }
         match self.parts.store.trim_inbox(TRIM_AT_ONCE).await {
-            Ok(forgotten) if forgotten >= TRIM_AT_ONCE as u64 => {} // there is more, for the next turn
-            Ok(_) => self.trimmed = Instant::now(),
-            Err(error) => {
-                tracing::warn!(%error, "the inbox was not trimmed");
-                self.trimmed = Instant::now();
-            }
+            Ok(forgotten) if forgotten >= TRIM_AT_ONCE as u64 => return, // there is more, for the next turn
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the inbox was not trimmed"),
         }
+        (self.finished, self.trimmed) = (0, Instant::now());
     }
 
     /// Waits for one answer, takes all that came with it.
@@ -250,7 +254,7 @@ impl Drain {
         let Some(held) = self.held.remove(&digest) else { return };
         let Held { key, submission, attempts, .. } = &held;
         match answer {
-            Answer::Done(Ok(_)) => {} // settled by the commit
+            Answer::Done(Ok(_)) => self.finished += 1, // settled by the commit
             Answer::Done(Err(SubmitError::GuardTaken { key: guard, index })) => {
                 let why = self.parts.redecide.guard_taken(submission, &guard, index).await;
                 self.refuse(key, *attempts, &why).await;
@@ -297,9 +301,10 @@ impl Drain {
     }
 
     /// Writes the final outcome down, or tries again to.
-    async fn refuse(&self, key: &PendingKey, attempts: u32, why: &str) {
+    async fn refuse(&mut self, key: &PendingKey, attempts: u32, why: &str) {
         match self.parts.store.refuse(&key.digest, why).await {
             Ok(()) => {
+                self.finished += 1;
                 tracing::info!(digest = %key.digest, why, "a statement from the inbox is refused");
                 self.parts.observer.inbox_refused();
             }
