@@ -1,7 +1,8 @@
-//! The step that the sequencer is waiting for, and since when: what readiness and liveness are judged by.
+//! Signs of progress, by which readiness and liveness are judged: the step that the sequencer waits for, and the last
+//! time that the inbox could be read.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -51,7 +52,30 @@ impl Activity {
         self.lock().map(|(step, since)| (step, since.elapsed()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Step, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(Step, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last time that a task got its work done. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heartbeat(Arc<Mutex<Option<Instant>>>);
+
+impl Heartbeat {
+    pub(crate) fn beat(&self) {
+        *self.lock() = Some(Instant::now());
+    }
+
+    pub(crate) fn stop(&self) {
+        *self.lock() = None;
+    }
+
+    /// Time since the last beat; `None` while the task does not run.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.lock().map(|last| last.elapsed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

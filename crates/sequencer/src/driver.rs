@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::activity::Activity;
+use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
 use crate::clock::{ClockJudge, DoorClock};
 use crate::follow::{Followed, Follower};
@@ -47,6 +47,7 @@ pub(crate) struct Context {
     pub(crate) activity: Activity,
     pub(crate) supervisor: Supervisor,
     pub(crate) delayed: Delayed,
+    pub(crate) drained: Heartbeat,
     status: Arc<watch::Sender<Status>>,
     signatures: mpsc::UnboundedSender<HeadSignature>,
 }
@@ -99,10 +100,12 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     let (store, limits) = (Arc::clone(&parts.store), parts.limits.clone());
     let (activity, supervisor) = (Activity::default(), Supervisor::default());
     let (clock, delayed) = (Arc::new(DoorClock::new(Arc::clone(&parts.clock))), Delayed::default());
+    let drained = Heartbeat::default();
     let context = Context {
         parts,
         budget: budget.clone(),
         delayed: delayed.clone(),
+        drained: drained.clone(),
         stop: Arc::clone(&stop),
         activity: activity.clone(),
         supervisor: supervisor.clone(),
@@ -128,6 +131,7 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         activity,
         clock,
         delayed,
+        drained,
         task: task.abort_handle(),
     };
     tokio::spawn(supervise(task, status));
@@ -207,7 +211,12 @@ impl Driver {
         if recovered.0.signatures.is_none() {
             sign_what_was_left(&parts, recovered.0.head.size()).await;
         }
-        let drain = Drain::new(parts, self.context.delayed.clone(), self.sender.clone());
+        let drain = Drain::new(
+            parts,
+            self.context.delayed.clone(),
+            self.context.drained.clone(),
+            self.sender.clone(),
+        );
         let supervisor = &self.context.supervisor;
         let mut task = AbortOnDrop(None);
         let ready = &mut self.ready;

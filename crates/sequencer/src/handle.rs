@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, Heartbeat};
 use crate::budget::{Budget, Place};
 use crate::clock::DoorClock;
 use crate::crash::Point;
@@ -77,6 +77,7 @@ pub struct Handle {
     pub(crate) activity: Activity,
     pub(crate) clock: Arc<DoorClock>,
     pub(crate) delayed: Delayed,
+    pub(crate) drained: Heartbeat,
     pub(crate) task: AbortHandle,
 }
 
@@ -121,6 +122,11 @@ impl Handle {
     /// The step that sequencing waits for, and for how long; `None` while it waits for work.
     pub fn activity(&self) -> Option<(Step, Duration)> {
         self.activity.current()
+    }
+
+    /// Time since the inbox could last be read; `None` while this process does not drain it.
+    pub fn drained(&self) -> Option<Duration> {
+        self.drained.age()
     }
 
     /// How much waits: submissions, and their bytes.

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep};
 use self::cursor::Cursor;
 pub use self::delayed::Delay;
 pub(crate) use self::delayed::Delayed;
+use crate::activity::Heartbeat;
 use crate::budget::{Budget, Place};
 use crate::handle::{Answer, Command, Reply, Request};
 use crate::limits::CLOCK_TOLERANCE;
@@ -52,6 +53,7 @@ pub(crate) struct Drain {
     answers: mpsc::UnboundedReceiver<(EntryDigest, Answer)>,
     held: HashMap<EntryDigest, Held>,
     delayed: Delayed,
+    drained: Heartbeat,
     cursor: Cursor,
     /// Attempts finished since `trimmed`.
     finished: u64,
@@ -72,8 +74,10 @@ impl Drain {
     pub(crate) fn new(
         parts: Arc<Parts>,
         delayed: Delayed,
+        drained: Heartbeat,
         commands: mpsc::WeakUnboundedSender<Command>,
     ) -> Self {
+        drained.beat();
         let (replies, answers) = mpsc::unbounded_channel();
         let budget = Budget::new(parts.limits.inbox_held_entries, parts.limits.inbox_held_bytes);
         Self {
@@ -84,6 +88,7 @@ impl Drain {
             answers,
             held: HashMap::new(),
             delayed,
+            drained,
             cursor: Cursor::at_start(),
             finished: 0,
             trimmed: Instant::now(),
@@ -94,13 +99,15 @@ impl Drain {
     pub(crate) async fn run(mut self) {
         loop {
             self.trim().await;
-            match self.drain().await {
-                Ok(()) if self.held.is_empty() => sleep(self.parts.limits.inbox_poll).await,
-                Ok(()) => self.collect().await,
-                Err(error) => {
-                    tracing::warn!(%error, "the inbox cannot be read");
-                    sleep(self.parts.limits.longest_pause).await;
-                }
+            if let Err(error) = self.drain().await {
+                tracing::warn!(%error, "the inbox cannot be read");
+                sleep(self.parts.limits.longest_pause).await;
+                continue;
+            }
+            self.drained.beat();
+            match self.held.is_empty() {
+                true => sleep(self.parts.limits.inbox_poll).await,
+                false => self.collect().await,
             }
         }
     }
@@ -328,6 +335,7 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
+        self.drained.stop();
         self.delayed.clear();
     }
 }

@@ -138,6 +138,22 @@ async fn r58_a_panic_in_the_task_that_drains_the_inbox_ends_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_inbox_that_cannot_be_read_shows_since_when() {
+    let log = Log::with(1).await;
+    let process = log.start().await;
+    sleep(Duration::from_secs(5)).await;
+    assert!(process.handle.drained().unwrap() < Duration::from_secs(1), "{:?}", process.handle.drained());
+    (1..=200).for_each(|nth| process.store.fail(Call::PendingKeys, nth, Fault::Refused));
+    sleep(Duration::from_secs(20)).await;
+    assert!(process.handle.drained().unwrap() > Duration::from_secs(10), "{:?}", process.handle.drained());
+    process.store.heal();
+    sleep(Duration::from_secs(5)).await;
+    assert!(process.handle.drained().unwrap() < Duration::from_secs(1), "{:?}", process.handle.drained());
+    process.handle.stop().await;
+    assert_eq!(process.handle.drained(), None, "it drains no more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_commit_that_cannot_be_settled_is_shown_with_its_age() {
     let log = Log::with(1).await;
     let process = log.start().await;

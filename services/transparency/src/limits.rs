@@ -127,6 +127,8 @@ pub const INLINE_BYTES: usize = 64 << 10;
 pub const DECISIONS: usize = 4;
 /// A step of sequencing (a commit, its settlement, the pin, a signature) may last this long before `/readyz` names it.
 pub const STALLED_STEP: Duration = Duration::from_secs(5);
+/// The process that leads may be unable to read the inbox this long before `/readyz` says so.
+pub const STALLED_DRAIN: Duration = Duration::from_secs(10);
 /// A step that lasts longer than this is stuck: `/livez` fails, so that a supervisor restarts the process.
 pub const STUCK_STEP: Duration = Duration::from_secs(90);
 /// A committed head may lack its signature this long before `/readyz` says so.

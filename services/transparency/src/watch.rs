@@ -16,7 +16,7 @@ use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
 use crate::fsck::{Schedule, keep_checking};
 use crate::limits::{
-    DURABILITY_CHECK, INBOX_MEASURE, RATE_SWEEP, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME,
+    DURABILITY_CHECK, INBOX_MEASURE, RATE_SWEEP, STALLED_DRAIN, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME,
 };
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -190,6 +190,8 @@ impl Readiness for Ready {
             Role::Stopped => found.push("the service is stopping".into()),
         }
         found.extend(longer_than(STALLED_STEP, log.sequencer.activity()));
+        let unread = log.sequencer.drained().filter(|age| *age > STALLED_DRAIN);
+        found.extend(unread.map(|age| format!("the inbox could not be read for {} s", age.as_secs())));
         if let Some(obstacle) = log.obstacle.load_full() {
             found.push(obstacle.to_string());
         }
