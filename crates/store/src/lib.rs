@@ -171,6 +171,9 @@ pub trait LogStore:
 
     /// Refuses a database that would forget a commit it acknowledged (fsync off and the like).
     async fn check_durability(&self) -> Result<(), StoreError>;
+
+    /// Ends the use of the database: waits for what is running and closes every connection. Later calls fail.
+    async fn close(&self) {}
 }
 
 /// The right to try to sequence, until dropped or lost.

@@ -117,12 +117,18 @@ pub enum RegisterError {
     Stopping,
     /// The policy in force cannot be read.
     Policy(PolicyUnreadable),
-    /// The database did not answer.
-    Store(String),
+    /// The database did not do its part.
+    Store(Arc<StoreError>),
     /// It is in the log, and its receipt cannot be made now.
     NoReceipt(NoReceipt),
     /// A fault of ours.
     Internal(String),
+}
+
+impl From<StoreError> for RegisterError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
 }
 
 /// Where an entry ID stands.
@@ -187,7 +193,7 @@ impl Log {
     /// Whether a statement was accepted before, and waits for its place.
     async fn waits(&self, statement: &SignedStatement) -> Result<bool, RegisterError> {
         let progress = self.store.progress(&statement.digest()).await;
-        let progress = progress.map_err(|error| RegisterError::Store(error.to_string()))?;
+        let progress = progress.map_err(RegisterError::from)?;
         Ok(matches!(progress, Some(Progress::Pending)))
     }
 
@@ -276,9 +282,10 @@ impl Log {
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,
             SubmitError::Halted(Halt::Frozen) => RegisterError::Frozen,
+            SubmitError::Halted(Halt::Damaged(why)) => StoreError::Damaged(why).into(),
             SubmitError::Halted(halt) => RegisterError::Halted(halt.to_string()),
             SubmitError::Stopping => RegisterError::Stopping,
-            SubmitError::Store(error) => RegisterError::Store(error.to_string()),
+            SubmitError::Store(error) => RegisterError::Store(error),
             SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. } | SubmitError::Accepted => {
                 RegisterError::KeepsMoving
             }
@@ -308,7 +315,7 @@ impl Log {
     /// The receipt of a statement that is in the log already.
     async fn known(&self, statement: &SignedStatement) -> Result<Option<Registered>, RegisterError> {
         let digest = statement.digest();
-        match self.find(digest).await.map_err(|error| RegisterError::Store(error.to_string()))? {
+        match self.find(digest).await.map_err(RegisterError::from)? {
             Some(found) if found.digest != digest => Err(RegisterError::Twin(found.digest)),
             Some(found) => match self.receipts.fresh(found.index, &self.sequencer).await {
                 Ok(receipt) => Ok(Some(Registered::Receipt { index: found.index, receipt })),

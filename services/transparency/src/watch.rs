@@ -108,7 +108,9 @@ async fn check_durability(log: Arc<Log>) {
 async fn look_at_durability(log: &Log) {
     match log.store.check_durability().await {
         Ok(()) => log.obstacle.store(None),
-        Err(StoreError::Unavailable(why)) => tracing::warn!(why, "durability settings could not be checked"),
+        Err(error @ (StoreError::Unavailable(_) | StoreError::Storage(..))) => {
+            tracing::warn!(%error, "durability settings could not be checked");
+        }
         Err(error) => {
             tracing::error!(%error, "registration stops: the database would forget what it acknowledges");
             log.obstacle.store(Some(Arc::new(error.to_string())));
