@@ -169,6 +169,18 @@ impl Place {
         file.sync_all()
     }
 
+    /// Writes and flushes the lock file, which lies beside the database, to learn whether the disk takes writes, and if not,
+    /// why. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn probe(&self) -> io::Result<()> {
+        // Opened anew: a file system that became read-only may still take writes to what is open.
+        let file = OpenOptions::new().write(true).open(with_suffix(&self.database, LOCK_SUFFIX))?;
+        file.write_all_at(b"pid", 0)?;
+        file.sync_all()
+    }
+
     /// How large the write-ahead log is.
     pub fn wal_bytes(&self) -> u64 {
         with_suffix(&self.database, "-wal").metadata().map_or(0, |metadata| metadata.len())

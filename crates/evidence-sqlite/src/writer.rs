@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use durable::Place;
 use evidence::{CommitError, Group, StoreError};
-use sqlite::{Doubt, Failure, Repair, settle};
+use sqlite::{Doubt, Failure, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
@@ -99,6 +99,7 @@ impl Writer {
         let attempt = self.database.doubt.attempt();
         // Without a connection it is not known any more what the last one left.
         let repair = if self.connection.is_some() { attempt.repair } else { Repair::Settle };
+        probe(&self.database.place).await.map_err(store_error)?;
         if let Some(connection) = self.connection.take() {
             let _ = connection.close().await;
         }

@@ -86,6 +86,21 @@ fn of_number(number: u8) -> Repair {
     }
 }
 
+/// Asks the disk whether it takes writes, before a connection is opened: SQLite opens a file that it cannot open to write
+/// as a read-only one, and does not say why.
+///
+/// # Errors
+/// What the file system said.
+pub async fn probe(place: &Arc<Place>) -> Result<(), sqlx::Error> {
+    let place = Arc::clone(place);
+    blocking(move || place.probe()).await
+}
+
+async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<(), sqlx::Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(std::io::Error::other).flatten()?)
+}
+
 /// Makes durable what a new connection shows, and rules out that anything else comes back after a crash.
 ///
 /// A flush that failed leaves two doubts. Pages of the write-ahead log may be clean in memory and not on the disk, so
@@ -103,8 +118,7 @@ pub async fn settle(
     if wal {
         // Under SQLite's write lock: nobody else writes the write-ahead log or starts it anew.
         let place = Arc::clone(place);
-        let rewritten = tokio::task::spawn_blocking(move || place.rewrite_wal()).await;
-        rewritten.map_err(std::io::Error::other).flatten()?;
+        blocking(move || place.rewrite_wal()).await?;
     }
     let version: i32 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
     let next = AssertSqlSafe(format!("PRAGMA user_version = {}", version.wrapping_add(1)));

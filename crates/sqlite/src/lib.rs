@@ -10,5 +10,5 @@
 mod doubt;
 mod failure;
 
-pub use doubt::{Doubt, Repair, settle};
+pub use doubt::{Doubt, Repair, probe, settle};
 pub use failure::{Failure, is_constraint};

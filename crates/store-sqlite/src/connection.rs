@@ -4,7 +4,7 @@
 //! and sqlx then counts a transaction for ever that is not there. After an I/O error the new connection first settles what
 //! may have happened ([`sqlite::settle`]). While the disk fails, opening or settling fails, and the error says why.
 
-use sqlite::{Doubt, Repair, settle};
+use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool, SqliteSynchronous};
 use store::{StorageFault, StoreError};
 use tokio::sync::Mutex;
@@ -62,6 +62,9 @@ impl Writer {
     }
 
     async fn replace(&self, repair: Repair, shared: &Shared) -> Result<(), StoreError> {
+        if let Some(place) = &shared.place {
+            probe(place).await.map_err(sql::store_error)?;
+        }
         let old = self.pool.acquire().await.map_err(sql::store_error)?;
         // What it says is of no use any more.
         let _ = old.close().await;

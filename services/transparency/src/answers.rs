@@ -24,7 +24,7 @@ const REJECTED: &str = "Signed Statement not accepted by the current Registratio
 /// What `Retry-After` says when nothing better is known.
 const LATER: u64 = 1;
 /// The same, when the storage has to recover first.
-pub(crate) const STORAGE_LATER: u64 = 5;
+const STORAGE_LATER: u64 = 5;
 /// The same, when a person has to act first.
 const MUCH_LATER: u64 = 30;
 
@@ -109,6 +109,11 @@ impl From<RegisterError> for Problem {
                 let detail =
                     "Sequencing stopped and the operator must act; what is registered can still be read";
                 Problem::busy("log-halted", detail, MUCH_LATER)
+            }
+            RegisterError::LowSpace(why) => {
+                tracing::debug!(%why, "registration refused: the disk is almost full");
+                let detail = "The log's disk is almost full; nothing was kept, and what is registered can still be read";
+                Problem::busy("storage-full", detail, STORAGE_LATER)
             }
             RegisterError::Stopping => Problem::busy("stopping", "The service is restarting", LATER),
             RegisterError::Policy(why) => why.into(),

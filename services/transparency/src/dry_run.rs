@@ -112,7 +112,10 @@ impl Log {
         let found = self.store.find(&[digest]).await?.into_iter().next().flatten();
         match &found {
             Some(found) if found.digest == digest => run.registered_at = Some(found.index),
-            Some(found) => run.violation = Some(twin(found.digest)),
+            Some(found) => match self.twin(*found).await {
+                RegisterError::Twin(registered) => run.violation = Some(twin(registered)),
+                damaged => return Err(damaged),
+            },
             None => {}
         }
         Ok(found.is_some())

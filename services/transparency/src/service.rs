@@ -2,7 +2,8 @@
 //!
 //! The order of a start is the order of trust: the database and its durability, the keys on record,
 //! the sequencer with its pin, the policy on the log, and only then the listeners. A stop goes the
-//! other way: no new connections, requests in flight answered, the sequencer emptied.
+//! other way: no new connections, requests in flight answered, the sequencer emptied, the database
+//! closed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -206,6 +207,7 @@ impl Service {
             self.tasks.close();
             self.log.sequencer.stop().await;
             self.tasks.wait().await;
+            self.log.store.close().await;
         };
         if tokio::time::timeout(STOP_TIME, stopping).await.is_err() {
             tracing::warn!("stopped without waiting for everything");

@@ -1,6 +1,5 @@
 //! What goes on beside the requests: gauges, the policy in force, durability, rate buckets.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +14,7 @@ use crate::admin::Readiness;
 use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
+use crate::free_space::keep_measuring;
 use crate::fsck::{Schedule, keep_checking};
 use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
@@ -28,7 +28,8 @@ const POLICY_PAUSE: Duration = Duration::from_secs(1);
 pub fn start(log: &Arc<Log>, config: &Config, tasks: &TaskTracker, stop: &CancellationToken) {
     spawn(tasks, stop, follow_status(log.clone()));
     spawn(tasks, stop, check_durability(log.clone()));
-    spawn(tasks, stop, sweep(log.clone(), config.state_dir.clone()));
+    spawn(tasks, stop, sweep(log.clone()));
+    spawn(tasks, stop, keep_measuring(log.clone()));
     spawn(tasks, stop, keep_erasing(log.clone()));
     spawn(
         tasks,
@@ -118,14 +119,11 @@ async fn look_at_durability(log: &Log) {
     }
 }
 
-async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
+async fn sweep(log: Arc<Log>) {
     let mut every = tokio::time::interval(RATE_SWEEP);
     loop {
         every.tick().await;
         log.doors.sweep(&*log.store).await;
-        if let Ok(space) = rustix::fs::statvfs(&state_dir) {
-            log.metrics.free_bytes.set(gauge(space.f_bavail.saturating_mul(space.f_frsize)));
-        }
     }
 }
 
@@ -189,6 +187,7 @@ impl Readiness for Ready {
         if let Some(obstacle) = log.obstacle.load_full() {
             found.push(obstacle.to_string());
         }
+        found.extend(log.space.low().map(|why| format!("registration is refused: {why}")));
         found.extend(log.fsck.named());
         if log.policies.current().is_none() {
             found.push("the log has no registration policy yet".into());
