@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::storage_faults::StorageFaults;
+
 /// Names the server, for databases to be made on. A missing variable fails the test: nothing is skipped.
 const SERVER: &str = "TABELLION_TEST_POSTGRES";
 
@@ -50,9 +52,14 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a server with these settings (`name=value`) beside the usual ones.
     pub fn start(settings: &[&str]) -> Self {
+        Self::start_in(settings, &[])
+    }
+
+    fn start_in(settings: &[&str], variables: &[(&str, String)]) -> Self {
         let folder = tempfile::Builder::new().prefix("tabellion-cluster.").tempdir().expect("a folder");
         open_to_all(folder.path());
         let mut command = Command::new(tool());
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg("start").arg(folder.path().join("server"));
         for setting in settings {
             command.args(["-c", setting]);
@@ -61,6 +68,16 @@ impl Cluster {
         assert!(output.status.success(), "no server");
         let url = String::from_utf8(output.stdout).expect("a URL").trim().to_owned();
         Self { folder, url }
+    }
+
+    /// The same on storage that fails on request: below [`Cluster::data`].
+    pub fn start_with_faults(settings: &[&str], faults: &StorageFaults) -> Self {
+        Self::start_in(settings, &faults.variables())
+    }
+
+    /// The folder of its files.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("server/data").canonicalize().expect("the server runs")
     }
 
     /// The URL of its first database.

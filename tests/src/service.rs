@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::http::Connection;
 use crate::log::{Log, Ran};
+use crate::storage_faults::{SmallDisk, StorageFaults};
 
 /// How long a process may take to end once it should.
 const END: Duration = Duration::from_secs(30);
@@ -50,6 +51,29 @@ impl Service {
     /// The same for a process that ignores a signal.
     pub fn started_deaf_to(log: &Log, signal: &str) -> Result<Self, Ran> {
         Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
+    }
+
+    /// The same on storage that fails on request.
+    pub fn started_with_faults(log: &Log, faults: &StorageFaults) -> Result<Self, Ran> {
+        Self::start(log, &faults.variables())
+    }
+
+    /// The same with a folder of the log on a disk of its own, of so many kB, that nobody else sees: [`Service::disk`]. What
+    /// is in the folder is moved there.
+    pub fn started_on_a_small_disk(log: &Log, folder: &str, kb: u64) -> Result<Self, Ran> {
+        let mount = format!(
+            "cp -a {folder} {folder}.before && mount -t tmpfs -o size={kb}k none {folder} && \
+             cp -a {folder}.before/. {folder}/ && exec \"$@\""
+        );
+        let alone = ["--user", "--map-root-user", "--mount", "sh", "-c", &mount, "sh"];
+        Self::spawned(log.command_through("unshare", &alone), log, &[]).serving()
+    }
+
+    /// The small disk that it was started with.
+    pub fn disk(&self, log: &Log, folder: &str) -> SmallDisk {
+        let inside = log.path(folder);
+        let below = inside.strip_prefix("/").expect("an absolute path");
+        SmallDisk::of(PathBuf::from(format!("/proc/{}/root", self.child.id())).join(below))
     }
 
     /// Starts the process and waits for nothing.

@@ -23,12 +23,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("admission", &["expression", "jose", "scitt"]),
     ("evidence", &["merkle"]),
     ("evidence-postgres", &["evidence", "merkle"]),
-    ("evidence-sqlite", &["durable", "evidence", "merkle"]),
+    ("sqlite", &["durable"]),
+    ("evidence-sqlite", &["durable", "evidence", "merkle", "sqlite"]),
     ("registration", &["expression", "jose", "merkle", "scitt"]),
     ("verifier", &["jose", "merkle", "scitt", "tlog"]),
     ("store", &["merkle"]),
     ("store-postgres", &["merkle", "store"]),
-    ("store-sqlite", &["durable", "merkle", "store"]),
+    ("store-sqlite", &["durable", "merkle", "sqlite", "store"]),
     ("sequencer", &["durable", "merkle", "store"]),
     ("client", &["merkle", "scitt", "tlog", "verifier"]),
     ("witness", &["durable", "merkle", "tlog"]),
@@ -161,7 +162,10 @@ fn the_core_asks_for_no_time_no_files_and_no_network() {
 
 #[test]
 fn sql_is_in_the_stores_only() {
-    expect_named_by("sqlx", &["evidence-postgres", "evidence-sqlite", "store-postgres", "store-sqlite"]);
+    expect_named_by(
+        "sqlx",
+        &["evidence-postgres", "evidence-sqlite", "sqlite", "store-postgres", "store-sqlite"],
+    );
 }
 
 /// Conditions must not reach a clock, a network or the surroundings: the engine is built without its

@@ -197,4 +197,28 @@ on_both_databases! {
         }
         log.must_be_sound();
     }
+
+    fn r38_damage_is_told_as_damage_to_whoever_registers_decides_or_resolves(log: Log) {
+        log.configure("fsck_rate = 0");
+        let service = log.serve();
+        let victim = log.statement();
+        assert_eq!(service.connection().post(victim.bytes()).status, 201);
+        log.database().flip(&cell("entry", "digest", "idx = 1"), 7);
+        let mut connection = service.connection();
+        let cose = [("Content-Type", "application/cose")];
+        for answer in [
+            connection.post(victim.bytes()),
+            connection.get(&format!("/entries/{}", victim.digest())),
+            connection.send("POST", "/v1/policy/evaluate", &cose, victim.bytes()),
+        ] {
+            assert_eq!(answer.status, 500, "{answer:?}");
+            assert!(answer.header("retry-after").is_none(), "{answer:?}");
+            let body = String::from_utf8_lossy(&answer.body);
+            assert!(body.contains("database-damaged") && !body.contains("again is safe"), "{body}");
+        }
+        log.database().mend("entry");
+        assert_eq!(service.connection().post(victim.bytes()).status, 201);
+        service.stop();
+        log.must_be_sound();
+    }
 }

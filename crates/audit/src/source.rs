@@ -129,6 +129,7 @@ impl From<StoreError> for SourceError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(why) => SourceError::Unavailable(why),
+            StoreError::Storage(..) => SourceError::Unavailable(error.to_string()),
             StoreError::Refused(why) | StoreError::InUse(why) | StoreError::NoLog(why) => {
                 SourceError::Refused(why)
             }

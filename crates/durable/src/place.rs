@@ -4,8 +4,8 @@
 //! closing any descriptor of it would drop the locks that SQLite holds.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -60,7 +60,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// If there is no such folder, or it cannot be examined.
-    pub fn of_folder(folder: &Path) -> std::io::Result<Self> {
+    pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let found = statfs(folder)?;
         // The type of the field differs between platforms; the magic numbers have 32 bits.
         Ok(Self::of_magic(found.f_type as u32))
@@ -84,7 +84,13 @@ pub enum PlaceError {
     /// A file is not there, cannot be used, or is not the one that was opened.
     #[error("{0}")]
     Refused(String),
+    /// The file system does not say whether a file still is the one that was opened.
+    #[error("{0}")]
+    Unknown(String),
 }
+
+/// How much of the write-ahead log is rewritten at once.
+const REWRITE_BYTES: usize = 1 << 20;
 
 /// A database's place, held under its lock file until dropped.
 #[derive(Debug)]
@@ -146,6 +152,35 @@ impl Place {
         self.files().iter_mut().try_for_each(Remembered::check)
     }
 
+    /// Writes the write-ahead log over with its own bytes and flushes it, so that all of it is on the disk: after a flush
+    /// that failed, the kernel may call pages clean that are not. Blocks the thread. The caller holds SQLite's write lock.
+    ///
+    /// # Errors
+    /// When the disk fails, or the file was replaced.
+    pub fn rewrite_wal(&self) -> io::Result<()> {
+        let path = with_suffix(&self.database, "-wal");
+        // Unlike the database file it carries no locks of SQLite that closing it would drop.
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let identity = Identity::of(&file.metadata()?);
+        if self.files().iter().any(|known| known.path == path && known.identity != identity) {
+            return Err(io::Error::other(format!("{} was replaced while it was in use", path.display())));
+        }
+        rewrite(&file)?;
+        file.sync_all()
+    }
+
+    /// Writes and flushes the lock file, which lies beside the database, to learn whether the disk takes writes, and if not,
+    /// why. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn probe(&self) -> io::Result<()> {
+        // Opened anew: a file system that became read-only may still take writes to what is open.
+        let file = OpenOptions::new().write(true).open(with_suffix(&self.database, LOCK_SUFFIX))?;
+        file.write_all_at(b"pid", 0)?;
+        file.sync_all()
+    }
+
     /// How large the write-ahead log is.
     pub fn wal_bytes(&self) -> u64 {
         with_suffix(&self.database, "-wal").metadata().map_or(0, |metadata| metadata.len())
@@ -169,7 +204,10 @@ impl Remembered {
     }
 
     fn check(&mut self) -> Result<(), PlaceError> {
-        let metadata = self.path.metadata().map_err(|error| cannot("find", &self.path, &error))?;
+        let metadata = self.path.metadata().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => cannot("find", &self.path, &error),
+            _ => PlaceError::Unknown(format!("cannot examine {}: {error}", self.path.display())),
+        })?;
         let path = self.path.display();
         if Identity::of(&metadata) != self.identity {
             return Err(PlaceError::Refused(format!("{path} was replaced while it was in use")));
@@ -191,6 +229,19 @@ impl Remembered {
 impl Identity {
     fn of(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+fn rewrite(file: &File) -> io::Result<()> {
+    let mut bytes = vec![0; REWRITE_BYTES];
+    let mut at = 0;
+    loop {
+        let read = file.read_at(&mut bytes, at)?;
+        if read == 0 {
+            return Ok(());
+        }
+        file.write_all_at(&bytes[..read], at)?;
+        at += read as u64;
     }
 }
 
@@ -252,7 +303,7 @@ fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> PlaceError {
+fn cannot(verb: &str, path: &Path, error: &io::Error) -> PlaceError {
     PlaceError::Refused(format!("cannot {verb} {}: {error}", path.display()))
 }
 

@@ -21,7 +21,10 @@ fn server_said(answer: &dyn DatabaseError) -> StoreError {
     let message = format!("{} (SQLSTATE {code})", answer.message());
     match code.as_ref() {
         "53100" => StoreError::Full(message),
-        "25006" => StoreError::Refused(format!("this server takes no writes, is it a replica? {message}")),
+        // The server may be promoted, or its disk remounted: that heals without us.
+        "25006" => {
+            StoreError::Unavailable(format!("this server takes no writes, is it a replica? {message}"))
+        }
         "42P01" | "42883" | "42703" | "3F000" => {
             StoreError::Refused(format!("the schema of the database is not ours, was it migrated? {message}"))
         }

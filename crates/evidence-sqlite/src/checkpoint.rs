@@ -1,24 +1,40 @@
 //! Copying the write-ahead log into the database file, beside the commits and not before them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use durable::Place;
+use sqlite::Doubt;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::Mutex;
 
-use crate::{Health, limits};
+use crate::{connect, limits};
 
 /// Clones share the connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpointer {
-    connection: Arc<Mutex<Option<SqliteConnection>>>,
+    connection: Arc<Mutex<Copying>>,
+    path: PathBuf,
     place: Arc<Place>,
-    health: Arc<Health>,
+    doubt: Arc<Doubt>,
+}
+
+#[derive(Debug)]
+enum Copying {
+    By(SqliteConnection),
+    /// The last checkpoint failed; the next one opens another connection.
+    Failed,
+    Closed,
 }
 
 impl Checkpointer {
-    pub(crate) fn new(connection: SqliteConnection, place: Arc<Place>, health: Arc<Health>) -> Self {
-        Self { connection: Arc::new(Mutex::new(Some(connection))), place, health }
+    pub(crate) fn new(
+        connection: SqliteConnection,
+        path: PathBuf,
+        place: Arc<Place>,
+        doubt: Arc<Doubt>,
+    ) -> Self {
+        Self { connection: Arc::new(Mutex::new(Copying::By(connection))), path, place, doubt }
     }
 
     /// Copies in the background if there is enough to copy and nobody does it already.
@@ -27,12 +43,28 @@ impl Checkpointer {
             return;
         }
         let Ok(mut connection) = Arc::clone(&self.connection).try_lock_owned() else { return };
-        let health = Arc::clone(&self.health);
-        tokio::spawn(async move {
-            if let Some(connection) = connection.as_mut() {
-                copy(connection, &health).await;
+        let this = self.clone();
+        tokio::spawn(async move { this.copy_once(&mut connection).await });
+    }
+
+    async fn copy_once(&self, state: &mut Copying) {
+        let connection = match std::mem::replace(state, Copying::Failed) {
+            Copying::By(connection) => Ok(connection),
+            Copying::Failed => connect::checkpointer(&self.path).await,
+            Copying::Closed => {
+                *state = Copying::Closed;
+                return;
             }
-        });
+        };
+        match connection {
+            Ok(mut connection) => match copy(&mut connection, &self.doubt).await {
+                true => *state = Copying::By(connection),
+                false => drop(connection.close().await),
+            },
+            Err(error) => {
+                tracing::error!(%error, "the write-ahead log could not be copied into the database")
+            }
+        }
     }
 
     /// Whether the write-ahead log has become so long that the writer has to stand still for it.
@@ -41,7 +73,8 @@ impl Checkpointer {
     }
 
     pub(crate) async fn close(&self) {
-        if let Some(connection) = self.connection.lock().await.take() {
+        let mut state = self.connection.lock().await;
+        if let Copying::By(connection) = std::mem::replace(&mut *state, Copying::Closed) {
             // What is not copied now is copied by whoever opens the file next.
             let _ = connection.close().await;
         }
@@ -49,10 +82,14 @@ impl Checkpointer {
 }
 
 /// Passive: waits for no reader, and holds up no commit. A failure does not undo a commit, which is in the write-ahead
-/// log; but it is the last one.
-pub(crate) async fn copy(connection: &mut SqliteConnection, health: &Health) {
-    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(connection).await {
-        tracing::error!(%error, "the write-ahead log could not be copied into the database");
-        health.poison_if_in_doubt(&error);
+/// log; the connection must then be closed.
+pub(crate) async fn copy(connection: &mut SqliteConnection, doubt: &Doubt) -> bool {
+    match sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(connection).await {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::error!(%error, "the write-ahead log could not be copied into the database");
+            doubt.note(&error);
+            false
+        }
     }
 }

@@ -7,8 +7,9 @@
 //! * The write-ahead log is copied into the file by a connection of its own, beside the commits.
 //! * A lock file beside the database says who may write ([`durable::Place`]), and the database is its owner's alone to
 //!   read: it holds plaintext (V-40).
-//! * After an I/O error in a commit or checkpoint, or when the file was moved or replaced, nothing is written any more
-//!   until the process starts again: what the page cache holds then is not what the disk holds.
+//! * After a write that failed, the writing connection is closed, and the next write opens another one; reads go on
+//!   meanwhile. Only when the file was moved, replaced or truncated is nothing written any more until the process starts
+//!   again.
 //!
 //! What waits is counted in memory, once when the database is opened and then with each commit. Leases are in memory, too:
 //! whoever has the lock file is the only process, and all that came before it are over.
@@ -42,6 +43,7 @@ use evidence::{
     Pending, Pruned, StoreError, Stored, Stuck,
 };
 use merkle::EntryDigest;
+use sqlite::Doubt;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::Mutex;
 
@@ -49,7 +51,7 @@ use crate::checkpoint::Checkpointer;
 use crate::counts::Counts;
 use crate::leases::Leases;
 pub use crate::look::Look;
-use crate::writer::Writer;
+use crate::writer::{Database, Writer};
 
 /// Where the database is.
 #[derive(Clone, Debug)]
@@ -84,32 +86,10 @@ struct Shared {
     checkpointer: Checkpointer,
     counts: Arc<Counts>,
     leases: Leases,
-    health: Arc<Health>,
-}
-
-/// Whether this process may still write.
-#[derive(Debug, Default)]
-struct Health {
-    poisoned: AtomicBool,
-}
-
-impl Health {
-    fn poison_if_in_doubt(&self, error: &sqlx::Error) {
-        if sql::leaves_doubt(error) {
-            self.poison();
-        }
-    }
-
-    fn poison(&self) {
-        self.poisoned.store(true, Ordering::Release);
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        if self.poisoned.load(Ordering::Acquire) {
-            return Err(StoreError::Refused("the database failed in use: start the process again".into()));
-        }
-        Ok(())
-    }
+    /// What the writing connection needs before the next write.
+    doubt: Arc<Doubt>,
+    /// Set once a file was moved, replaced or truncated, or the database was closed: nothing is written any more.
+    ended: AtomicBool,
 }
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/evidence-sqlite");
@@ -135,15 +115,17 @@ impl Sqlite {
         // Only now: a reader of an empty file could not find out that it is in WAL mode.
         let read = connect::readers(&path, readers).await?;
         let counts = Arc::new(Counts::default());
-        let health = Arc::new(Health::default());
-        let writer = Writer::new(connection, Arc::clone(&counts)).await?;
+        let doubt = Arc::new(Doubt::default());
+        let checkpoints = connect::checkpointer(&path).await?;
         let checkpointer =
-            Checkpointer::new(connect::checkpointer(&path).await?, Arc::clone(&place), Arc::clone(&health));
+            Checkpointer::new(checkpoints, path.clone(), Arc::clone(&place), Arc::clone(&doubt));
+        let database = Database { path, place: Arc::clone(&place), doubt: Arc::clone(&doubt) };
+        let writer = Writer::new(connection, database, Arc::clone(&counts)).await?;
         place.remember(true).map_err(sql::place)?;
         let writer = Mutex::new(writer);
         let leases = Leases::default();
         leases.renew(&instance, evidence::limits::LEASE);
-        let shared = Shared { place, writer, read, checkpointer, counts, leases, health };
+        let shared = Shared { place, writer, read, checkpointer, counts, leases, doubt, ended: false.into() };
         Ok(Self { instance: instance.into(), shared: Arc::new(shared) })
     }
 
@@ -156,7 +138,7 @@ impl Sqlite {
     /// Waits for what is running and closes the files. Dropping does the same without waiting.
     pub async fn close(&self) {
         self.shared.read.close().await;
-        self.shared.health.poison();
+        self.shared.ended.store(true, Ordering::Release);
         self.shared.checkpointer.close().await;
         self.shared.writer.lock().await.close().await;
     }
@@ -165,8 +147,18 @@ impl Sqlite {
 impl Shared {
     /// Refuses to write what may go nowhere.
     fn check(&self) -> Result<(), StoreError> {
-        self.health.check()?;
-        self.place.check().map_err(sql::place).inspect_err(|_| self.health.poison())
+        if self.ended.load(Ordering::Acquire) {
+            let text =
+                "the database was closed, or its file moved, replaced or truncated: start the process again";
+            return Err(StoreError::Refused(text.into()));
+        }
+        self.place.check().map_err(|error| {
+            let error = sql::place(error);
+            if matches!(error, StoreError::Refused(_)) {
+                self.ended.store(true, Ordering::Release);
+            }
+            error
+        })
     }
 }
 

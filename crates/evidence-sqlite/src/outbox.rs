@@ -178,7 +178,7 @@ pub(crate) async fn end(
     done: Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     if let Err(error) = done {
-        writing.roll_back().await;
+        writing.abandon(&error).await;
         return Err(error);
     }
     writing.commit(shared).await.map_err(|error| match error {

@@ -3,23 +3,17 @@
 use durable::PlaceError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
+use sqlite::Failure;
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection, SqliteExecutor};
 
 use crate::limits;
 
+pub(crate) use sqlite::is_constraint;
+
 /// A query with some of its values bound.
 pub(crate) type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
-
-/// SQLite's primary result codes that mean something to us.
-mod code {
-    pub(super) const IO_ERROR: i32 = 10;
-    pub(super) const CORRUPT: i32 = 11;
-    pub(super) const FULL: i32 = 13;
-    pub(super) const CONSTRAINT: i32 = 19;
-    pub(super) const NOT_A_DATABASE: i32 = 26;
-}
 
 /// A number as SQLite has it. A larger one matches no row, and is as far off as any time.
 pub(crate) fn signed(number: u64) -> i64 {
@@ -59,14 +53,11 @@ pub(crate) fn digest(row: &SqliteRow, column: usize) -> Result<EntryDigest, Stor
 
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     let text = error.to_string();
-    match primary_code(&error) {
-        Some(code::FULL) => StoreError::Full(text),
-        Some(code::CORRUPT | code::NOT_A_DATABASE) => StoreError::Damaged(text),
-        Some(code::CONSTRAINT) => StoreError::Refused(text),
-        None if matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
-            StoreError::Damaged(text)
-        }
-        _ => StoreError::Unavailable(text),
+    match Failure::of(&error) {
+        Failure::Full => StoreError::Full(text),
+        Failure::Damaged => StoreError::Damaged(text),
+        Failure::Constraint => StoreError::Refused(text),
+        Failure::Io | Failure::ReadOnly | Failure::Other => StoreError::Unavailable(text),
     }
 }
 
@@ -91,23 +82,9 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
 pub(crate) fn place(error: PlaceError) -> StoreError {
     match error {
         PlaceError::InUse(text) => StoreError::InUse(text),
+        PlaceError::Unknown(text) => StoreError::Unavailable(text),
         other => StoreError::Refused(other.to_string()),
     }
-}
-
-/// Whether the rows break a constraint or a trigger.
-pub(crate) fn is_constraint(error: &sqlx::Error) -> bool {
-    primary_code(error) == Some(code::CONSTRAINT)
-}
-
-/// Whether what the connection believes may no longer be what the disk holds.
-pub(crate) fn leaves_doubt(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(code::IO_ERROR | code::CORRUPT | code::NOT_A_DATABASE))
-}
-
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(extended & 0xff)
 }
 
 /// Cuts rows into as few statements as there are powers of two in their number, so that all of them are soon prepared.

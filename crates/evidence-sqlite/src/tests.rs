@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use evidence::contract::Stream;
 use evidence::{Change, CommitError, Delivered, EvidenceStore, StoreError};
+use sqlite::Repair;
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::{Settings, Sqlite, limits};
@@ -34,6 +35,8 @@ async fn a_full_disk_refuses_the_commit_and_the_same_commit_happens_once_there_i
     let changes = [small.change(1), large(stream.change(2))];
     let before = store.backlog().await.unwrap();
     for _ in 0..3 {
+        // Another connection has no such limit by itself.
+        pragma(&store, format!("max_page_count = {pages}")).await;
         let outcome = store.commit(&changes).await;
         assert!(matches!(outcome, Err(CommitError::Full(_))), "{outcome:?}");
         assert_eq!(store.backlog().await.unwrap(), before);
@@ -43,25 +46,47 @@ async fn a_full_disk_refuses_the_commit_and_the_same_commit_happens_once_there_i
     }
     let receipt = Some(Bytes::from(vec![7; 200_000]));
     let delivery = Delivered { id: ids[0], leaf_index: Some(1), receipt };
+    pragma(&store, format!("max_page_count = {pages}")).await;
     let full = store.delivered(std::slice::from_ref(&delivery)).await;
     assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
     assert_eq!(store.backlog().await.unwrap(), before);
-    pragma(&store, "max_page_count = 1000000".into()).await;
     store.commit(&changes).await.unwrap();
     store.delivered(&[delivery]).await.unwrap();
     assert_eq!(store.backlog().await.unwrap().records, 5);
 }
 
 #[tokio::test]
-async fn a_process_in_doubt_writes_nothing_more_and_still_reads() {
+async fn after_an_io_error_another_connection_settles_what_may_have_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder).await;
+    let mut stream = Stream::new("s");
+    let ids = stream.grow(&store, 1).await;
+    // Not flushed yet: it must be before anything after it is acknowledged.
+    store.delivered(&[Delivered { id: ids[0], leaf_index: Some(1), receipt: None }]).await.unwrap();
+    let settled = pragma(&store, "user_version".into()).await;
+    store.shared.doubt.require(Repair::Settle);
+    let change = [stream.change(1)];
+    assert!(!store.happened(&change).await.unwrap());
+    assert_eq!(pragma(&store, "user_version".into()).await, settled + 1);
+    store.commit(&change).await.unwrap();
+    assert!(store.happened(&change).await.unwrap());
+    assert_eq!(store.records("s", 0, 10).await.unwrap().len(), 2);
+    assert_eq!(store.backlog().await.unwrap().records, 1);
+    store.check_durability().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_was_moved_is_written_no_more_and_still_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder).await;
     let mut stream = Stream::new("s");
     stream.grow(&store, 1).await;
-    store.shared.health.poison();
+    let path = folder.path().join("evidence.db");
+    std::fs::rename(&path, folder.path().join("moved.db")).unwrap();
     let change = [stream.change(1)];
     let refused = store.commit(&change).await;
     assert!(matches!(refused, Err(CommitError::Failed(StoreError::Refused(_)))), "{refused:?}");
+    std::fs::rename(folder.path().join("moved.db"), &path).unwrap();
     assert!(matches!(store.happened(&change).await, Err(StoreError::Refused(_))));
     assert!(matches!(store.check_durability().await, Err(StoreError::Refused(_))));
     assert_eq!(store.records("s", 0, 10).await.unwrap().len(), 1);

@@ -1,22 +1,29 @@
 //! The one transaction in which everything moves.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use durable::Place;
 use evidence::{CommitError, Group, StoreError};
+use sqlite::{Doubt, Failure, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
 use crate::rows::{Stopped, why_not, write};
 use crate::sql::{self, not_committed, signed, store_error};
-use crate::{Shared, checkpoint};
+use crate::{Shared, checkpoint, connect};
 
 /// The connection that writes, and what it knows without asking.
 ///
 /// Transactions are begun and ended by hand: after some errors (a full disk) SQLite has undone one already, and a caller
-/// may go away in the middle. So whoever begins one first ends what was left.
+/// may go away in the middle. So whoever begins one first ends what was left. After an error other than a broken
+/// constraint, the next transaction is begun on another connection.
 #[derive(Debug)]
 pub(crate) struct Writer {
+    /// `None` while none could be opened.
     connection: Option<SqliteConnection>,
+    database: Database,
+    is_closed: bool,
     counts: Arc<Counts>,
     /// `None` while it is not sure: a caller went away in the middle.
     known: Option<Known>,
@@ -24,6 +31,14 @@ pub(crate) struct Writer {
     is_left: bool,
     /// Whether a commit would be fsynced. Set to false before it may be.
     is_full: bool,
+}
+
+/// The way to another connection.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) path: PathBuf,
+    pub(crate) place: Arc<Place>,
+    pub(crate) doubt: Arc<Doubt>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,19 +57,28 @@ pub(crate) struct Writing<'a> {
     known: &'a mut Option<Known>,
     is_left: &'a mut bool,
     before: Known,
+    doubt: &'a Doubt,
 }
 
 impl Writer {
     pub(crate) async fn new(
         mut connection: SqliteConnection,
+        database: Database,
         counts: Arc<Counts>,
     ) -> Result<Self, StoreError> {
-        let known = Known::read(&mut connection).await?;
-        counts.show(known.count);
-        Ok(Self { connection: Some(connection), counts, known: Some(known), is_left: false, is_full: true })
+        let known = Some(Known::read(&mut connection).await?);
+        let connection = Some(connection);
+        let (is_closed, is_left, is_full) = (false, false, true);
+        counts.show(known.map_or(Count::default(), |known| known.count));
+        Ok(Self { connection, database, is_closed, counts, known, is_left, is_full })
     }
 
+    /// Copies the write-ahead log into the database file, and closes it.
     pub(crate) async fn close(&mut self) {
+        if let Err(error) = self.repair().await {
+            tracing::warn!(%error, "the database is closed after a write that failed");
+        }
+        self.is_closed = true;
         if let Some(connection) = self.connection.take() {
             let _ = connection.close().await;
         }
@@ -64,11 +88,43 @@ impl Writer {
         self.connection.as_mut().ok_or_else(closed)
     }
 
+    /// Replaces the connection if a write failed.
+    async fn repair(&mut self) -> Result<(), StoreError> {
+        if self.is_closed {
+            return Err(closed());
+        }
+        if self.database.doubt.repair() == Repair::None && self.connection.is_some() {
+            return Ok(());
+        }
+        let attempt = self.database.doubt.attempt();
+        // Without a connection it is not known any more what the last one left.
+        let repair = if self.connection.is_some() { attempt.repair } else { Repair::Settle };
+        probe(&self.database.place).await.map_err(store_error)?;
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.close().await;
+        }
+        (self.is_left, self.is_full) = (false, true);
+        if repair == Repair::Settle {
+            self.known = None;
+        }
+        let mut connection = connect::writer(&self.database.path).await?;
+        // The name may lead to another file by now.
+        self.database.place.check().map_err(sql::place)?;
+        if repair == Repair::Settle {
+            settle(&mut connection, &self.database.place, true).await.map_err(store_error)?;
+        }
+        self.connection = Some(connection);
+        attempt.succeeded();
+        tracing::info!(?repair, "the evidence is written by a new connection");
+        Ok(())
+    }
+
     /// Begins a transaction whose commit survives power loss.
     pub(crate) async fn begin(&mut self) -> Result<Writing<'_>, StoreError> {
+        self.repair().await?;
         self.end_what_was_left().await?;
         if !self.is_full {
-            run(self.connection()?, "PRAGMA synchronous = FULL").await?;
+            self.run("PRAGMA synchronous = FULL").await?;
             self.is_full = true;
         }
         self.begin_as_it_is().await
@@ -76,9 +132,10 @@ impl Writer {
 
     /// Begins a transaction whose commit is not fsynced, only not half there.
     pub(crate) async fn begin_lightly(&mut self) -> Result<Writing<'_>, StoreError> {
+        self.repair().await?;
         self.end_what_was_left().await?;
         self.is_full = false;
-        run(self.connection()?, "PRAGMA synchronous = NORMAL").await?;
+        self.run("PRAGMA synchronous = NORMAL").await?;
         self.begin_as_it_is().await
     }
 
@@ -91,6 +148,14 @@ impl Writer {
         Ok(())
     }
 
+    async fn run(&mut self, statement: &'static str) -> Result<(), StoreError> {
+        let ran = sqlx::query(statement).execute(self.connection()?).await;
+        ran.map(drop).map_err(|error| {
+            self.database.doubt.note(&error);
+            store_error(error)
+        })
+    }
+
     async fn begin_as_it_is(&mut self) -> Result<Writing<'_>, StoreError> {
         let connection = self.connection.as_mut().ok_or_else(closed)?;
         let before = match self.known {
@@ -100,10 +165,14 @@ impl Writer {
         self.counts.show(before.count);
         self.known = Some(before);
         self.is_left = true;
-        run(connection, "BEGIN IMMEDIATE").await?;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(|error| {
+            self.database.doubt.note(&error);
+            store_error(error)
+        })?;
         let Known { next_stream, next_record, count } = before;
         let (known, is_left) = (&mut self.known, &mut self.is_left);
-        Ok(Writing { connection, count, next_stream, next_record, known, is_left, before })
+        let doubt = &*self.database.doubt;
+        Ok(Writing { connection, count, next_stream, next_record, known, is_left, before, doubt })
     }
 }
 
@@ -129,12 +198,12 @@ impl Known {
 impl Writing<'_> {
     /// Commits.
     pub(crate) async fn commit(self, shared: &Shared) -> Result<(), CommitError> {
-        let Self { connection, count, next_stream, next_record, known, is_left, before } = self;
+        let Self { connection, count, next_stream, next_record, known, is_left, before, doubt } = self;
         // Whoever goes away now leaves it open whether this happened.
         *known = None;
         if let Err(error) = sqlx::query("COMMIT").execute(connection).await {
-            shared.health.poison_if_in_doubt(&error);
-            if sql::leaves_doubt(&error) {
+            doubt.note(&error);
+            if Repair::after(Failure::of(&error)) == Repair::Settle {
                 return Err(CommitError::MayHaveHappened(error.to_string()));
             }
             *known = Some(before);
@@ -144,6 +213,16 @@ impl Writing<'_> {
         *known = Some(Known { next_stream, next_record, count });
         shared.counts.show(count);
         Ok(())
+    }
+
+    /// Undoes what was done before a failure.
+    pub(crate) async fn abandon(self, why: &StoreError) {
+        match why {
+            StoreError::Full(_) => self.doubt.require(Repair::Reopen),
+            StoreError::Unavailable(_) | StoreError::Damaged(_) => self.doubt.require(Repair::Settle),
+            StoreError::InUse(_) | StoreError::Refused(_) => {}
+        }
+        self.roll_back().await;
     }
 
     /// Undoes what was done so far.
@@ -162,26 +241,39 @@ pub(crate) async fn commit(shared: &Shared, instance: &str, group: &Group<'_>) -
     match write(&mut writing, instance, group).await {
         Ok(()) => writing.commit(shared).await?,
         Err(stopped) => {
-            writing.roll_back().await;
             return Err(match stopped {
-                Stopped::For(error) => error,
-                Stopped::Mismatch => why_not(writer.connection()?, group).await?,
+                Stopped::For(error) => {
+                    writing.abandon(&cause(&error)).await;
+                    error
+                }
+                Stopped::Mismatch => {
+                    writing.roll_back().await;
+                    why_not(writer.connection()?, group).await?
+                }
             });
         }
     }
     if shared.checkpointer.must_wait() {
-        checkpoint::copy(writer.connection()?, &shared.health).await;
+        checkpoint::copy(writer.connection()?, &shared.doubt).await;
     }
     drop(writer);
     shared.checkpointer.start_if_due();
     Ok(())
 }
 
-/// Only asked after an I/O error, after which this process does not write any more; and whoever asks gets the truth or
-/// nothing.
+fn cause(error: &CommitError) -> StoreError {
+    match error {
+        CommitError::Full(why) => StoreError::Full(why.clone()),
+        CommitError::Failed(error) => error.clone(),
+        other => StoreError::Refused(other.to_string()),
+    }
+}
+
+/// Asked after an I/O error: on a connection that has settled what may have happened.
 pub(crate) async fn happened(shared: &Shared, group: &Group<'_>) -> Result<bool, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
+    writer.begin().await?.roll_back().await;
     let connection = writer.connection()?;
     if let Some(record) = group.records.first() {
         let select = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM record WHERE id = ?)");

@@ -49,9 +49,9 @@ impl Keeper<'_> {
         for attempt in 1.. {
             match self.store.keep_signatures(signatures).await {
                 Ok(()) => break,
-                Err(StoreError::Unavailable(why)) => {
+                Err(error @ (StoreError::Unavailable(_) | StoreError::Storage(..))) => {
                     self.observer.signature_not_kept();
-                    tracing::warn!(size = %newest, why, "a signature is not kept yet");
+                    tracing::warn!(size = %newest, %error, "a signature is not kept yet");
                     tokio::time::sleep(self.limits.pause(attempt)).await;
                 }
                 Err(error) => {

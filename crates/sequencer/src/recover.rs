@@ -26,7 +26,7 @@ pub(crate) enum Obstacle {
 impl From<StoreError> for Obstacle {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => Self::Later(error),
+            StoreError::Unavailable(_) | StoreError::Storage(..) => Self::Later(error),
             StoreError::Refused(why) | StoreError::InUse(why) | StoreError::NoLog(why) => {
                 Self::Halt(Halt::Refused(why))
             }

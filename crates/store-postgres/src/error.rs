@@ -1,7 +1,7 @@
 //! What PostgreSQL says, in the words of the promise.
 
 use sqlx::error::DatabaseError;
-use store::StoreError;
+use store::{StorageFault, StoreError};
 
 /// What is to be done about a failed statement or connection.
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
@@ -20,7 +20,13 @@ fn server_said(answer: &dyn DatabaseError) -> StoreError {
     let code = answer.code().unwrap_or_default();
     let message = format!("{} (SQLSTATE {code})", answer.message());
     match code.as_ref() {
-        "25006" => StoreError::Refused(format!("this server takes no writes, is it a replica? {message}")),
+        // The server may be promoted, or its disk remounted: that heals without us.
+        "25006" => StoreError::Storage(
+            StorageFault::ReadOnly,
+            format!("this server takes no writes, is it a replica? {message}"),
+        ),
+        "53100" => StoreError::Storage(StorageFault::Full, message),
+        "58030" => StoreError::Storage(StorageFault::Io, message),
         "42P01" | "42883" | "42703" => {
             StoreError::Refused(format!("the schema of the database is not ours, was it migrated? {message}"))
         }

@@ -6,7 +6,7 @@
 //! refuse what the promise rules out, is in `migrations/postgres`.
 //!
 //! What it costs an operator: the URL must lead to the primary and not through a pooler in
-//! transaction mode, and at most [`MAX_CONNECTIONS`] connections and three more are used.
+//! transaction mode, and at most [`MAX_CONNECTIONS`] connections and seven more are used.
 //!
 //! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite
 //! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
@@ -34,6 +34,7 @@ mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -95,9 +96,11 @@ impl Options {
 pub struct Postgres {
     server: Server,
     pool: PgPool,
+    /// The pool of [`LogStore::for_sequencing`].
+    sequencers: PgPool,
     log: i16,
-    sequencing: Sequencing,
-    partitions: Partitions,
+    sequencing: Arc<Sequencing>,
+    partitions: Arc<Partitions>,
 }
 
 impl Postgres {
@@ -114,9 +117,10 @@ impl Postgres {
         Ok(Self {
             server: options.server.clone(),
             pool: options.server.pool(Role::Reader, options.connections),
+            sequencers: options.server.pool(Role::Reader, limits::SEQUENCER_CONNECTIONS),
             log: options.log,
-            sequencing: Sequencing::new(options.commit_timeout),
-            partitions: Partitions::default(),
+            sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
+            partitions: Arc::default(),
         })
     }
 
@@ -253,5 +257,21 @@ impl LogStore for Postgres {
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         self.in_time(durability::check(&self.server)).await
+    }
+
+    fn for_sequencing(&self) -> Option<Arc<dyn LogStore>> {
+        Some(Arc::new(Self {
+            server: self.server.clone(),
+            pool: self.sequencers.clone(),
+            sequencers: self.sequencers.clone(),
+            log: self.log,
+            sequencing: Arc::clone(&self.sequencing),
+            partitions: Arc::clone(&self.partitions),
+        }))
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+        self.sequencers.close().await;
     }
 }

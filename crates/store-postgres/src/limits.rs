@@ -8,7 +8,11 @@ pub(crate) const OLDEST_SERVER: u32 = 140_000;
 /// Connections that answer reads and small writes, at most and by default.
 pub const MAX_CONNECTIONS: u32 = 8;
 
-/// How long a connection may take to be made.
+/// Connections for the look-ups and small writes of the sequencer and for the inbox, beside those that answer reads: slow
+/// reads of the public must not keep a batch waiting.
+pub(crate) const SEQUENCER_CONNECTIONS: u32 = 4;
+
+/// How long a connection may take to be made, and how long a free one is waited for.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
 /// How long a read or a small write may take, all told. The server gives up a little earlier.

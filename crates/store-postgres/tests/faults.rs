@@ -9,7 +9,7 @@ use std::time::Duration;
 use merkle::LeafIndex;
 use sqlx::Connection;
 use store::contract::{Appender, ORIGIN, entry};
-use store::{Batch, CommitError, LogStore, StoreError};
+use store::{Batch, CommitError, InboxItem, LogStore, StorageFault, StoreError};
 use store_postgres::Postgres;
 use store_postgres::testing::Database;
 
@@ -285,4 +285,71 @@ async fn r26_serialization_failures_and_deadlocks_are_tried_again() {
 
 fn expect_unknown(outcome: Result<(), CommitError>) {
     assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+}
+
+/// R25: whoever reads the log cannot keep the sequencer from its connections.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r25_reads_that_hold_every_connection_keep_no_sequencer_waiting() {
+    let database = Database::fresh().await;
+    let store: Arc<dyn LogStore> = Arc::new(database.store().await);
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    let sequencing = store.for_sequencing().unwrap();
+    let mut locker = database.sequencing_session().await;
+    let mut lock = locker.begin().await.unwrap();
+    sqlx::query("LOCK TABLE collateral IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let reads: Vec<_> = (0..2 * store_postgres::MAX_CONNECTIONS)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.collateral(LeafIndex::new(0)).await })
+        })
+        .collect();
+    let waiting =
+        "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'collateral'::regclass";
+    while database.ask(waiting).await != store_postgres::MAX_CONNECTIONS.to_string() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let soon = Duration::from_secs(2);
+    assert!(tokio::time::timeout(soon, store.head()).await.is_err(), "every connection for reads is taken");
+    let found = tokio::time::timeout(soon, sequencing.find(&[entry(0).digest])).await;
+    assert!(found.unwrap().unwrap()[0].is_some());
+    lock.rollback().await.unwrap();
+    for read in reads {
+        // Some gave up waiting for a connection or for the lock.
+        let _ = read.await.unwrap();
+    }
+    appender.append(1).await;
+    assert_eq!(sequencing.head().await.unwrap(), *appender.head());
+}
+
+#[tokio::test]
+async fn r11_r13_the_server_says_how_its_storage_fails_and_the_next_try_succeeds() {
+    let database = Database::fresh().await;
+    let store: Arc<dyn LogStore> = Arc::new(database.store().await);
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    for (code, fault) in
+        [("53100", StorageFault::Full), ("58030", StorageFault::Io), ("25006", StorageFault::ReadOnly)]
+    {
+        let raise = format!(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+               $$ BEGIN RAISE EXCEPTION 'it fails' USING ERRCODE = '{code}'; END $$;
+             CREATE TRIGGER failing BEFORE INSERT ON inbox EXECUTE FUNCTION fail();
+             CREATE TRIGGER failing BEFORE INSERT ON batch EXECUTE FUNCTION fail();"
+        );
+        database.run(&raise).await;
+        let item = InboxItem { digest: entry(900).digest, submission: vec![1].into() };
+        match store.enqueue(&item).await {
+            Err(StoreError::Storage(found, _)) => assert_eq!(found, fault),
+            other => panic!("{code}: {other:?}"),
+        }
+        let next = appender.leaves().len() as u64;
+        let batch = appender.batch(vec![entry(next)]);
+        match appender.commit(&batch).await {
+            Err(CommitError::NotCommitted(StoreError::Storage(found, _))) => assert_eq!(found, fault),
+            other => panic!("{code}: {other:?}"),
+        }
+        database.run("DROP FUNCTION fail() CASCADE").await;
+        appender.commit(&batch).await.unwrap();
+        store.enqueue(&item).await.unwrap();
+        store.refuse(&item.digest, "the end of this round").await.unwrap();
+    }
 }

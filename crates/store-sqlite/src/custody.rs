@@ -22,7 +22,7 @@ pub(crate) async fn erase(store: &Sqlite, entries: &[LeafIndex]) -> Result<Erase
 
 async fn erase_all(store: &Sqlite, entries: Vec<LeafIndex>) -> Result<Erased, StoreError> {
     let mut answer = Erased::default();
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     for index in entries {
         if !is_in_the_log(&mut transaction, index).await? {
             return Err(not_in_the_log(index));
@@ -59,7 +59,7 @@ async fn erase_one(connection: &mut SqliteConnection, index: LeafIndex) -> Resul
 
 pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
     check_case(case)?;
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     if !is_in_the_log(&mut transaction, entry).await? {
         return Err(not_in_the_log(entry));
     }
@@ -165,7 +165,7 @@ fn not_in_the_log(entry: LeafIndex) -> StoreError {
 }
 
 pub(crate) async fn keep_report(store: &Sqlite, report: &Report) -> Result<bool, StoreError> {
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let query = sqlx::query(
         "INSERT INTO report (guard, refused, idx, registered, at, statement) SELECT ?1, ?2, ?3, ?4, ?5,
            CASE WHEN EXISTS (SELECT 1 FROM entry WHERE idx = ?3 AND statement IS NOT NULL) THEN ?6 END

@@ -6,12 +6,13 @@
 //! * A lock file beside the database says who may write (`Place`). SQLite's own
 //!   locks cannot: they drop when any descriptor of the database file closes, so nothing here opens
 //!   that file but SQLite.
-//! * After an I/O error in a commit or checkpoint, or when the file was moved or replaced, nothing
-//!   is written any more until the process starts again: what the page cache holds then is not what
-//!   the disk holds.
+//! * After a write that failed, the writing connection is closed, and the next write opens another
+//!   one ([`connection`]); reads go on meanwhile. Only when the file was moved, replaced or truncated is
+//!   nothing written any more until the process starts again.
 //!
 //! Not here: order, signatures and the pin that notices an old backup (`sequencer`).
 
+mod connection;
 mod cosignature;
 mod custody;
 mod heads;
@@ -24,6 +25,7 @@ mod reader;
 mod sql;
 #[cfg(test)]
 mod tests;
+
 mod writer;
 
 use std::path::PathBuf;
@@ -35,11 +37,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use durable::{Access, Place};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
+use sqlite::Repair;
 use sqlx::ConnectOptions;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use store::quota::Counters;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
@@ -47,6 +47,7 @@ use store::{
     SignedHead, StoreError, TileAddress,
 };
 
+use connection::Writer;
 pub use durable::{FileSystem, LOCK_SUFFIX};
 use place::LeaseFlag;
 
@@ -81,7 +82,7 @@ impl Settings {
 /// A log in a SQLite file. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    write: SqlitePool,
+    write: Arc<Writer>,
     read: SqlitePool,
     shared: Arc<Shared>,
 }
@@ -90,13 +91,13 @@ pub struct Sqlite {
 struct Shared {
     settings: Settings,
     /// `None`: opened to be read only.
-    place: Option<Place>,
+    place: Option<Arc<Place>>,
     wal: bool,
     lease: Arc<LeaseFlag>,
     /// One process uses the database, so what it counts needs no disk.
     quotas: Counters,
-    /// Set once this process must not write any more.
-    poisoned: AtomicBool,
+    /// Set once a file was moved, replaced or truncated: this process must not write any more.
+    lost: AtomicBool,
 }
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite");
@@ -110,9 +111,9 @@ impl Sqlite {
         let place = Place::take(&settings.path, settings.allow_filesystem, Access::Public)
             .map_err(place::store_error)?;
         let wal = !settings.allow_filesystem;
-        let shared = Shared { place: Some(place), ..Shared::reading(settings, wal) };
+        let shared = Shared { place: Some(Arc::new(place)), ..Shared::reading(settings, wal) };
         let mut store = Self::connect(Arc::new(shared)).await?;
-        MIGRATIONS.run(&store.write).await.map_err(sql::migration)?;
+        MIGRATIONS.run(store.write.pool()).await.map_err(sql::migration)?;
         if store.shared.wal {
             // Only now: a reader of an empty file could not find out that it is in WAL mode.
             store.read = readers(&store.shared.settings).await?;
@@ -132,7 +133,7 @@ impl Sqlite {
         must_exist(&settings)?;
         let read = readers(&settings).await?;
         let shared = Shared::reading(settings, true);
-        Ok(Self { write: read.clone(), read, shared: Arc::new(shared) })
+        Ok(Self { write: Arc::new(Writer::new(read.clone())), read, shared: Arc::new(shared) })
     }
 
     /// A second set of connections in the same process, under the same lock file.
@@ -147,21 +148,31 @@ impl Sqlite {
         Ok(store)
     }
 
-    /// Waits for what is running and closes the files. Dropping does the same without waiting.
+    /// Waits for what is running and closes the files; the database file alone is then a complete copy. Dropping does the
+    /// same without waiting.
     pub async fn close(&self) {
-        self.read.close().await;
-        self.write.close().await;
+        if self.shared.wal {
+            self.read.close().await;
+        }
+        writer::finish_the_log(self).await;
+        self.write.pool().close().await;
     }
 
     async fn connect(shared: Arc<Shared>) -> Result<Self, StoreError> {
-        let write = writer_pool(&shared.settings, shared.wal).await?;
-        Ok(Self { read: write.clone(), write, shared })
+        let write = connection::pool(&shared.settings, shared.wal).await?;
+        Ok(Self { read: write.clone(), write: Arc::new(Writer::new(write)), shared })
     }
 
-    /// The pool for a write, if this process may still write.
-    fn writable(&self) -> Result<&SqlitePool, StoreError> {
+    /// The pool for a write, if this process may still write; with another connection after a write that failed.
+    async fn writable(&self) -> Result<&SqlitePool, StoreError> {
         self.shared.check()?;
-        Ok(&self.write)
+        self.write.repair(&self.shared).await?;
+        Ok(self.write.pool())
+    }
+
+    /// Passes the result of a write on; after one that failed, the next write gets another connection.
+    fn noting<T>(&self, written: Result<T, StoreError>) -> Result<T, StoreError> {
+        written.inspect_err(|error| self.write.note(error))
     }
 }
 
@@ -173,26 +184,29 @@ impl Shared {
             wal,
             lease: Arc::default(),
             quotas: Counters::default(),
-            poisoned: false.into(),
+            lost: false.into(),
         }
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        if self.poisoned.load(Ordering::Acquire) {
-            return Err(StoreError::Refused("the database failed in use: start the process again".into()));
+        if self.lost.load(Ordering::Acquire) {
+            let text = "the database file was moved, replaced or truncated in use: start the process again";
+            return Err(StoreError::Refused(text.into()));
         }
-        match &self.place {
-            None => Err(StoreError::Refused("the database was opened to be read only".into())),
-            Some(place) => place.check().map_err(place::store_error).inspect_err(|_| self.poison()),
-        }
+        let Some(place) = &self.place else {
+            return Err(StoreError::Refused("the database was opened to be read only".into()));
+        };
+        place.check().map_err(|error| {
+            let error = place::store_error(error);
+            if matches!(error, StoreError::Refused(_)) {
+                self.lost.store(true, Ordering::Release);
+            }
+            error
+        })
     }
 
     fn remember_files(&self) -> Result<(), StoreError> {
         self.place.as_ref().map_or(Ok(()), |place| place.remember(self.wal).map_err(place::store_error))
-    }
-
-    fn poison(&self) {
-        self.poisoned.store(true, Ordering::Release);
     }
 }
 
@@ -215,21 +229,6 @@ fn pool(settings: &Settings, connections: u32) -> SqlitePoolOptions {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-}
-
-async fn writer_pool(settings: &Settings, wal: bool) -> Result<SqlitePool, StoreError> {
-    let options = options(settings)
-        .create_if_missing(true)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("secure_delete", "ON")
-        .pragma("recursive_triggers", "ON")
-        .pragma("wal_autocheckpoint", "0")
-        .pragma("journal_size_limit", CHECKPOINT_BYTES.to_string());
-    let options = match wal {
-        true => options.journal_mode(SqliteJournalMode::Wal),
-        false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
-    };
-    pool(settings, 1).connect_with(options).await.map_err(sql::store_error)
 }
 
 fn must_exist(settings: &Settings) -> Result<(), StoreError> {
@@ -257,7 +256,7 @@ async fn readers(settings: &Settings) -> Result<SqlitePool, StoreError> {
 #[async_trait]
 impl LogStore for Sqlite {
     async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        writer::open(self, origin).await
+        self.noting(writer::open(self, origin).await)
     }
 
     async fn head(&self) -> Result<Head, StoreError> {
@@ -270,11 +269,15 @@ impl LogStore for Sqlite {
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
-        writer::take_over(self, holder).await
+        self.noting(writer::take_over(self, holder).await)
     }
 
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
-        writer::commit(self, batch).await
+        writer::commit(self, batch).await.inspect_err(|error| match error {
+            CommitError::NotCommitted(error) => self.write.note(error),
+            CommitError::Unknown(_) => self.write.require(Repair::Reopen),
+            CommitError::Fenced | CommitError::AlreadySeen | CommitError::GuardTaken => {}
+        })
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
@@ -314,7 +317,8 @@ impl LogStore for Sqlite {
     }
 
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
-        heads::keep_signatures(self.writable()?, signatures).await
+        let written = heads::keep_signatures(self.writable().await?, signatures).await;
+        self.noting(written)
     }
 
     async fn signature(
@@ -339,7 +343,8 @@ impl LogStore for Sqlite {
     }
 
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
-        inbox::enqueue(self.writable()?, item, arrival).await
+        let written = inbox::enqueue(self.writable().await?, item, arrival).await;
+        self.noting(written)
     }
 
     async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
@@ -359,19 +364,23 @@ impl LogStore for Sqlite {
     }
 
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
-        inbox::refuse(self.writable()?, digest, failure).await
+        let written = inbox::refuse(self.writable().await?, digest, failure).await;
+        self.noting(written)
     }
 
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
-        inbox::trim(self.writable()?, limit).await
+        let written = inbox::trim(self.writable().await?, limit).await;
+        self.noting(written)
     }
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
-        heads::keep_key(self.writable()?, key).await
+        let written = heads::keep_key(self.writable().await?, key).await;
+        self.noting(written)
     }
 
     async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        heads::retire_key(self.writable()?, kid, at).await
+        let written = heads::retire_key(self.writable().await?, kid, at).await;
+        self.noting(written)
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
@@ -379,6 +388,10 @@ impl LogStore for Sqlite {
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {
-        writer::check_durability(self).await
+        self.noting(writer::check_durability(self).await)
+    }
+
+    async fn close(&self) {
+        Self::close(self).await;
     }
 }

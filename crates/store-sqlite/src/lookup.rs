@@ -30,7 +30,7 @@ pub(crate) async fn index(
     rows: &[Lookup],
 ) -> Result<bool, StoreError> {
     check_rows(from, to, rows)?;
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     if indexed(&mut *transaction).await? != from {
         return Ok(false);
     }
@@ -74,7 +74,7 @@ async fn still_there<'a>(
 
 pub(crate) async fn drop_index(store: &Sqlite, form: u32) -> Result<(), StoreError> {
     let query = sqlx::query("UPDATE lookup_progress SET form = ?, size = 0").bind(form);
-    query.execute(store.writable()?).await.map(drop).map_err(store_error)
+    query.execute(store.writable().await?).await.map(drop).map_err(store_error)
 }
 
 pub(crate) async fn search(pool: &SqlitePool, query: &Query) -> Result<Page, StoreError> {

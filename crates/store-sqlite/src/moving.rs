@@ -25,7 +25,7 @@ impl Moving for Sqlite {
     }
 
     async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
-        freeze(self, holder, at).await
+        self.noting(freeze(self, holder, at).await)
     }
 
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
@@ -45,12 +45,12 @@ impl Moving for Sqlite {
     }
 
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
-        begin(self, origin, source).await
+        self.noting(begin(self, origin, source).await)
     }
 
     async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
         history.check()?;
-        fill(self, source, history).await
+        self.noting(fill(self, source, history).await)
     }
 
     async fn fill_claims(
@@ -59,11 +59,11 @@ impl Moving for Sqlite {
         seen: &[SeenRow],
         guards: &[GuardRow],
     ) -> Result<(), StoreError> {
-        fill_claims(self, source, seen, guards).await
+        self.noting(fill_claims(self, source, seen, guards).await)
     }
 
     async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
-        end(self, source, epoch, policy).await
+        self.noting(end(self, source, epoch, policy).await)
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn must_grow(executor: impl SqliteExecutor<'_>) -> Result<(), S
 }
 
 async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreError> {
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     match must_grow(&mut *transaction).await {
         Err(StoreError::Frozen) => return reader::head(&mut *transaction).await,
         grows => grows?,
@@ -162,7 +162,7 @@ async fn waiting(
 
 async fn begin(store: &Sqlite, origin: &str, source: &Source) -> Result<Head, StoreError> {
     writer::make(store, origin).await?;
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let known: String = sqlx::query_scalar("SELECT origin FROM log")
         .fetch_one(&mut *transaction)
         .await
@@ -187,7 +187,7 @@ async fn begin(store: &Sqlite, origin: &str, source: &Source) -> Result<Head, St
 
 async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), StoreError> {
     let Batch { from, to, .. } = &history.batch;
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let head = filling(&mut transaction, source).await?;
     if (head.batch, &head.edge) != (from.batch, &from.edge) {
         return Err(StoreError::Refused("the database is not where this history begins".into()));
@@ -248,7 +248,7 @@ async fn fill_claims(
     seen: &[SeenRow],
     guards: &[GuardRow],
 ) -> Result<(), StoreError> {
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     filling(&mut transaction, source).await?;
     let seen_rows = [
         "INSERT INTO seen (key, idx) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -286,7 +286,7 @@ async fn add(
 }
 
 async fn end(store: &Sqlite, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let update = sqlx::query(
         "UPDATE log SET filling = NULL, epoch = ?1, policy = ?2
           WHERE filling = ?3 AND epoch <= ?1 AND policy <= ?2 AND ?2 < size",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use durable::PlaceError;
-use store::{Lease, StoreError};
+use store::{Lease, StorageFault, StoreError};
 
 /// In the words of the promise.
 pub(crate) fn store_error(error: PlaceError) -> StoreError {
@@ -14,6 +14,7 @@ pub(crate) fn store_error(error: PlaceError) -> StoreError {
         PlaceError::InUse(text) => StoreError::InUse(text),
         PlaceError::FileSystem { .. } => StoreError::Refused(format!("{error}, or set allow_filesystem")),
         PlaceError::Refused(text) => StoreError::Refused(text),
+        PlaceError::Unknown(text) => StoreError::Storage(StorageFault::Io, text),
     }
 }
 

@@ -12,15 +12,16 @@ use crate::{Sqlite, cosignature, custody, lookup};
 #[async_trait]
 impl Custody for Sqlite {
     async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
-        custody::erase(self, entries).await
+        self.noting(custody::erase(self, entries).await)
     }
 
     async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
-        custody::hold(self, entry, case, at).await
+        self.noting(custody::hold(self, entry, case, at).await)
     }
 
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
-        custody::release(self.writable()?, entry, case, at).await
+        let released = custody::release(self.writable().await?, entry, case, at).await;
+        self.noting(released)
     }
 
     async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
@@ -39,7 +40,7 @@ impl Custody for Sqlite {
 #[async_trait]
 impl Reports for Sqlite {
     async fn keep_report(&self, report: &Report) -> Result<bool, StoreError> {
-        custody::keep_report(self, report).await
+        self.noting(custody::keep_report(self, report).await)
     }
 
     async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError> {
@@ -58,11 +59,11 @@ impl LookupIndex for Sqlite {
     }
 
     async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError> {
-        lookup::index(self, from, to, rows).await
+        self.noting(lookup::index(self, from, to, rows).await)
     }
 
     async fn drop_index(&self, form: u32) -> Result<(), StoreError> {
-        lookup::drop_index(self, form).await
+        self.noting(lookup::drop_index(self, form).await)
     }
 
     async fn search(&self, query: &Query) -> Result<Page, StoreError> {
@@ -92,7 +93,8 @@ impl Quotas for Sqlite {
 #[async_trait]
 impl Cosignatures for Sqlite {
     async fn keep_cosignature(&self, cosignature: &Cosignature) -> Result<(), StoreError> {
-        cosignature::keep(self.writable()?, cosignature).await
+        let kept = cosignature::keep(self.writable().await?, cosignature).await;
+        self.noting(kept)
     }
 
     async fn cosignatures(&self, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {

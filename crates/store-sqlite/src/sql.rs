@@ -2,21 +2,16 @@
 
 use bytes::Bytes;
 use merkle::EntryDigest;
+use sqlite::Failure;
 use sqlx::migrate::MigrateError;
 use sqlx::query_builder::Separated;
 use sqlx::{QueryBuilder, SqliteConnection};
-use store::StoreError;
+use store::{StorageFault, StoreError};
+
+pub(crate) use sqlite::is_constraint;
 
 /// Rows that one statement inserts.
 const ROWS: usize = 64;
-
-/// SQLite's primary result codes that mean something to us.
-mod code {
-    pub(super) const IO_ERROR: i32 = 10;
-    pub(super) const CORRUPT: i32 = 11;
-    pub(super) const CONSTRAINT: i32 = 19;
-    pub(super) const NOT_A_DATABASE: i32 = 26;
-}
 
 /// A number as SQLite has it. A larger one matches no row.
 pub(crate) fn signed(number: u64) -> i64 {
@@ -45,13 +40,13 @@ pub(crate) fn seen_key(digest: &EntryDigest) -> &[u8] {
 
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
     let text = error.to_string();
-    match primary_code(&error) {
-        Some(code::CORRUPT | code::NOT_A_DATABASE) => StoreError::Damaged(text),
-        Some(code::CONSTRAINT) => StoreError::Refused(text),
-        None if matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
-            StoreError::Damaged(text)
-        }
-        _ => StoreError::Unavailable(text),
+    match Failure::of(&error) {
+        Failure::Full => StoreError::Storage(StorageFault::Full, text),
+        Failure::Io => StoreError::Storage(StorageFault::Io, text),
+        Failure::ReadOnly => StoreError::Storage(StorageFault::ReadOnly, text),
+        Failure::Damaged => StoreError::Damaged(text),
+        Failure::Constraint => StoreError::Refused(text),
+        Failure::Other => StoreError::Unavailable(text),
     }
 }
 
@@ -66,21 +61,6 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(error),
         other => StoreError::Refused(other.to_string()),
     }
-}
-
-/// Whether the rows break a constraint or a trigger.
-pub(crate) fn is_constraint(error: &sqlx::Error) -> bool {
-    primary_code(error) == Some(code::CONSTRAINT)
-}
-
-/// Whether what the connection believes may no longer be what the disk holds.
-pub(crate) fn leaves_doubt(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(code::IO_ERROR | code::CORRUPT | code::NOT_A_DATABASE))
-}
-
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(extended & 0xff)
 }
 
 /// Inserts rows, many with each statement; `into` ends with the list of columns.

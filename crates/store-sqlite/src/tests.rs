@@ -1,12 +1,15 @@
 //! Faults that must be caused from within: a full disk, a connection in doubt.
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use merkle::LeafIndex;
 use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, entry};
 use store::fsck::{Fsck, Opaque};
-use store::{Collateral, CommitError, Custody, LogStore, NewEntry, StoreError};
+use store::{Collateral, CommitError, Custody, InboxItem, LogStore, NewEntry, StorageFault, StoreError};
 
 use crate::{CHECKPOINT_BYTES, Settings, Sqlite};
 
@@ -16,7 +19,7 @@ async fn store(folder: &tempfile::TempDir, allow_filesystem: bool) -> Sqlite {
 }
 
 async fn run(store: &Sqlite, sql: String) {
-    sqlx::query(AssertSqlSafe(sql)).execute(&store.write).await.unwrap();
+    sqlx::query(AssertSqlSafe(sql)).execute(store.write.pool()).await.unwrap();
 }
 
 fn large(n: u64) -> NewEntry {
@@ -24,42 +27,140 @@ fn large(n: u64) -> NewEntry {
     NewEntry { digest: merkle::EntryDigest::of(&statement), statement, ..entry(n) }
 }
 
+/// Space that is left in kB when the disk is full, so that another write fails each time: that of a row, of COMMIT, or of the
+/// commit after it.
+const LEFT: [u64; 7] = [0, 4, 12, 28, 60, 120, 220];
+
+#[test]
+fn r11_a_full_disk_refuses_the_batch_and_the_same_batch_is_committed_once_there_is_space() {
+    alone_on_a_small_disk(
+        "tests::r11_a_full_disk_refuses_the_batch_and_the_same_batch_is_committed_once_there_is_space",
+        |disk| async move {
+            for allow_filesystem in [false, true] {
+                for left in LEFT {
+                    fill_and_give_back(&disk, allow_filesystem, left << 10).await;
+                }
+            }
+        },
+    );
+}
+
+async fn fill_and_give_back(disk: &Path, allow_filesystem: bool, left: u64) {
+    let folder = tempfile::tempdir_in(disk).unwrap();
+    let store = store(&folder, allow_filesystem).await;
+    let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
+    let filler = fill(disk, left);
+    let mut next = 3;
+    let batch = loop {
+        let batch = appender.batch(vec![entry(next), large(next + 1000)]);
+        match appender.commit(&batch).await {
+            Ok(()) => next += 1,
+            Err(CommitError::NotCommitted(StoreError::Storage(StorageFault::Full, _))) => break batch,
+            Err(CommitError::Unknown(text)) if text.contains("full") => break batch,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..3 {
+        let item = InboxItem { digest: entry(900).digest, submission: vec![1; 400_000].into() };
+        let kept = store.enqueue(&item).await;
+        assert!(matches!(kept, Err(StoreError::Storage(StorageFault::Full, _))), "{kept:?}");
+        match store.take_over("again").await {
+            Ok(head) => assert!(!appender.settle(&batch, head), "it did not happen"),
+            Err(error) => assert!(matches!(error, StoreError::Storage(StorageFault::Full, _)), "{error:?}"),
+        }
+        assert_eq!(store.head().await.unwrap().size(), appender.head().size(), "reads go on");
+        assert!(store.find(&[entry(next).digest]).await.unwrap()[0].is_none());
+    }
+    std::fs::remove_file(filler).unwrap();
+    appender.take_over().await;
+    let batch = appender.batch(batch.entries);
+    appender.commit(&batch).await.unwrap();
+    assert!(store.progress(&entry(900).digest).await.unwrap().is_none(), "what was refused does not appear");
+    assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
+    store.close().await;
+}
+
+/// A file that leaves so many bytes of the disk free.
+fn fill(disk: &Path, left: u64) -> PathBuf {
+    let path = disk.join("filler");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let page = vec![1; 4096];
+    while file.write_all(&page).is_ok() {}
+    let full = file.metadata().unwrap().len();
+    file.set_len(full - left).unwrap();
+    path
+}
+
+/// The folder of a small disk, for the process that has it.
+const DISK: &str = "TABELLION_TEST_SMALL_DISK";
+
+/// Runs a test in a process of its own, which has a file system of 3 MB: nobody else sees it, and it goes with the process.
+fn alone_on_a_small_disk<F: Future<Output = ()>>(name: &str, test: impl FnOnce(PathBuf) -> F) {
+    if let Ok(disk) = std::env::var(DISK) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        return runtime.block_on(test(disk.into()));
+    }
+    let disk = tempfile::tempdir().unwrap();
+    let run = format!(
+        "mount -t tmpfs -o size=3m tmpfs '{}' && exec \"$0\" --exact {name} --nocapture",
+        disk.path().display()
+    );
+    // Without --map-root-user root keeps its rights over files of others.
+    let status = Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .args((!rustix::process::geteuid().is_root()).then_some("--map-root-user"))
+        .args(["sh", "-c", &run])
+        .arg(std::env::current_exe().unwrap())
+        .env(DISK, disk.path())
+        .status();
+    assert!(status.unwrap().success(), "{name} failed on a small disk");
+}
+
 #[tokio::test]
-async fn r11_a_full_disk_refuses_the_batch_and_the_same_batch_is_committed_once_there_is_space() {
+async fn after_a_transaction_that_sqlite_ended_by_itself_one_write_fails_and_the_next_succeeds() {
     for allow_filesystem in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder, allow_filesystem).await;
         let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
-        let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&store.write).await.unwrap();
-        run(&store, format!("PRAGMA max_page_count = {}", pages + 10)).await;
-        let batch = appender.batch(vec![entry(3), large(4)]);
-        for _ in 0..3 {
-            match store.commit(&batch).await {
-                Err(CommitError::NotCommitted(StoreError::Unavailable(text))) => {
-                    assert!(text.contains("full"), "{text}");
-                }
-                other => panic!("{other:?}"),
-            }
-            assert_eq!(store.head().await.unwrap(), *appender.head(), "reads go on");
-            assert!(store.find(&[entry(3).digest]).await.unwrap()[0].is_none());
-        }
-        run(&store, "PRAGMA max_page_count = 1000000".into()).await;
-        appender.commit(&batch).await.unwrap();
-        appender.append_entries(vec![entry(5)]).await.unwrap();
+        let mut transaction = store.write.pool().begin_with("BEGIN IMMEDIATE").await.unwrap();
+        sqlx::query("ROLLBACK").execute(&mut *transaction).await.unwrap();
+        transaction.commit().await.unwrap_err();
+        let failed = store.take_over("again").await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        appender.append(1).await;
+        store.check_durability().await.unwrap();
+        assert_eq!(store.head().await.unwrap(), *appender.head());
+    }
+}
+
+#[tokio::test]
+async fn r07_after_a_flush_that_failed_the_write_ahead_log_is_flushed_anew_and_the_log_goes_on() {
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
+        let settled: i32 =
+            sqlx::query_scalar("PRAGMA user_version").fetch_one(store.write.pool()).await.unwrap();
+        store.write.note(&StoreError::Storage(StorageFault::Io, "disk I/O error".into()));
+        appender.append(1).await;
+        let version = sqlx::query_scalar::<_, i32>("PRAGMA user_version").fetch_one(store.write.pool());
+        assert_eq!(version.await.unwrap(), settled + 1);
         assert!(Fsck::new(&store, &Opaque).deep().await.unwrap().is_clean());
     }
 }
 
 #[tokio::test]
-async fn r07_a_process_in_doubt_writes_nothing_more_and_still_reads() {
+async fn a_database_that_was_closed_is_complete_in_its_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder, false).await;
-    let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
-    store.shared.poison();
-    let refused = appender.append_entries(vec![entry(3)]).await;
-    assert!(matches!(refused, Err(CommitError::NotCommitted(StoreError::Refused(_)))), "{refused:?}");
-    assert!(matches!(store.take_over("again").await, Err(StoreError::Refused(_))));
-    assert_eq!(store.head().await.unwrap(), *appender.head());
+    let appender = Appender::with(Arc::new(store.clone()), 300).await;
+    store.close().await;
+    let path = |name: &str| folder.path().join(name);
+    assert!(!path("log.db-wal").exists());
+    std::fs::copy(path("log.db"), path("copy.db")).unwrap();
+    let copy = Sqlite::open(Settings::new(path("copy.db"))).await.unwrap();
+    assert_eq!(copy.head().await.unwrap(), *appender.head());
+    assert!(Fsck::new(&copy, &Opaque).deep().await.unwrap().is_clean());
 }
 
 #[tokio::test]
@@ -138,7 +239,7 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
         "SELECT kind, value, idx FROM lookup WHERE idx IN (1, 2)",
     ] {
         let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")));
-        let rows = rows.fetch_all(&store.write).await.unwrap();
+        let rows = rows.fetch_all(store.write.pool()).await.unwrap();
         let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
         assert!(plan.iter().all(|step| step.starts_with("SEARCH lookup")), "{query}: {plan:?}");
     }
@@ -151,7 +252,7 @@ async fn a_frozen_log_stays_frozen_and_only_an_empty_one_is_filled() {
     Appender::with(Arc::new(store.clone()), 3).await;
     let refused = async |change: &str| {
         let update = sqlx::query(AssertSqlSafe(format!("UPDATE log SET {change}")));
-        update.execute(&store.write).await.unwrap_err().to_string()
+        update.execute(store.write.pool()).await.unwrap_err().to_string()
     };
     assert!(refused("filling = zeroblob(32)").await.contains("only an empty log can be filled"));
     run(&store, "UPDATE log SET frozen_at = 5".into()).await;

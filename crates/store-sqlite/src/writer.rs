@@ -21,7 +21,7 @@ pub(crate) async fn make(store: &Sqlite, origin: &str) -> Result<(), StoreError>
         insert
             .bind(origin)
             .bind(&root.as_bytes()[..])
-            .execute(store.writable()?)
+            .execute(store.writable().await?)
             .await
             .map_err(sql::store_error)?;
     }
@@ -31,13 +31,13 @@ pub(crate) async fn make(store: &Sqlite, origin: &str) -> Result<(), StoreError>
 pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreError> {
     make(store, origin).await?;
     let known: Option<String> = sqlx::query_scalar("SELECT origin FROM log")
-        .fetch_optional(&store.write)
+        .fetch_optional(store.write.pool())
         .await
         .map_err(sql::store_error)?;
     match known {
-        Some(known) if known == origin => match moving::state(&store.write).await? {
+        Some(known) if known == origin => match moving::state(store.write.pool()).await? {
             State::Filling { .. } => Err(half_filled()),
-            State::Open | State::Frozen { .. } => reader::head(&store.write).await,
+            State::Open | State::Frozen { .. } => reader::head(store.write.pool()).await,
         },
         Some(known) => Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}"))),
         None => Err(StoreError::NoLog("the database holds no log".into())),
@@ -45,7 +45,7 @@ pub(crate) async fn open(store: &Sqlite, origin: &str) -> Result<Head, StoreErro
 }
 
 pub(crate) async fn take_over(store: &Sqlite, holder: &str) -> Result<Head, StoreError> {
-    let mut transaction = store.writable()?.begin_with(IMMEDIATE).await.map_err(sql::store_error)?;
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(sql::store_error)?;
     moving::must_grow(&mut *transaction).await?;
     let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?").bind(holder);
     update.execute(&mut *transaction).await.map_err(sql::store_error)?;
@@ -60,21 +60,21 @@ pub(crate) async fn finish(
     transaction: Transaction<'_, sqlx::Sqlite>,
 ) -> Result<(), StoreError> {
     transaction.commit().await.map_err(|error| {
-        poison_if_in_doubt(store, &error);
+        store.write.note_failure(&error);
         sql::store_error(error)
     })
 }
 
 pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitError> {
     batch.check().map_err(CommitError::NotCommitted)?;
-    let pool = store.writable().map_err(CommitError::NotCommitted)?;
+    let pool = store.writable().await.map_err(CommitError::NotCommitted)?;
     let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(not_committed)?;
     moving::must_grow(&mut *transaction).await.map_err(CommitError::NotCommitted)?;
     move_head(&mut transaction, batch).await?;
     insert(&mut transaction, batch).await?;
     settle(&mut transaction, batch).await?;
     transaction.commit().await.map_err(|error| {
-        poison_if_in_doubt(store, &error);
+        store.write.note_failure(&error);
         CommitError::Unknown(error.to_string())
     })?;
     checkpoint(store).await;
@@ -180,23 +180,23 @@ async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), 
 }
 
 /// Copies the write-ahead log into the database when it has grown. A failure does not undo the
-/// commit, which is in the write-ahead log; but it is the last one.
+/// commit, which is in the write-ahead log.
 pub(crate) async fn checkpoint(store: &Sqlite) {
     let grown = store.shared.place.as_ref().is_some_and(|place| place.wal_bytes() > CHECKPOINT_BYTES);
     if !grown {
         return;
     }
     // Passive: a slow reader must not hold up the next commit.
-    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(&store.write).await {
+    if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(store.write.pool()).await {
         tracing::error!(%error, "the write-ahead log could not be copied into the database");
-        poison_if_in_doubt(store, &error);
+        store.write.note_failure(&error);
     }
 }
 
 /// Before something is erased: a rollback journal keeps the pages of the last transaction, up to a
 /// limit, so for this one there is none.
 pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
-    store.writable()?;
+    store.writable().await?;
     if store.shared.wal {
         return Ok(());
     }
@@ -207,22 +207,39 @@ pub(crate) async fn keep_no_journal(store: &Sqlite) -> Result<(), StoreError> {
 /// is written over. A reader that is still busy can be in the way; then the next checkpoint does it.
 pub(crate) async fn empty_the_log(store: &Sqlite) {
     let emptied = match store.shared.wal {
-        true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&store.write).await.map(drop),
+        true => sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(store.write.pool()).await.map(drop),
         false => limit_the_journal(store, CHECKPOINT_BYTES).await,
     };
     if let Err(error) = emptied {
         tracing::warn!(%error, "what was erased may still be in the journal");
-        poison_if_in_doubt(store, &error);
+        store.write.note_failure(&error);
+    }
+}
+
+/// Before the last connection is closed: copies the write-ahead log into the database file, for good.
+pub(crate) async fn finish_the_log(store: &Sqlite) {
+    if !store.shared.wal || store.shared.place.is_none() {
+        return;
+    }
+    let finished = async {
+        let pool = store.writable().await?;
+        let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(pool).await;
+        checkpoint.and_then(|row| row.try_get::<bool, _>(0)).map_err(sql::store_error)
+    };
+    match finished.await {
+        Ok(false) => {}
+        Ok(true) => tracing::warn!("the write-ahead log stays beside the database: another process reads it"),
+        Err(error) => tracing::warn!(%error, "the write-ahead log stays beside the database"),
     }
 }
 
 async fn limit_the_journal(store: &Sqlite, bytes: u64) -> Result<(), sqlx::Error> {
     let limit = AssertSqlSafe(format!("PRAGMA journal_size_limit = {bytes}"));
-    sqlx::query(limit).fetch_all(&store.write).await.map(drop)
+    sqlx::query(limit).fetch_all(store.write.pool()).await.map(drop)
 }
 
 pub(crate) async fn check_durability(store: &Sqlite) -> Result<(), StoreError> {
-    let mut connection = store.writable()?.acquire().await.map_err(sql::store_error)?;
+    let mut connection = store.writable().await?.acquire().await.map_err(sql::store_error)?;
     let journal = if store.shared.wal { "wal" } else { "delete" };
     expect_pragma(&mut connection, "PRAGMA journal_mode", journal).await?;
     expect_pragma(&mut connection, "PRAGMA synchronous", "2").await?;
@@ -247,12 +264,6 @@ async fn expect_pragma(
 
 fn numbered(batch: &Batch) -> Vec<(i64, &NewEntry)> {
     batch.entries.iter().zip(batch.from.size().get()..).map(|(entry, index)| (signed(index), entry)).collect()
-}
-
-fn poison_if_in_doubt(store: &Sqlite, error: &sqlx::Error) {
-    if sql::leaves_doubt(error) {
-        store.shared.poison();
-    }
 }
 
 fn not_committed(error: sqlx::Error) -> CommitError {

@@ -194,6 +194,14 @@ pub trait LogStore:
 
     /// Refuses a database that would forget a commit it acknowledged (fsync off and the like).
     async fn check_durability(&self) -> Result<(), StoreError>;
+
+    /// The same log over connections of the sequencer's own, where reads of the public could otherwise take all of them.
+    fn for_sequencing(&self) -> Option<std::sync::Arc<dyn LogStore>> {
+        None
+    }
+
+    /// Ends the use of the database: waits for what is running and closes every connection. Later calls fail.
+    async fn close(&self) {}
 }
 
 /// The right to try to sequence, until dropped or lost.

@@ -253,12 +253,29 @@ pub struct LogKey {
     pub retired_at: Option<u64>,
 }
 
+/// How the storage under a database fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageFault {
+    /// There is no space left.
+    #[error("the disk is full")]
+    Full,
+    /// Reading, writing or flushing failed.
+    #[error("the disk fails with I/O errors")]
+    Io,
+    /// The file system, or the database server, takes no writes.
+    #[error("the storage is read-only")]
+    ReadOnly,
+}
+
 /// Why a read or a simple write failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database cannot be reached or answered too late: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// The storage under the database fails: try again once it works; what the database said stands beside.
+    #[error("{0}: {1}")]
+    Storage(StorageFault, String),
     /// The log takes no more entries, for ever.
     #[error("the log is frozen: it takes no more entries")]
     Frozen,

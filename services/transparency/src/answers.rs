@@ -9,7 +9,7 @@ use http::StatusCode;
 use merkle::EntryDigest;
 use registration::{Refusal, Untrusted, Violation};
 use scitt::Malformed;
-use store::StoreError;
+use store::{StorageFault, StoreError};
 
 use crate::admission::{NotAdmitted, PolicyUnreadable};
 use crate::doors::{OverRate, TurnedAway};
@@ -23,6 +23,8 @@ use crate::receipts::NoReceipt;
 const REJECTED: &str = "Signed Statement not accepted by the current Registration Policy";
 /// What `Retry-After` says when nothing better is known.
 const LATER: u64 = 1;
+/// The same, when the storage has to recover first.
+const STORAGE_LATER: u64 = 5;
 /// The same, when a person has to act first.
 const MUCH_LATER: u64 = 30;
 
@@ -109,9 +111,14 @@ impl From<RegisterError> for Problem {
                     "Sequencing stopped and the operator must act; what is registered can still be read";
                 Problem::busy("log-halted", detail, MUCH_LATER)
             }
+            RegisterError::LowSpace(why) => {
+                tracing::debug!(%why, "registration refused: the disk is almost full");
+                let detail = "The log's disk is almost full; nothing was kept, and what is registered can still be read";
+                Problem::busy("storage-full", detail, STORAGE_LATER)
+            }
             RegisterError::Stopping => Problem::busy("stopping", "The service is restarting", LATER),
             RegisterError::Policy(why) => why.into(),
-            RegisterError::Store(why) => unavailable(&why),
+            RegisterError::Store(error) => Problem::from(&*error),
             RegisterError::NoReceipt(why) => why.into(),
             RegisterError::Internal(why) => internal(&why),
         }
@@ -151,20 +158,27 @@ impl From<NoReceipt> for Problem {
                 Problem::busy("not-signed-yet", "The receipt is not ready yet", LATER)
             }
             NoReceipt::Store(why) | NoReceipt::Proof(crate::tiles::ProofError::Store(why)) => why.into(),
-            NoReceipt::Proof(_) | NoReceipt::Signature(_) => internal(&why),
+            NoReceipt::Proof(_) | NoReceipt::Signature(_) => damaged(&why),
         }
     }
 }
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for Problem {
+    fn from(error: &StoreError) -> Self {
         match error {
             StoreError::Unavailable(_)
             | StoreError::Refused(_)
             | StoreError::InUse(_)
             | StoreError::NoLog(_) => unavailable(&error),
+            StoreError::Storage(fault, _) => storage_fails(*fault, &error),
             StoreError::Frozen => frozen(),
-            StoreError::Damaged(_) => internal(&error),
+            StoreError::Damaged(_) => damaged(&error),
         }
     }
 }
@@ -173,7 +187,7 @@ impl From<PolicyUnreadable> for Problem {
     fn from(why: PolicyUnreadable) -> Self {
         match why {
             PolicyUnreadable::Store(error) => error.into(),
-            PolicyUnreadable::NotAPolicy { .. } => internal(&why),
+            PolicyUnreadable::NotAPolicy { .. } => damaged(&why),
         }
     }
 }
@@ -224,6 +238,32 @@ fn unavailable(cause: &dyn Display) -> Problem {
         "The log's database does not answer; registering again is safe",
         LATER,
     )
+}
+
+/// 503 that names the fault: it ends without anybody changing the request.
+fn storage_fails(fault: StorageFault, cause: &dyn Display) -> Problem {
+    tracing::warn!(%cause, "the storage of the database fails");
+    let (code, detail) = match fault {
+        StorageFault::Full => {
+            ("storage-full", "The log's disk is full; registering again is safe once there is space")
+        }
+        StorageFault::Io => {
+            ("storage-failing", "The log's disk fails with I/O errors; registering again is safe")
+        }
+        StorageFault::ReadOnly => (
+            "storage-read-only",
+            "The log's storage is a read-only file system or server; registering again is safe",
+        ),
+    };
+    Problem::busy(code, detail, STORAGE_LATER)
+}
+
+/// Not 503: no later time is better, and the operator must look.
+fn damaged(cause: &dyn Display) -> Problem {
+    tracing::error!(%cause, "the database is damaged");
+    let detail = "What the log's database holds contradicts itself; the operator finds what in the log under this \
+                  instance, and must repair it";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "database-damaged", "Internal Server Error", detail)
 }
 
 fn internal(cause: &dyn Display) -> Problem {

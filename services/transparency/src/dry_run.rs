@@ -88,8 +88,7 @@ impl Log {
     async fn at_the_log(&self, permit: &Permit, run: &mut DryRun) -> Result<(), RegisterError> {
         let keys: Vec<GuardKey> =
             permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
-        let held =
-            if keys.is_empty() { Vec::new() } else { self.store.guards(&keys).await.map_err(unread)? };
+        let held = if keys.is_empty() { Vec::new() } else { self.store.guards(&keys).await? };
         let held = permit.guards().iter().zip(held);
         run.taken = held.filter_map(|(guard, leaf)| Some((guard.clone(), leaf?))).collect();
         let taken = run.taken.first().map(|(guard, leaf)| permit.refusal_for_guard(guard.as_bytes(), *leaf));
@@ -110,10 +109,13 @@ impl Log {
         run: &mut DryRun,
     ) -> Result<bool, RegisterError> {
         let digest = statement.digest();
-        let found = self.store.find(&[digest]).await.map_err(unread)?.into_iter().next().flatten();
+        let found = self.store.find(&[digest]).await?.into_iter().next().flatten();
         match &found {
             Some(found) if found.digest == digest => run.registered_at = Some(found.index),
-            Some(found) => run.violation = Some(twin(found.digest)),
+            Some(found) => match self.twin(*found).await {
+                RegisterError::Twin(registered) => run.violation = Some(twin(registered)),
+                damaged => return Err(damaged),
+            },
             None => {}
         }
         Ok(found.is_some())
@@ -134,10 +136,6 @@ fn held(hold: &OnHold) -> Violation {
         place: Place::Statement,
         detail: format!("entry {} is on hold for the case {}: it cannot be erased", hold.entry, hold.case),
     }
-}
-
-fn unread(error: store::StoreError) -> RegisterError {
-    RegisterError::Store(error.to_string())
 }
 
 /// The log's clock, as far as anyone can say before the batch that would hold the statement.

@@ -144,7 +144,7 @@ fn told(error: StoreError) -> Told {
         StoreError::Refused(_) | StoreError::Frozen | StoreError::InUse(_) | StoreError::NoLog(_) => {
             StatusCode::CONFLICT
         }
-        StoreError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::Unavailable(_) | StoreError::Storage(..) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
     Told(status, error.to_string())

@@ -21,6 +21,7 @@ mod doors;
 mod dry_run;
 mod equivocation;
 mod erasure;
+mod free_space;
 mod freezing;
 pub mod fsck;
 mod holds;

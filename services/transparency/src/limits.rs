@@ -248,6 +248,9 @@ impl Default for TailLimits {
     }
 }
 
+/// How often the free space is measured. A second at the highest rate writes far less than `min_free_bytes`.
+pub const SPACE_CHECK: Duration = Duration::from_secs(1);
+
 /// The bounds an operator may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -297,6 +300,9 @@ pub struct Limits {
     pub fsck_rate: u32,
     /// The pause between one check of the whole log and the next (at start).
     pub fsck_every: Duration,
+    /// Bytes that must be free on the file systems of the state directory and of a SQLite database (at start); with fewer,
+    /// nothing is registered: 503. 0 refuses nothing.
+    pub min_free_bytes: u64,
     /// Memory for tiles (at start).
     pub tile_cache_bytes: u64,
     /// Streams of entries (at start; not settings).
@@ -328,6 +334,7 @@ impl Default for Limits {
             retention_every: Duration::from_secs(3600),
             fsck_rate: 500,
             fsck_every: Duration::from_secs(3600),
+            min_free_bytes: 64 << 20,
             tile_cache_bytes: 64 << 20,
             tail: TailLimits::default(),
         }

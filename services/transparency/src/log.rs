@@ -15,6 +15,7 @@ use crate::admission::{self, CameBeside, NotAdmitted, Policies, PolicyUnreadable
 use crate::doors::Doorkeeper;
 use crate::equivocation;
 use crate::erasure::Erasing;
+use crate::free_space::FreeSpace;
 use crate::fsck::Standing;
 use crate::issuer_door::Bill;
 use crate::limits::DECISIONS;
@@ -58,6 +59,8 @@ pub struct Log {
     pub obstacle: ArcSwapOption<String>,
     /// What the check of the storage found.
     pub fsck: Standing,
+    /// Whether there is space to register anything.
+    pub space: FreeSpace,
     /// Who cosigns its checkpoints.
     pub witnessing: Arc<Witnessing>,
     /// Wakes the task that erases.
@@ -124,12 +127,20 @@ pub enum RegisterError {
     Stopping,
     /// The policy in force cannot be read.
     Policy(PolicyUnreadable),
-    /// The database did not answer.
-    Store(String),
+    /// The disk is almost full.
+    LowSpace(Arc<String>),
+    /// The database did not do its part.
+    Store(Arc<StoreError>),
     /// It is in the log, and its receipt cannot be made now.
     NoReceipt(NoReceipt),
     /// A fault of ours.
     Internal(String),
+}
+
+impl From<StoreError> for RegisterError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
 }
 
 /// Where an entry ID stands.
@@ -194,7 +205,7 @@ impl Log {
     /// Whether a statement was accepted before, and waits for its place.
     async fn waits(&self, statement: &SignedStatement) -> Result<bool, RegisterError> {
         let progress = self.store.progress(&statement.digest()).await;
-        let progress = progress.map_err(|error| RegisterError::Store(error.to_string()))?;
+        let progress = progress.map_err(RegisterError::from)?;
         Ok(matches!(progress, Some(Progress::Pending)))
     }
 
@@ -206,6 +217,9 @@ impl Log {
     ) -> Result<(Registered, bool), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
             return Err(RegisterError::Halted(obstacle.to_string()));
+        }
+        if let Some(why) = self.space.low() {
+            return Err(RegisterError::LowSpace(why));
         }
         for _ in 0..DECISIONS {
             let current = self.policies.current().ok_or(RegisterError::NoPolicy)?;
@@ -276,7 +290,7 @@ impl Log {
                 Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
                 None => RegisterError::KeepsMoving,
             },
-            SubmitError::Twin { digest, .. } => RegisterError::Twin(digest),
+            SubmitError::Twin { index, digest } => self.twin(Found { index, digest }).await,
             SubmitError::QueueFull { retry_after } => {
                 self.metrics.queue_rejected.inc();
                 RegisterError::QueueFull { retry_after: retry_after.as_secs().max(1) }
@@ -287,9 +301,10 @@ impl Log {
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,
             SubmitError::Halted(Halt::Frozen) => RegisterError::Frozen,
+            SubmitError::Halted(Halt::Damaged(why)) => StoreError::Damaged(why).into(),
             SubmitError::Halted(halt) => RegisterError::Halted(halt.to_string()),
             SubmitError::Stopping => RegisterError::Stopping,
-            SubmitError::Store(error) => RegisterError::Store(error.to_string()),
+            SubmitError::Store(error) => RegisterError::Store(error),
             SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. } | SubmitError::Accepted => {
                 RegisterError::KeepsMoving
             }
@@ -319,8 +334,8 @@ impl Log {
     /// The receipt of a statement that is in the log already.
     async fn known(&self, statement: &SignedStatement) -> Result<Option<Registered>, RegisterError> {
         let digest = statement.digest();
-        match self.find(digest).await.map_err(|error| RegisterError::Store(error.to_string()))? {
-            Some(found) if found.digest != digest => Err(RegisterError::Twin(found.digest)),
+        match self.find(digest).await.map_err(RegisterError::from)? {
+            Some(found) if found.digest != digest => Err(self.twin(found).await),
             Some(found) => match self.receipts.fresh(found.index, &self.sequencer).await {
                 Ok(receipt) => Ok(Some(Registered::Receipt { index: found.index, receipt })),
                 Err(NoReceipt::NotSignedYet(_)) => Ok(Some(Registered::Later)),
@@ -328,6 +343,21 @@ impl Log {
             },
             None => Ok(None),
         }
+    }
+
+    /// The refusal of a statement whose key leads to another digest: a registered twin, or an entry whose digest is damaged.
+    pub async fn twin(&self, found: Found) -> RegisterError {
+        match self.sound(found.index).await {
+            Ok(()) => RegisterError::Twin(found.digest),
+            Err(damaged) => damaged.into(),
+        }
+    }
+
+    async fn sound(&self, index: LeafIndex) -> Result<(), StoreError> {
+        if let Some(entry) = self.store.entry(index).await? {
+            entry.verified()?;
+        }
+        Ok(())
     }
 
     /// What is known of an entry ID.
@@ -359,9 +389,7 @@ impl Log {
             return Ok(Some(found.index));
         }
         // Its twin is asked for, or what is stored of it is damaged, which must not pass for an answer.
-        if let Some(entry) = self.store.entry(found.index).await? {
-            entry.verified()?;
-        }
+        self.sound(found.index).await?;
         Ok(None)
     }
 
@@ -393,8 +421,11 @@ impl Log {
 /// Whether a statement that failed so may be in the log all the same: it was admitted under an
 /// older policy, or nothing can enter now.
 fn may_be_known(error: &RegisterError) -> bool {
-    use RegisterError::{Frozen, Halted, KeepsMoving, NoPolicy, NotAdmitted, OutsideWindow};
-    matches!(error, NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted(_) | NoPolicy | KeepsMoving)
+    use RegisterError::{Frozen, Halted, KeepsMoving, LowSpace, NoPolicy, NotAdmitted, OutsideWindow};
+    matches!(
+        error,
+        NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted(_) | LowSpace(_) | NoPolicy | KeepsMoving
+    )
 }
 
 /// Whether a registration is not counted against its issuer: nothing new came of it, or we failed.
@@ -408,12 +439,19 @@ fn costs_nothing(outcome: &Result<(Registered, bool), RegisterError>) -> bool {
 /// Whether the client is told to come again with the same statement.
 fn is_our_fault(error: &RegisterError) -> bool {
     use RegisterError::{
-        Frozen, Halted, InboxFull, Internal, KeepsMoving, NoPolicy, NoReceipt, NotAdmitted, Policy,
+        Frozen, Halted, InboxFull, Internal, KeepsMoving, LowSpace, NoPolicy, NoReceipt, NotAdmitted, Policy,
         QueueFull, Stopping, Store,
     };
     match error {
         NotAdmitted(why) => matches!(why, self::NotAdmitted::Undecided(_) | self::NotAdmitted::Store(_)),
-        QueueFull { .. } | InboxFull { .. } | KeepsMoving | NoPolicy | Frozen | Halted(_) | Stopping => true,
+        QueueFull { .. }
+        | InboxFull { .. }
+        | KeepsMoving
+        | NoPolicy
+        | Frozen
+        | Halted(_)
+        | LowSpace(_)
+        | Stopping => true,
         Policy(_) | Store(_) | NoReceipt(_) | Internal(_) => true,
         RegisterError::GuardTaken { .. } | RegisterError::OutsideWindow(_) | RegisterError::Twin(_) => false,
     }

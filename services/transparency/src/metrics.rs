@@ -119,6 +119,8 @@ pub struct Metrics {
     pub log_frozen: IntGauge,
     /// Free bytes where the state directory lies.
     pub free_bytes: IntGauge,
+    /// Whether that is too little to register anything.
+    pub storage_low: IntGauge,
 }
 
 impl Metrics {
@@ -250,7 +252,12 @@ impl Metrics {
             free_bytes: gauge(
                 &registry,
                 "tabellion_storage_free_bytes",
-                "Free bytes in the state directory",
+                "Free bytes in the state directory or in the folder of a SQLite database, whichever has fewer",
+            )?,
+            storage_low: gauge(
+                &registry,
+                "tabellion_storage_low",
+                "Whether registration is refused since fewer than min_free_bytes are free",
             )?,
             registry,
         };

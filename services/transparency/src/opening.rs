@@ -11,6 +11,7 @@ use store::{LogStore, StoreError};
 use crate::admission::{DecideAgain, Policies};
 use crate::config::{Config, Mistake};
 use crate::erasure::Erasing;
+use crate::free_space::FreeSpace;
 use crate::fsck::Standing;
 use crate::house::House;
 use crate::listen::Listener;
@@ -115,7 +116,7 @@ pub async fn open_log(
     let sequencer = Sequencer::start(Parts {
         origin: config.origin.clone(),
         holder: format!("{}:{}", hostname(), std::process::id()),
-        store: store.clone(),
+        store: store.for_sequencing().unwrap_or_else(|| store.clone()),
         signer,
         pin: PinFile::in_directory(&config.state_dir),
         witnesses: Arc::new(witnessing::Word(witnessing.clone())),
@@ -126,6 +127,8 @@ pub async fn open_log(
     })
     .await?;
     witnessing.recall().await;
+    let space = FreeSpace::of(config);
+    space.measure(&metrics);
     let tiles = Tiles::new(store.clone(), config.limits.tile_cache_bytes, metrics.clone());
     Ok(Log {
         identity,
@@ -136,6 +139,7 @@ pub async fn open_log(
         policies,
         obstacle: ArcSwapOption::empty(),
         fsck: Standing::default(),
+        space,
         witnessing,
         erasing: Erasing::default(),
         doors: house.doors.clone(),

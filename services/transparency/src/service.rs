@@ -2,7 +2,8 @@
 //!
 //! The order of a start is the order of trust: the database and its durability, the keys on record,
 //! the sequencer with its pin, the policy on the log, and only then the listeners. A stop goes the
-//! other way: no new connections, requests in flight answered, the sequencer emptied.
+//! other way: no new connections, requests in flight answered, the sequencer emptied, the database
+//! closed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -207,6 +208,7 @@ impl Service {
             tokio::join!(self.public.drain(), admin);
             self.tail.closed().await;
             tokio::join!(self.background.stop(), self.log.sequencer.stop());
+            self.log.store.close().await;
         };
         if tokio::time::timeout(STOP_TIME, stopping).await.is_err() {
             tracing::warn!("stopped without waiting for everything");

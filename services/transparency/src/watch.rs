@@ -1,6 +1,5 @@
 //! What goes on beside the requests: gauges, the policy in force, durability, rate buckets.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +13,7 @@ use crate::background::Background;
 use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
+use crate::free_space::keep_measuring;
 use crate::fsck::{Schedule, keep_checking};
 use crate::limits::{
     DURABILITY_CHECK, INBOX_MEASURE, RATE_SWEEP, STALLED_DRAIN, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME,
@@ -29,7 +29,8 @@ const POLICY_PAUSE: Duration = Duration::from_secs(1);
 pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
     background.spawn("the sequencer's status", follow_status(log.clone()));
     background.spawn("the check of durability", check_durability(log.clone()));
-    background.spawn("the sweep of rate buckets", sweep(log.clone(), config.state_dir.clone()));
+    background.spawn("the sweep of rate buckets", sweep(log.clone()));
+    background.spawn("the measure of free space", keep_measuring(log.clone()));
     background.spawn("the measure of the inbox", measure_inbox(log.clone()));
     background.spawn("erasure", keep_erasing(log.clone()));
     let schedule = Schedule {
@@ -93,7 +94,9 @@ async fn check_durability(log: Arc<Log>) {
 async fn look_at_durability(log: &Log) {
     match log.store.check_durability().await {
         Ok(()) => log.obstacle.store(None),
-        Err(StoreError::Unavailable(why)) => tracing::warn!(why, "durability settings could not be checked"),
+        Err(error @ (StoreError::Unavailable(_) | StoreError::Storage(..))) => {
+            tracing::warn!(%error, "durability settings could not be checked");
+        }
         Err(error) => {
             tracing::error!(%error, "registration stops: the database would forget what it acknowledges");
             log.obstacle.store(Some(Arc::new(error.to_string())));
@@ -101,14 +104,11 @@ async fn look_at_durability(log: &Log) {
     }
 }
 
-async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
+async fn sweep(log: Arc<Log>) {
     let mut every = tokio::time::interval(RATE_SWEEP);
     loop {
         every.tick().await;
         log.doors.sweep(&*log.store).await;
-        if let Ok(space) = rustix::fs::statvfs(&state_dir) {
-            log.metrics.free_bytes.set(gauge(space.f_bavail.saturating_mul(space.f_frsize)));
-        }
     }
 }
 
@@ -195,6 +195,7 @@ impl Readiness for Ready {
         if let Some(obstacle) = log.obstacle.load_full() {
             found.push(obstacle.to_string());
         }
+        found.extend(log.space.low().map(|why| format!("registration is refused: {why}")));
         found.extend(log.fsck.named());
         if log.policies.current().is_none() {
             found.push("the log has no registration policy yet".into());

@@ -45,7 +45,7 @@ impl<R> Machine<R> {
         match error {
             StoreError::Damaged(why) => self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why))),
             StoreError::Frozen => self.leave_with(flight.draft.items, Leave::Halt(Halt::Frozen)),
-            StoreError::Unavailable(_)
+            StoreError::Unavailable(_) | StoreError::Storage(..)
                 if flight.attempt < self.limits.commit_attempts && self.leaving.is_none() =>
             {
                 self.send(flight);

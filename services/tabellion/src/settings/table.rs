@@ -81,6 +81,11 @@ pub const SETTINGS: &[Setting] = &[
     fixed("fsck_rate", Some("500"), "rows of the log that are checked again in a second; 0 checks none"),
     fixed("fsck_every_seconds", Some("3600"), "the pause between one check of the whole log and the next"),
     fixed(
+        "min_free_bytes",
+        Some("67108864"),
+        "bytes that must be free for the database file and state_dir; with fewer, registration is refused (503)",
+    ),
+    fixed(
         "any_filesystem",
         Some("false"),
         "keep SQLite on a network or overlay file system all the same: one connection, slower commits",

@@ -185,6 +185,9 @@ impl Reading<'_> {
         if let Some(seconds) = self.optional("fsck_every_seconds") {
             limits.fsck_every = Duration::from_secs(seconds);
         }
+        if let Some(bytes) = self.optional("min_free_bytes") {
+            limits.min_free_bytes = bytes;
+        }
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
         let issuer: Option<u32> = self.optional("issuer_rate");

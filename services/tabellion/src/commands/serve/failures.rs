@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use sequencer::Halt;
-use store::StoreError;
+use store::{StorageFault, StoreError};
 use transparency::{Config, IntroduceError, PolicyError, StartError};
 
 use crate::console::{Exit, Failure};
@@ -33,11 +33,22 @@ pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
     }
 }
 
+fn storage_code(fault: StorageFault) -> &'static str {
+    match fault {
+        StorageFault::Full => "storage-full",
+        StorageFault::Io => "storage-failing",
+        StorageFault::ReadOnly => "storage-read-only",
+    }
+}
+
 /// A database that could not be used.
 pub fn database(error: StoreError) -> Failure {
     let (exit, code, what) = match &error {
         StoreError::Unavailable(_) => {
             (Exit::TryAgain, "database-unavailable", "the database does not answer")
+        }
+        StoreError::Storage(fault, _) => {
+            (Exit::TryAgain, storage_code(*fault), "the database's storage fails")
         }
         StoreError::InUse(_) => (Exit::Failure, "database-in-use", "another process has the database"),
         StoreError::NoLog(_) => (Exit::NotFound, "no-log", "there is no log in this database"),

@@ -1,0 +1,194 @@
+//! Storage that fails on request, under an unmodified program.
+//!
+//! A library that is loaded before the program's own (`storage-faults/shim.c`) lets writes, flushes, truncations and opens
+//! of chosen files fail. What fails is said in a control file that the program has mapped, so that a fault begins and ends
+//! while the program runs. A call that fails has no effect.
+//!
+//! Not here: file systems that really are full ([`Service::started_on_a_small_disk`](crate::Service)).
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// The source of the library.
+const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/storage-faults/shim.c");
+/// Where the control file's members stand, and how long it is; as `struct control` of the library has them.
+mod layout {
+    pub(super) const KINDS: u64 = 0;
+    pub(super) const ERROR: u64 = 4;
+    pub(super) const PASSING: u64 = 8;
+    pub(super) const FAILING: u64 = 16;
+    pub(super) const FAILED: u64 = 24;
+    pub(super) const PREFIX: u64 = 32;
+    pub(super) const SUFFIX: u64 = 544;
+    pub(super) const LENGTH: u64 = 608;
+}
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `write` and its relatives.
+    Write = 1,
+    /// `fsync` and `fdatasync`.
+    Sync = 2,
+    /// `ftruncate` and `posix_fallocate`.
+    Truncate = 4,
+    /// Opening to write, or to make.
+    Open = 8,
+}
+
+/// Every kind of call.
+pub const EVERY_CALL: &[Call] = &[Call::Write, Call::Sync, Call::Truncate, Call::Open];
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errno {
+    /// No space left on the device.
+    NoSpace = 28,
+    /// An I/O error.
+    Io = 5,
+    /// A read-only file system.
+    ReadOnly = 30,
+}
+
+/// Which calls fail, and how.
+#[derive(Clone, Debug)]
+pub struct Fault<'f> {
+    /// The kinds of call.
+    pub calls: &'f [Call],
+    /// The error.
+    pub error: Errno,
+    /// What the paths of the files begin with.
+    pub prefix: &'f Path,
+    /// What they end with.
+    pub suffix: &'f str,
+    /// So many calls succeed before.
+    pub after: u64,
+    /// So many fail; `None`: all, until the fault is ended.
+    pub times: Option<u64>,
+}
+
+impl<'f> Fault<'f> {
+    /// Everything that changes files below a folder fails.
+    pub fn of_everything(error: Errno, prefix: &'f Path) -> Self {
+        Self { calls: EVERY_CALL, error, prefix, suffix: "", after: 0, times: None }
+    }
+}
+
+/// The library and its control file.
+pub struct StorageFaults {
+    folder: TempDir,
+    control: File,
+}
+
+impl StorageFaults {
+    /// Compiles the library. Nothing fails yet.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("tabellion-faults.").tempdir().expect("a folder");
+        open_to_all(folder.path(), 0o711);
+        let library = folder.path().join("shim.so");
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .arg(&library)
+            .args([SHIM, "-ldl"])
+            .output()
+            .expect("a C compiler: install one (Debian: gcc libc6-dev)");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let path = folder.path().join("control");
+        let control = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
+        control.set_len(layout::LENGTH).expect("a file");
+        open_to_all(&library, 0o755);
+        open_to_all(&path, 0o666);
+        Self { folder, control }
+    }
+
+    /// What a program needs in its surroundings.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        vec![("LD_PRELOAD", path("shim.so")), ("TABELLION_TEST_STORAGE_FAULTS", path("control"))]
+    }
+
+    /// From now on these calls fail.
+    pub fn begin(&self, fault: &Fault<'_>) {
+        self.end();
+        let (prefix, suffix) = (fault.prefix.display().to_string(), fault.suffix);
+        assert!(prefix.len() < 512 && suffix.len() < 64, "{prefix} {suffix}");
+        self.write(layout::PREFIX, &padded::<512>(&prefix));
+        self.write(layout::SUFFIX, &padded::<64>(suffix));
+        self.write(layout::ERROR, &(fault.error as i32).to_ne_bytes());
+        self.write(layout::PASSING, &fault.after.to_ne_bytes());
+        let times = fault.times.map_or(-1, |times| i64::try_from(times).expect("not so often"));
+        self.write(layout::FAILING, &times.to_ne_bytes());
+        self.write(layout::FAILED, &0_u64.to_ne_bytes());
+        // Last: only now does anything fail.
+        let kinds = fault.calls.iter().fold(0, |kinds, call| kinds | *call as u32);
+        self.write(layout::KINDS, &kinds.to_ne_bytes());
+    }
+
+    /// Nothing fails any more.
+    pub fn end(&self) {
+        self.write(layout::KINDS, &0_u32.to_ne_bytes());
+    }
+
+    /// How many calls have failed since the fault began.
+    pub fn failed(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.control.read_exact_at(&mut bytes, layout::FAILED).expect("the control file");
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        self.control.write_all_at(bytes, at).expect("the control file");
+    }
+}
+
+impl Default for StorageFaults {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn padded<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes[..text.len()].copy_from_slice(text.as_bytes());
+    bytes
+}
+
+/// A database server may run as another user.
+fn open_to_all(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own file");
+}
+
+/// A disk that only one process sees, filled and emptied from outside.
+pub struct SmallDisk {
+    root: PathBuf,
+}
+
+impl SmallDisk {
+    pub(crate) fn of(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Fills it until so many bytes are left.
+    pub fn fill(&self, left: u64) {
+        use std::io::Write as _;
+        let mut file = File::create(self.filler()).expect("the process runs");
+        let page = [1; 4096];
+        while file.write_all(&page).is_ok() {}
+        let full = file.metadata().expect("our own file").len();
+        file.set_len(full.saturating_sub(left)).expect("our own file");
+    }
+
+    /// Gives the room back.
+    pub fn empty(&self) {
+        fs::remove_file(self.filler()).expect("our own file");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.root.join("filler")
+    }
+}
