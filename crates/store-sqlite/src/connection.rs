@@ -5,6 +5,7 @@
 //! may have happened ([`sqlite::settle`]). While the disk fails, opening or settling fails, and the error says why.
 
 use sqlite::{Doubt, Repair, probe, settle};
+use sqlx::Connection;
 use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool, SqliteSynchronous};
 use store::{StorageFault, StoreError};
 use tokio::sync::Mutex;
@@ -94,7 +95,17 @@ pub(crate) async fn pool(settings: &Settings, wal: bool) -> Result<SqlitePool, S
         true => options.journal_mode(SqliteJournalMode::Wal),
         false => options.locking_mode(SqliteLockingMode::Exclusive).journal_mode(SqliteJournalMode::Delete),
     };
-    // Without a minimum: the pool opens no connection by itself, of which `repair` would not know.
-    let pool = crate::pool(settings, 1).min_connections(0).connect_with(options);
+    let pool = crate::pool(settings, 1)
+        // The pool opens no connection by itself, of which `repair` would not know.
+        .min_connections(0)
+        // Who waits for the connection may get it before a failure is noted. What he writes in a transaction that nobody
+        // commits would be lost without a word.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                connection.ping().await?; // a rollback may still be queued
+                Ok(!connection.is_in_transaction())
+            })
+        })
+        .connect_with(options);
     pool.await.map_err(sql::store_error)
 }

@@ -8,6 +8,7 @@ use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedHead, Sto
 
 use crate::reader::{blob, number};
 use crate::sql::{self, signed, store_error, unsigned};
+use crate::writer::IMMEDIATE;
 
 pub(crate) async fn list(
     pool: &SqlitePool,
@@ -41,7 +42,7 @@ pub(crate) async fn keep_signatures(
     pool: &SqlitePool,
     signatures: &[HeadSignature],
 ) -> Result<(), StoreError> {
-    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(store_error)?;
     for signature in signatures {
         insert_signature(&mut transaction, signature).await?;
     }

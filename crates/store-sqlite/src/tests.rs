@@ -117,7 +117,7 @@ fn alone_on_a_small_disk<F: Future<Output = ()>>(name: &str, test: impl FnOnce(P
 }
 
 #[tokio::test]
-async fn after_a_transaction_that_sqlite_ended_by_itself_one_write_fails_and_the_next_succeeds() {
+async fn nobody_writes_on_a_connection_whose_transaction_sqlite_ended_by_itself() {
     for allow_filesystem in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder, allow_filesystem).await;
@@ -125,8 +125,6 @@ async fn after_a_transaction_that_sqlite_ended_by_itself_one_write_fails_and_the
         let mut transaction = store.write.pool().begin_with("BEGIN IMMEDIATE").await.unwrap();
         sqlx::query("ROLLBACK").execute(&mut *transaction).await.unwrap();
         transaction.commit().await.unwrap_err();
-        let failed = store.take_over("again").await;
-        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
         appender.append(1).await;
         store.check_durability().await.unwrap();
         assert_eq!(store.head().await.unwrap(), *appender.head());
