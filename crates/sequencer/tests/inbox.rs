@@ -1,4 +1,5 @@
 //! Every statement in the inbox reaches an outcome, and none holds up another.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
