@@ -16,6 +16,7 @@ mod cosignature;
 mod custody;
 mod heads;
 mod inbox;
+mod keys;
 mod lookup;
 mod moving;
 mod place;
@@ -358,15 +359,11 @@ impl LogStore for Sqlite {
     }
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
-        heads::keep_key(self.writable()?, key).await
-    }
-
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        heads::retire_key(self.writable()?, kid, at).await
+        keys::keep(self.writable()?, key).await
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
-        heads::keys(&self.read).await
+        keys::list(&self.read).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

@@ -251,6 +251,28 @@ pub struct LogKey {
     pub from_size: TreeSize,
     /// Unix seconds of its retirement.
     pub retired_at: Option<u64>,
+    /// First tree size of its successor: it signs no head of this size or larger.
+    pub retired_size: Option<TreeSize>,
+    /// Its signatures over heads of this size or larger prove nothing: somebody else may have made them.
+    pub compromised_size: Option<TreeSize>,
+}
+
+impl LogKey {
+    /// A key that signs heads of `from_size` and larger.
+    pub fn new(kid: Vec<u8>, public: Bytes, from_size: TreeSize) -> Self {
+        Self { kid, public, from_size, retired_at: None, retired_size: None, compromised_size: None }
+    }
+
+    /// First size whose heads it must not have signed; `None` while it is in force.
+    pub fn ends(&self) -> Option<TreeSize> {
+        let both = self.retired_size.zip(self.compromised_size).map(|(retired, lost)| retired.min(lost));
+        both.or(self.retired_size).or(self.compromised_size)
+    }
+
+    /// Whether its signature over a head of this size counts.
+    pub fn signs(&self, size: TreeSize) -> bool {
+        self.from_size <= size && self.ends().is_none_or(|end| size < end)
+    }
 }
 
 /// Why a read or a simple write failed. Nothing was changed.

@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use merkle::TreeSize;
-use sequencer::{Halt, Observer, Role, Status};
+use sequencer::{Halt, HeadSigner, Observer, Role, Status};
 use store::StoreError;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,9 +17,10 @@ use crate::config::Config;
 use crate::erasure::keep_erasing;
 use crate::erasure::retention::keep_sweeping;
 use crate::fsck::{Schedule, keep_checking};
-use crate::limits::{DURABILITY_CHECK, RATE_SWEEP, UNSIGNED_HEAD_TIME};
+use crate::limits::{DURABILITY_CHECK, KEY_POLL, RATE_SWEEP, UNSIGNED_HEAD_TIME};
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::published_keys::PublishedKeys;
 use crate::witnessing;
 
 /// How long to wait before a policy that could not be read is read again.
@@ -28,6 +30,7 @@ const POLICY_PAUSE: Duration = Duration::from_secs(1);
 pub fn start(log: &Arc<Log>, config: &Config, tasks: &TaskTracker, stop: &CancellationToken) {
     spawn(tasks, stop, follow_status(log.clone()));
     spawn(tasks, stop, check_durability(log.clone()));
+    spawn(tasks, stop, follow_keys(log.clone()));
     spawn(tasks, stop, sweep(log.clone(), config.state_dir.clone()));
     spawn(tasks, stop, keep_erasing(log.clone()));
     spawn(
@@ -116,6 +119,29 @@ async fn look_at_durability(log: &Log) {
     }
 }
 
+/// Follows the key table: what is announced, what signs, and what is published.
+async fn follow_keys(log: Arc<Log>) {
+    let mut every = tokio::time::interval(KEY_POLL);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut failing, mut known) = (false, log.signer.keys());
+    loop {
+        every.tick().await;
+        let changed = log.signer.reload().await;
+        if let Err(error) = &changed
+            && !failing
+        {
+            tracing::warn!(%error, "the key table cannot be read");
+        }
+        failing = changed.is_err();
+        // The leader reads the table too when it takes a key up.
+        let keys = log.signer.keys();
+        if keys != known {
+            log.keys.store(Arc::new(PublishedKeys::sound(&keys)));
+            known = keys;
+        }
+    }
+}
+
 async fn sweep(log: Arc<Log>, state_dir: PathBuf) {
     let mut every = tokio::time::interval(RATE_SWEEP);
     loop {
@@ -188,6 +214,7 @@ impl Readiness for Ready {
             found.push(obstacle.to_string());
         }
         found.extend(log.fsck.named());
+        found.extend(log.signer.missing());
         if log.policies.current().is_none() {
             found.push("the log has no registration policy yet".into());
         }

@@ -8,8 +8,8 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use super::moving::no_entries;
 use crate::{
     Batch, Collateral, CommitError, CommittedHead, Cosignature, Entry, Found, GuardKey, Head, HeadSignature,
-    Hold, InboxItem, Indexed, KeptReport, LogKey, Lookup, NewEntry, Progress, SignatureKind, State,
-    StoreError, TileAddress, TileWrite,
+    Hold, InboxItem, Indexed, KeptReport, KeyAnnouncement, LogKey, Lookup, NewEntry, Progress, SignatureKind,
+    State, StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,7 @@ pub(super) struct Tables {
     /// Finished attempts that `trim_inbox` has not forgotten yet.
     pub(super) finished: Vec<EntryDigest>,
     pub(super) keys: Vec<LogKey>,
+    pub(super) announced: Vec<KeyAnnouncement>,
     pub(super) holds: Vec<Hold>,
     pub(super) reports: Vec<KeptReport>,
     pub(super) indexed: Indexed,
