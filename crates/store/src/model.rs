@@ -263,15 +263,9 @@ impl LogKey {
         Self { kid, public, from_size, retired_at: None, retired_size: None, compromised_size: None }
     }
 
-    /// First size whose heads it must not have signed; `None` while it is in force.
-    pub fn ends(&self) -> Option<TreeSize> {
-        let both = self.retired_size.zip(self.compromised_size).map(|(retired, lost)| retired.min(lost));
-        both.or(self.retired_size).or(self.compromised_size)
-    }
-
-    /// Whether its signature over a head of this size counts.
+    /// Whether it is the key for heads of this size. A mark as compromised does not change what the log itself signed.
     pub fn signs(&self, size: TreeSize) -> bool {
-        self.from_size <= size && self.ends().is_none_or(|end| size < end)
+        self.from_size <= size && self.retired_size.is_none_or(|end| size < end)
     }
 }
 

@@ -192,7 +192,7 @@ pub enum Finding {
         /// The key.
         kid: Vec<u8>,
     },
-    /// A signature over a head of a size at which its key is not in force: retired, compromised, or not yet used.
+    /// A signature over a head of a size at which its key is not in force: replaced before, or used from a larger size on.
     #[error("head_signature: {kind:?} over size {size}: its key {} signs no head of that size", hex(kid))]
     KeyNotInForce {
         /// The size signed.

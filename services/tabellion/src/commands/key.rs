@@ -64,7 +64,7 @@ pub enum Key {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Replace a key that signs tree heads, also while the service runs: the old one stays published
+    /// Replace a key, also while the service runs (tabellion help keys)
     #[command(before_help = "example:  tabellion key rotate receipt --config /etc/tabellion/tabellion.toml")]
     Rotate {
         #[command(flatten)]
@@ -74,8 +74,8 @@ pub enum Key {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Mark a replaced key as compromised: its signatures over larger heads no longer count
-    #[command(before_help = "example:  tabellion key revoke KID --compromised-since 1204")]
+    /// Mark a replaced key as compromised from a tree size on (tabellion help keys)
+    #[command(before_help = "example:  tabellion key revoke KID --since 1204")]
     Revoke {
         #[command(flatten)]
         revoke: Revocation,

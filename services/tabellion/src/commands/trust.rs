@@ -77,7 +77,7 @@ pub enum Add {
         #[arg(long, value_name = "VKEY")]
         checkpoint_key: Vec<VerifierKey>,
         /// A verifier key that it replaced, and the first tree size that this key does not sign
-        #[arg(long, value_name = "VKEY=SIZE", value_parser = retired_checkpoint_key)]
+        #[arg(long, value_name = "VKEY=SIZE", value_parser = retired_checkpoint_key, hide = true)]
         retired_checkpoint_key: Vec<RetiredCheckpointKey>,
         /// It hashes whole statements (leaf rule `statement`), not their SHA-256
         #[arg(long)]

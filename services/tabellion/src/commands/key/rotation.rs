@@ -45,7 +45,7 @@ pub struct Rotation {
     #[arg(long, value_name = "FILE")]
     new_key: Option<PathBuf>,
     /// Mark the old key as compromised from this tree size on
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", hide = true)]
     compromised_since: Option<u64>,
     /// Seconds to wait until the new key is taken up
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -58,7 +58,7 @@ pub struct Revocation {
     #[arg(allow_hyphen_values = true)]
     kid: String,
     /// First tree size at which somebody else may have signed with it
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long = "since", alias = "compromised-since", value_name = "SIZE")]
     compromised_since: u64,
 }
 
