@@ -93,6 +93,11 @@ impl Log {
         Service::start(self, &[]).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
     }
 
+    /// The same with settings of its own, as variables of its environment.
+    pub fn serve_with(&self, variables: &[(&str, String)]) -> Service {
+        Service::start(self, variables).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
+    }
+
     /// Starts a process that will abort at the `nth` visit of a crash point; it may do so before it serves.
     pub fn serve_until(&self, point: &str, nth: u64) -> Result<Service, Ran> {
         Service::start(self, &[("TABELLION_CRASH_AT", format!("{point}:{nth}"))])

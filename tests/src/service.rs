@@ -101,6 +101,11 @@ impl Service {
         Connection::to(self.address("admin", "admin"))
     }
 
+    /// Where its admin listener is.
+    pub fn admin_url(&self) -> &str {
+        self.address("admin", "admin")
+    }
+
     /// What its `Location` headers start with.
     pub fn url(&self) -> &str {
         self.address("url", "url")

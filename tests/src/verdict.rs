@@ -110,6 +110,9 @@ impl Tree {
         }
         let kid = receipt.header().kid().ok_or("no kid")?;
         let key = self.keys.with_kid(kid).next().ok_or("its key is not published")?;
+        if key.end.retired_size.is_some_and(|end| size >= end) {
+            return Err(format!("is of size {size}, and its key signs none from {:?} on", key.end));
+        }
         let root = receipt.verify_inclusion(&entry.leaf_hash(), &key.key).map_err(|why| why.to_string())?;
         match usize::try_from(size).ok().and_then(|size| self.roots.get(size)) {
             Some(ours) if *ours == root => Ok(()),

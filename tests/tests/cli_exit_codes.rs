@@ -97,7 +97,9 @@ fn a_kid_that_begins_with_a_hyphen_is_no_flag() {
     let kid = "-BzvZPp1sFM9Zy2l1mYtO8W6kqXn0aR5cE3uT7hJdIw";
     let add = ["trust", "add", "log", "--kid", kid, "--url", dev.url(), "--trust", "new.toml"];
     dev.folder.run(&add).must_end_with(5);
-    dev.folder.run(&["key", "retire", kid, "--config", "nowhere.toml"]).must_end_with(5);
+    dev.folder
+        .run(&["key", "revoke", kid, "--compromised-since", "1", "--config", "nowhere.toml"])
+        .must_end_with(5);
 }
 
 #[test]

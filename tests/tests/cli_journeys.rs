@@ -75,7 +75,7 @@ on_both_databases! {
         log.tabellion(&["key", "rotate"]).must_succeed();
         let new = log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].clone();
         assert_ne!(old, new);
-        let in_use = log.tabellion(&["key", "retire", new.as_str().expect("a kid")]);
+        let in_use = log.tabellion(&["key", "revoke", new.as_str().expect("a kid"), "--compromised-since", "1"]);
         assert_eq!(in_use.code, Some(6), "{in_use}");
         let keys = log.tabellion(&["key", "list", "--json"]).json();
         let retired = |kid: &Value| keys["keys"].as_array().expect("keys").iter().find(|key| key["kid"] == *kid).map(|key| !key["retired_at"].is_null());

@@ -30,6 +30,7 @@ const MUST_BE_TRIED: &[(u32, &str)] = &[
     (44, "a backup is taken under load, and restored elsewhere"),
     (45, "a backup is damaged, or not of this log"),
     (51, "the log moves to the other database"),
+    (52, "keys are rotated, and the process dies on the way"),
     (54, "many times more than can be taken"),
     (56, "SIGTERM and SIGINT, twice, under load, during the start"),
     (61, "sizes around the powers of two, restart at each"),

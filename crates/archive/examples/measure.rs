@@ -75,7 +75,7 @@ fn told(what: &str, count: u64, begun: Instant) {
 async fn generate(store: &Sqlite, count: u64) -> Result<(), Box<dyn Error>> {
     let mut head = store.open(ORIGIN).await?;
     let (kid, public) = (b"key".to_vec(), Bytes::new());
-    store.keep_key(&LogKey { kid, public, from_size: head.size(), retired_at: None }).await?;
+    store.keep_key(&LogKey::new(kid, public, head.size())).await?;
     let mut open = OpenTiles::default();
     while head.size().get() < count {
         let from = head.size().get();

@@ -281,6 +281,9 @@ impl<'a> Checker<'a> {
         self.meaning
             .check_signature(&head, signature, &self.keys)
             .map_err(|why| format!("a signature over size {} is wrong: {why}", head.size))?;
+        if self.keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {
+            return Err(format!("a signature over size {} is by a key that signs no such head", head.size));
+        }
         if signature.kind == SignatureKind::Checkpoint {
             let text = String::from_utf8(signature.bytes.to_vec());
             self.checkpoint = Some(text.map_err(|_| "a checkpoint is not text".to_owned())?);

@@ -99,6 +99,8 @@ impl Record {
                 out.bytes(&key.public);
                 out.number(key.from_size.get());
                 out.maybe(key.retired_at, Fields::number);
+                out.maybe(key.retired_size.map(TreeSize::get), Fields::number);
+                out.maybe(key.compromised_size.map(TreeSize::get), Fields::number);
             }
             Self::Entry(entry, collateral) => out.entry(entry, collateral),
             Self::Head(head) => {
@@ -168,6 +170,8 @@ impl Record {
                 public: from.bytes()?,
                 from_size: TreeSize::new(from.number()?),
                 retired_at: from.maybe(Cursor::number)?,
+                retired_size: from.maybe(Cursor::number)?.map(TreeSize::new),
+                compromised_size: from.maybe(Cursor::number)?.map(TreeSize::new),
             }),
             3 => from.entry(index)?,
             4 => Self::Head(CommittedHead {
@@ -385,6 +389,8 @@ mod tests {
                 public: Bytes::from_static(b"public"),
                 from_size: size,
                 retired_at: Some(9),
+                retired_size: Some(TreeSize::new(10)),
+                compromised_size: None,
             }),
             Record::Entry(stored(Some(Bytes::from_static(b"statement"))), collateral),
             Record::Entry(stored(None), Vec::new()),

@@ -140,12 +140,7 @@ async fn an_export_wants_a_frozen_log_with_a_signed_head() {
         archive::write(&store, &Plain, (ORIGIN, Purpose::Export, 1), &mut out, &|_| ()).await
     };
     assert!(matches!(export().await, Err(WriteError::Empty)));
-    let key = store::LogKey {
-        kid: support::KID.to_vec(),
-        public: Default::default(),
-        from_size: merkle::TreeSize::new(0),
-        retired_at: None,
-    };
+    let key = store::LogKey::new(support::KID.to_vec(), Default::default(), merkle::TreeSize::new(0));
     store.keep_key(&key).await.unwrap();
     sign(&store).await;
     assert!(matches!(export().await, Err(WriteError::NotFrozen)));

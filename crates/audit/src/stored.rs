@@ -124,6 +124,9 @@ fn signed_at(head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -
         return Err(format!("it signs size {}", signed.tree_size()));
     }
     let key = keys.iter().find(|key| key.kid == signature.kid).ok_or("its key is not on record")?;
+    if !key.signs(head.size) {
+        return Err("its key signs no head of that size".to_owned());
+    }
     let key = CoseKey::parse(&key.public).map_err(|error| error.to_string())?;
     signed.verify(&head.root, &key.key).map_err(|error| error.to_string())?;
     signed.committed_at().ok_or_else(|| "it signs no time".to_owned())

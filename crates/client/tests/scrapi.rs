@@ -130,7 +130,7 @@ async fn patience_ends_and_says_where_the_receipt_will_be() {
 #[tokio::test]
 async fn a_key_is_taken_alone_or_in_an_array_of_one() {
     let key = SigningKey::generate(Algorithm::Es256).unwrap().public_key().clone();
-    let one = CoseKey { key: key.clone(), kid: Some(b"k".to_vec()), algorithm: None };
+    let one = CoseKey { kid: Some(b"k".to_vec()), ..CoseKey::bare(key.clone()) };
     let set = KeySet::new(vec![one.clone()]).encode();
     let client = service(vec![answer(200, &[], one.encode()), answer(200, &[], set)]).await;
     assert_eq!(client.key(b"k").await.unwrap(), key);

@@ -23,6 +23,10 @@ pub(crate) enum Point {
     AfterTakeOver,
     /// The submission is about to become durable in the inbox.
     BeforeEnqueue,
+    /// A key is announced, the key table does not say that it signs.
+    BeforeKeyChange,
+    /// The key table says that the new key signs; no head is signed with it.
+    AfterKeyChange,
 }
 
 impl Point {
@@ -43,6 +47,8 @@ impl Point {
             Self::BeforeTakeOver => "before-take-over",
             Self::AfterTakeOver => "after-take-over",
             Self::BeforeEnqueue => "before-enqueue",
+            Self::BeforeKeyChange => "before-key-change",
+            Self::AfterKeyChange => "after-key-change",
         }
     }
 }

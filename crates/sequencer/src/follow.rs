@@ -76,10 +76,13 @@ impl<'a> Follower<'a> {
     /// Asks for the lease; without it, shows what the leader has done.
     async fn lease(&self) -> Option<Box<dyn Lease>> {
         let parts = &self.context.parts;
-        match parts.store.lease(&parts.holder).await {
-            Ok(Some(lease)) => return Some(lease),
-            Ok(None) => self.show_following(),
-            Err(error) => tracing::warn!(%error, "the lease cannot be asked for"),
+        // A process without the key in force would fence the leader and then sign nothing.
+        if parts.signer.missing().is_none() {
+            match parts.store.lease(&parts.holder).await {
+                Ok(Some(lease)) => return Some(lease),
+                Ok(None) => self.show_following(),
+                Err(error) => tracing::warn!(%error, "the lease cannot be asked for"),
+            }
         }
         if let Err(error) = self.refresh().await {
             tracing::warn!(%error, "the newest signed head cannot be read");
@@ -182,7 +185,8 @@ impl<'a> Follower<'a> {
 
     async fn newest_signed(&self) -> Result<Option<PublishedHead>, StoreError> {
         let parts = &self.context.parts;
-        let kind = parts.signer.makes().first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
+        let size = self.context.status().borrow().size;
+        let kind = parts.signer.makes(size).first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
         let Some(signed) = parts.store.newest_signed(kind).await? else {
             return Ok(None);
         };

@@ -20,7 +20,7 @@ use crate::driver::Context;
 use crate::handle::{Answer, Command, Reply, Request};
 use crate::machine::{Effect, Event, Leave, Machine, Recovered};
 use crate::pin::{self, PinError};
-use crate::{Halt, Limits, Parts, PublishedHead, Role, Step};
+use crate::{Halt, Limits, Parts, PublishedHead, Role, SignFailed, Step};
 
 /// Commands taken from the channel at once.
 const AT_ONCE: usize = 4096;
@@ -99,6 +99,10 @@ pub(crate) async fn lead(
         if let Some(ready) = ready.take() {
             ready();
         }
+        if waits(parts.signer.key_waits()).await {
+            leading.change_keys().await;
+            continue;
+        }
         let stopping = *stop.borrow_and_update();
         leading.take_waiting(commands);
         if leading.machine.has_work() {
@@ -120,8 +124,18 @@ pub(crate) async fn lead(
                     None => return Ended::Stopped,
                 },
                 _ = stop.changed() => {}
+                () = parts.signer.key_waits() => {}
             }
         }
+    }
+}
+
+/// Whether this resolves without waiting.
+async fn waits(something: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        biased;
+        () = something => true,
+        () = std::future::ready(()) => false,
     }
 }
 
@@ -189,6 +203,30 @@ impl Leading<'_> {
         match !stopping && waiting < limits.batch_entries && self.newest.in_a_rush(limits) {
             true => limits.linger,
             false => Duration::ZERO,
+        }
+    }
+
+    /// Between two batches: everything that the old key signed is kept first, so that no later start needs it for the
+    /// newest head. A change of unknown outcome ends leading, for only a take-over settles it.
+    async fn change_keys(&mut self) {
+        let parts = self.parts();
+        let epoch = self.machine.head().epoch;
+        let published = self.context.status().borrow().published.clone();
+        let change = async {
+            if let Some(published) = published {
+                let kept = parts.store.keep_signatures(&published.signatures).await;
+                kept.map_err(|error| SignFailed(error.to_string()))?;
+            }
+            Point::BeforeKeyChange.visit();
+            let changed = parts.signer.take_up(epoch).await;
+            Point::AfterKeyChange.visit();
+            changed
+        };
+        let changed = timeout(parts.limits.patience, change).await;
+        if let Err(SignFailed(why)) = changed.unwrap_or_else(|_| Err(SignFailed("no answer in time".into())))
+        {
+            tracing::warn!(why, "a new key was not taken up");
+            self.handle(Event::Leave(Leave::StepDown("it is not known which key signs")));
         }
     }
 

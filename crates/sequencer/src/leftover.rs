@@ -42,7 +42,7 @@ async fn unsigned(
     newest: TreeSize,
 ) -> Result<Vec<CommittedHead>, StoreError> {
     let mut unsigned = Vec::new();
-    for head in parts.store.heads(first_unsigned(parts).await?, LEFT_UNSIGNED).await? {
+    for head in parts.store.heads(first_unsigned(parts, newest).await?, LEFT_UNSIGNED).await? {
         let may_have_left = head.size <= pinned && head.size < newest;
         if may_have_left && kept_signatures(parts, &head).await?.is_none() {
             unsigned.push(head);
@@ -52,9 +52,9 @@ async fn unsigned(
 }
 
 /// The batch after the newest one that has every kind of signature.
-async fn first_unsigned(parts: &Parts) -> Result<u64, StoreError> {
+async fn first_unsigned(parts: &Parts, newest: TreeSize) -> Result<u64, StoreError> {
     let mut signed = Vec::new();
-    for (kind, _) in parts.signer.makes() {
+    for (kind, _) in parts.signer.makes(newest) {
         signed.push(parts.store.newest_signed(kind).await?.map_or(0, |signed| signed.head.batch));
     }
     Ok(signed.into_iter().min().unwrap_or(0) + 1)

@@ -34,10 +34,14 @@ pub struct Parts {
 }
 
 /// Signs heads that are committed and pinned, and nothing else.
+///
+/// Which key signs depends on the size of the head. Keys change between two batches only: the leader calls
+/// [`take_up`](Self::take_up) when no head is on its way.
+#[async_trait]
 pub trait HeadSigner: Send + Sync + 'static {
-    /// The signatures that [`sign`](Self::sign) makes: kind and kid of each. A head that has all
-    /// of them is not signed again at start.
-    fn makes(&self) -> Vec<(SignatureKind, Vec<u8>)>;
+    /// The signatures that [`sign`](Self::sign) makes over a head of this size: kind and kid of each. A head
+    /// that has all of them is not signed again at start.
+    fn makes(&self, size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)>;
 
     /// Signs this head once for each kind. Called for one head at a time, from the sequencer's own
     /// task: a signer that is slow should leave the async workers (`block_in_place`).
@@ -46,6 +50,32 @@ pub trait HeadSigner: Send + Sync + 'static {
     /// Whether a signature that the database kept is right. One that is not is published by nobody.
     fn knows(&self, _head: &CommittedHead, _kept: &HeadSignature) -> bool {
         true
+    }
+
+    /// Why this process cannot sign the next head: a private key is missing. It then does not ask to lead.
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
+    /// Reads again which keys sign. Called after the epoch was raised, before anything is signed.
+    ///
+    /// # Errors
+    /// If that is not known, or [`missing`](Self::missing): the process must not lead.
+    async fn refresh(&self) -> Result<(), SignFailed> {
+        Ok(())
+    }
+
+    /// Resolves while a key waits to be taken up.
+    async fn key_waits(&self) {
+        std::future::pending().await
+    }
+
+    /// Takes up the keys that wait, under the leader's epoch.
+    ///
+    /// # Errors
+    /// If the outcome is not known: the process stops leading, and whoever takes over reads it.
+    async fn take_up(&self, _epoch: u64) -> Result<(), SignFailed> {
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::clock::ClockJudge;
 use crate::crash::Point;
 use crate::machine::Recovered;
 use crate::pin::{Pin, PinError};
-use crate::{Confirmation, Halt, Parts};
+use crate::{Confirmation, Halt, Parts, SignFailed};
 
 /// Why this process cannot lead now.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Ob
         Err(error) => return Err(error.into()),
     };
     Point::AfterTakeOver.visit();
+    refresh_keys(parts).await?;
     check_pin(parts, &head).await?;
     let clock = ClockJudge::start(parts.clock.now(), head.at)?;
     let newest = newest_batch(&*parts.store, &head).await?;
@@ -61,6 +62,12 @@ pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Ob
         None => None,
     };
     Ok((Recovered { head, tiles, newest, signatures, frozen }, clock))
+}
+
+/// Keys are read after the epoch was raised, so no other process can put one in force later.
+async fn refresh_keys(parts: &Parts) -> Result<(), Obstacle> {
+    let refreshed = parts.signer.refresh().await;
+    refreshed.map_err(|SignFailed(why)| Obstacle::Later(StoreError::Unavailable(why)))
 }
 
 /// The pin is read after the epoch was raised, so no commit of another process can be behind it.
@@ -163,7 +170,7 @@ pub(crate) async fn kept_signatures(
     let kept = known_signatures(parts, newest).await?;
     let has =
         |(kind, kid): &(SignatureKind, Vec<u8>)| kept.iter().any(|it| it.kind == *kind && it.kid == *kid);
-    Ok(parts.signer.makes().iter().all(has).then_some(kept).filter(|kept| !kept.is_empty()))
+    Ok(parts.signer.makes(newest.size).iter().all(has).then_some(kept).filter(|kept| !kept.is_empty()))
 }
 
 /// The signatures over a head, but those that are damaged.

@@ -6,6 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use merkle::TreeSize;
 use sequencer::{Halt, HeadSigner, Parts, Role, Sequencer, SignFailed};
 use store::{Call, CommittedHead, Fault, HeadSignature, LogStore, SignatureKind};
 use support::{Log, Process, policy, statement};
@@ -78,7 +79,7 @@ async fn disturb(log: &Log, processes: &mut [Process; 2], chance: &mut Chance) {
 struct Panics;
 
 impl HeadSigner for Panics {
-    fn makes(&self) -> Vec<(SignatureKind, Vec<u8>)> {
+    fn makes(&self, _size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)> {
         vec![(SignatureKind::Receipt, support::KID.into())]
     }
 

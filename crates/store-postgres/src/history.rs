@@ -1,9 +1,8 @@
 //! Committed heads, the signatures over them, and the keys that made those.
 
-use bytes::Bytes;
 use merkle::{RootHash, TreeSize};
 use sqlx::PgPool;
-use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedHead, StoreError};
+use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError};
 
 use crate::error::store_error;
 use crate::number::{column, hash, number, rows};
@@ -202,57 +201,5 @@ pub(crate) async fn signatures(
     .map_err(store_error)?
     .into_iter()
     .map(HeadSignature::try_from)
-    .collect()
-}
-
-pub(crate) async fn keep_key(pool: &PgPool, log: i16, key: &LogKey) -> Result<(), StoreError> {
-    sqlx::query!(
-        "INSERT INTO log_key (log_id, kid, public, from_size, retired_at) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (log_id, kid) DO NOTHING",
-        log,
-        key.kid,
-        key.public.as_ref(),
-        column(key.from_size.get()),
-        key.retired_at.map(column)
-    )
-    .execute(pool)
-    .await
-    .map_err(store_error)?;
-    Ok(())
-}
-
-pub(crate) async fn retire_key(pool: &PgPool, log: i16, kid: &[u8], at: u64) -> Result<(), StoreError> {
-    let retired = sqlx::query!(
-        "UPDATE log_key SET retired_at = $3 WHERE log_id = $1 AND kid = $2 AND retired_at IS NULL",
-        log,
-        kid,
-        column(at)
-    )
-    .execute(pool)
-    .await
-    .map_err(store_error)?;
-    if retired.rows_affected() == 1 || keys(pool, log).await?.iter().any(|key| key.kid == kid) {
-        return Ok(());
-    }
-    Err(StoreError::Refused("no such key".into()))
-}
-
-pub(crate) async fn keys(pool: &PgPool, log: i16) -> Result<Vec<LogKey>, StoreError> {
-    sqlx::query!(
-        "SELECT kid, public, from_size, retired_at FROM log_key WHERE log_id = $1 ORDER BY from_size, no",
-        log
-    )
-    .fetch_all(pool)
-    .await
-    .map_err(store_error)?
-    .into_iter()
-    .map(|row| {
-        Ok(LogKey {
-            kid: row.kid,
-            public: Bytes::from(row.public),
-            from_size: TreeSize::new(number(row.from_size)?),
-            retired_at: row.retired_at.map(number).transpose()?,
-        })
-    })
     .collect()
 }

@@ -20,6 +20,7 @@ mod error;
 mod head;
 mod history;
 mod inbox;
+mod keys;
 mod lease;
 mod limits;
 mod lookup;
@@ -244,15 +245,11 @@ impl LogStore for Postgres {
     }
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
-        self.in_time(history::keep_key(&self.pool, self.log, key)).await
-    }
-
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        self.in_time(history::retire_key(&self.pool, self.log, kid, at)).await
+        self.in_time(keys::keep(&self.pool, self.log, key)).await
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
-        self.in_time(history::keys(&self.pool, self.log)).await
+        self.in_time(keys::list(&self.pool, self.log)).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
-    Quotas, Report, Reports, Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
+    LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, Standing, StoreError,
 };
 
-use crate::{Postgres, cosignature, custody, lookup, quota};
+use crate::{Postgres, cosignature, custody, keys, lookup, quota};
 
 #[async_trait]
 impl Custody for Postgres {
@@ -105,5 +105,24 @@ impl Cosignatures for Postgres {
 
     async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
         self.in_time(cosignature::below(&self.pool, self.log, below, limit)).await
+    }
+}
+
+#[async_trait]
+impl KeyRotation for Postgres {
+    async fn announce_key(&self, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
+        self.in_time(keys::announce(&self.pool, self.log, announcement)).await
+    }
+
+    async fn announced_keys(&self) -> Result<Vec<KeyAnnouncement>, StoreError> {
+        self.in_time(keys::announced(&self.pool, self.log)).await
+    }
+
+    async fn take_up_key(&self, kid: &[u8], epoch: u64, at: u64) -> Result<Option<LogKey>, StoreError> {
+        self.in_time(keys::take_up(&self.pool, self.log, kid, (epoch, at))).await
+    }
+
+    async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
+        self.in_time(keys::mark_compromised(&self.pool, self.log, kid, since)).await
     }
 }

@@ -38,6 +38,9 @@ async fn what_is_written_once_cannot_be_changed_even_by_the_superuser() {
         "UPDATE inbox_outcome SET failure = 'x'",
         "UPDATE log_key SET public = 'x'",
         "UPDATE log_key SET retired_at = 9 WHERE retired_at IS NOT NULL",
+        "UPDATE log_key SET retired_size = 99",
+        "UPDATE log_key SET compromised_size = 4",
+        "UPDATE log_key SET compromised_size = NULL",
         "DELETE FROM log_key",
         "UPDATE cosignature SET at = at - 1",
         "UPDATE cosignature SET line = 'x'",
@@ -272,14 +275,12 @@ async fn full_database() -> Database {
     let line = Bytes::from_static(b"line");
     let cosignature = Cosignature { size: TreeSize::new(2), witness: b"witness".to_vec(), at: 5, line };
     store.keep_cosignature(&cosignature).await.unwrap();
-    let key = LogKey {
-        kid: b"key".to_vec(),
-        public: Bytes::from_static(b"public"),
-        from_size: TreeSize::new(0),
-        retired_at: None,
-    };
-    store.keep_key(&key).await.unwrap();
-    store.retire_key(&key.kid, 5).await.unwrap();
+    let key = LogKey::new(b"key".to_vec(), Bytes::from_static(b"public"), TreeSize::new(0));
+    store
+        .keep_key(&LogKey { retired_at: Some(5), retired_size: Some(TreeSize::new(9)), ..key })
+        .await
+        .unwrap();
+    store.mark_compromised(b"key", TreeSize::new(3)).await.unwrap();
     database
 }
 

@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 use merkle::{RootHash, TreeSize};
-use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
-use store::{CommittedHead, HeadSignature, LogKey, SignatureKind, SignedHead, StoreError};
+use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError};
 
 use crate::reader::{blob, number};
-use crate::sql::{self, signed, store_error, unsigned};
+use crate::sql::{self, signed, store_error};
 use crate::writer::IMMEDIATE;
 
 pub(crate) async fn list(
@@ -128,35 +127,4 @@ fn signature_at(row: &SqliteRow, first: usize) -> Result<HeadSignature, StoreErr
         kid: blob(row, first + 2)?.to_vec(),
         bytes: Bytes::copy_from_slice(blob(row, first + 3)?),
     })
-}
-
-pub(crate) async fn keep_key(pool: &SqlitePool, key: &LogKey) -> Result<(), StoreError> {
-    let query = sqlx::query(
-        "INSERT INTO log_key (kid, public, from_size, retired_at) VALUES (?, ?, ?, ?) ON CONFLICT (kid) DO NOTHING",
-    );
-    let query = query.bind(&key.kid[..]).bind(&key.public[..]).bind(signed(key.from_size.get()));
-    query.bind(key.retired_at.map(signed)).execute(pool).await.map(drop).map_err(store_error)
-}
-
-pub(crate) async fn retire_key(pool: &SqlitePool, kid: &[u8], at: u64) -> Result<(), StoreError> {
-    let query = sqlx::query("UPDATE log_key SET retired_at = ? WHERE kid = ? AND retired_at IS NULL");
-    let retired = query.bind(signed(at)).bind(kid).execute(pool).await.map_err(store_error)?;
-    if retired.rows_affected() > 0 || keys(pool).await?.iter().any(|key| key.kid == kid) {
-        return Ok(());
-    }
-    Err(StoreError::Refused("no such key".into()))
-}
-
-pub(crate) async fn keys(pool: &SqlitePool) -> Result<Vec<LogKey>, StoreError> {
-    let query =
-        sqlx::query("SELECT kid, public, from_size, retired_at FROM log_key ORDER BY from_size, rowid");
-    let key = |row: &SqliteRow| {
-        Ok(LogKey {
-            kid: blob(row, 0)?.to_vec(),
-            public: Bytes::copy_from_slice(blob(row, 1)?),
-            from_size: TreeSize::new(number(row, 2)?),
-            retired_at: row.try_get::<Option<i64>, _>(3).map_err(store_error)?.map(unsigned).transpose()?,
-        })
-    };
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(key).collect()
 }

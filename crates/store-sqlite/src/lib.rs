@@ -17,6 +17,7 @@ mod cosignature;
 mod custody;
 mod heads;
 mod inbox;
+mod keys;
 mod lookup;
 mod moving;
 mod place;
@@ -374,17 +375,12 @@ impl LogStore for Sqlite {
     }
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
-        let written = heads::keep_key(self.writable().await?, key).await;
-        self.noting(written)
-    }
-
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        let written = heads::retire_key(self.writable().await?, kid, at).await;
+        let written = keys::keep(self.writable().await?, key).await;
         self.noting(written)
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
-        heads::keys(&self.read).await
+        keys::list(&self.read).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

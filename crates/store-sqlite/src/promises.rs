@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{
-    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, Lookup, LookupIndex, Page, Query,
-    Quotas, Report, Reports, Standing, StoreError,
+    Cosignature, Cosignatures, Custody, Erased, Hold, Indexed, KeptReport, KeyAnnouncement, KeyRotation,
+    LogKey, Lookup, LookupIndex, Page, Query, Quotas, Report, Reports, Standing, StoreError,
 };
 
-use crate::{Sqlite, cosignature, custody, lookup};
+use crate::{Sqlite, cosignature, custody, keys, lookup};
 
 #[async_trait]
 impl Custody for Sqlite {
@@ -107,5 +107,25 @@ impl Cosignatures for Sqlite {
 
     async fn cosigned(&self, below: Option<TreeSize>, limit: usize) -> Result<Vec<Cosignature>, StoreError> {
         cosignature::below(&self.read, below, limit).await
+    }
+}
+
+#[async_trait]
+impl KeyRotation for Sqlite {
+    async fn announce_key(&self, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
+        self.noting(keys::announce(self, announcement).await)
+    }
+
+    async fn announced_keys(&self) -> Result<Vec<KeyAnnouncement>, StoreError> {
+        keys::announced(&self.read).await
+    }
+
+    async fn take_up_key(&self, kid: &[u8], epoch: u64, at: u64) -> Result<Option<LogKey>, StoreError> {
+        self.noting(keys::take_up(self, kid, epoch, at).await)
+    }
+
+    async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
+        let marked = keys::mark_compromised(self.writable().await?, kid, since).await;
+        self.noting(marked)
     }
 }

@@ -60,7 +60,10 @@ pub enum Call {
     Refuse,
     TrimInbox,
     KeepKey,
-    RetireKey,
+    AnnounceKey,
+    AnnouncedKeys,
+    TakeUpKey,
+    MarkCompromised,
     Keys,
     CheckDurability,
     Erase,
@@ -319,10 +322,6 @@ impl LogStore for Failing {
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
         self.run(Call::KeepKey, self.inner.keep_key(key)).await
-    }
-
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        self.run(Call::RetireKey, self.inner.retire_key(kid, at)).await
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {

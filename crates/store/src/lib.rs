@@ -6,7 +6,7 @@
 //! but for the right-most tile of a level, which only grows, and the bytes of an entry, which can be
 //! erased ([`Custody`]). Beside the log stand what contradicts it ([`Reports`]), what witnesses said
 //! about it ([`Cosignatures`]), what was read from it ([`LookupIndex`]) and what was used of it
-//! ([`Quotas`]). A log ends, and begins again in another database, by [`Moving`].
+//! ([`Quotas`]). Keys that sign its heads replace each other by [`KeyRotation`]. A log ends, and begins again in another database, by [`Moving`].
 //!
 //! Not here: which statements may enter (`registration`), their order and the signing of heads
 //! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
@@ -26,6 +26,7 @@ pub mod moving;
 pub mod proofs;
 pub mod quota;
 mod report;
+pub mod rotation;
 
 pub use cosignature::{Cosignature, Cosignatures};
 pub use custody::{Custody, Erased, Hold, Standing};
@@ -37,6 +38,7 @@ pub use model::*;
 pub use moving::{GuardRow, History, Moving, SeenKey, SeenRow, Source, State};
 pub use quota::Quotas;
 pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};
+pub use rotation::{KeyAnnouncement, KeyRotation};
 
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
@@ -49,7 +51,7 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 /// repeated; a commit says it with [`CommitError::Unknown`].
 #[async_trait]
 pub trait LogStore:
-    Cosignatures + Custody + LookupIndex + Moving + Quotas + Reports + Send + Sync + 'static
+    Cosignatures + Custody + KeyRotation + LookupIndex + Moving + Quotas + Reports + Send + Sync + 'static
 {
     /// Makes the log's row at size 0 when the database holds none, and answers the head.
     ///
@@ -185,9 +187,6 @@ pub trait LogStore:
 
     /// Publishes a key that signs heads. A known kid is left as it is.
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError>;
-
-    /// Marks a key as retired; it stays listed for ever.
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError>;
 
     /// Every key that ever signed heads of this log, oldest first.
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError>;

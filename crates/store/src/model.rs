@@ -251,6 +251,22 @@ pub struct LogKey {
     pub from_size: TreeSize,
     /// Unix seconds of its retirement.
     pub retired_at: Option<u64>,
+    /// First tree size of its successor: it signs no head of this size or larger.
+    pub retired_size: Option<TreeSize>,
+    /// Its signatures over heads of this size or larger prove nothing: somebody else may have made them.
+    pub compromised_size: Option<TreeSize>,
+}
+
+impl LogKey {
+    /// A key that signs heads of `from_size` and larger.
+    pub fn new(kid: Vec<u8>, public: Bytes, from_size: TreeSize) -> Self {
+        Self { kid, public, from_size, retired_at: None, retired_size: None, compromised_size: None }
+    }
+
+    /// Whether it is the key for heads of this size. A mark as compromised does not change what the log itself signed.
+    pub fn signs(&self, size: TreeSize) -> bool {
+        self.from_size <= size && self.retired_size.is_none_or(|end| size < end)
+    }
 }
 
 /// How the storage under a database fails.

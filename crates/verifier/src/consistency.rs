@@ -13,7 +13,7 @@ use scitt::{PublicKey, Receipt, ReceiptError, ReceiptRefused};
 use serde::Serialize;
 
 use crate::receipt::{check_dates, check_form, kid_text, logs_for};
-use crate::trust::{Candidates, NoCandidate};
+use crate::trust::{Candidates, NoCandidate, refuse_ended};
 use crate::verdict::{Check, CheckName, Code, Outcome, State};
 use crate::{TrustStore, TrustedLog, to_signed};
 
@@ -93,7 +93,13 @@ fn attempt(
         Err(check) => return found.conclude(known, vec![check]),
     };
     let mut checks = vec![form];
-    match prove(receipt, known, log) {
+    let proven = prove(receipt, known, log).and_then(|(root, key)| {
+        let size = newer.unwrap_or_else(|| TreeSize::new(said(receipt)));
+        let kid = kid_text(receipt.header()).unwrap_or_default();
+        refuse_ended(CheckName::ReceiptSignature, &kid, &log.end_of(key), size)?;
+        Ok((root, key))
+    });
+    match proven {
         Ok((root, key)) => {
             let newer = newer.map_or_else(
                 || {

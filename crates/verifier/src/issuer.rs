@@ -125,7 +125,7 @@ impl<'q> Question<'q> {
             && let Ok(key) = PublicKey::from_did(iss)
         {
             let kid = self.statement.header().kid().map(|kid| kid.to_vec());
-            keys.push(CoseKey { key, kid, algorithm: None });
+            keys.push(CoseKey { kid, ..CoseKey::bare(key) });
         }
         keys
     }

@@ -37,7 +37,8 @@ pub use consistency::{ConsistencyVerdict, KnownTree, verify_consistency};
 use issuer::IssuerCheck;
 use receipt::{ReceiptReport, Subject};
 pub use trust::{
-    IssuerSignature, LeafRule, Profile, TrustError, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
+    IssuerSignature, LeafRule, Profile, RetiredCheckpointKey, TrustError, TrustStore, TrustedIssuer,
+    TrustedLog, TrustedRoot,
 };
 pub use verdict::{Check, CheckName, Code, Outcome, Position, ReceiptFacts, State, StatementFacts, Verdict};
 use witnessed::WitnessReport;

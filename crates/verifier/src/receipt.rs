@@ -12,7 +12,7 @@ use scitt::{
 };
 
 use crate::time::rfc3339;
-use crate::trust::{Candidates, NoCandidate};
+use crate::trust::{Candidates, NoCandidate, refuse_ended};
 use crate::verdict::{Check, CheckName, Code, Position, ReceiptFacts, State};
 use crate::{CLOCK_SKEW, LeafRule, MAX_RECEIPTS, Profile, TrustStore, TrustedLog, to_signed};
 
@@ -170,7 +170,11 @@ impl Attempt<'_> {
             roots.iter().filter(|(root, _)| attached.is_none_or(|attached| attached == root))
         {
             match self.find_key(root) {
-                Ok(key) => return Ok(Proven::new(root, *position, key, self.receipt)),
+                Ok(key) => {
+                    let proven = Proven::new(root, *position, key, self.receipt);
+                    self.refuse_ended(&proven, key)?;
+                    return Ok(proven);
+                }
                 Err(why) => refused = Some(why),
             }
         }
@@ -217,6 +221,14 @@ impl Attempt<'_> {
     fn find_key(&self, root: &RootHash) -> Result<&PublicKey, NoCandidate<SignatureError>> {
         let kid = self.receipt.header().kid().map(|kid| kid.as_ref());
         Candidates::of(&self.log.keys, kid).find(|key| self.receipt.verify_root(root, key))
+    }
+
+    /// Ledgers do not say how large they are, and their keys have no end that could be compared.
+    fn refuse_ended(&self, proven: &Proven, key: &PublicKey) -> Result<(), Vec<Check>> {
+        let Some(position) = proven.position else { return Ok(()) };
+        let end = self.log.end_of(key);
+        refuse_ended(CheckName::ReceiptSignature, &proven.kid, &end, position.tree_size)
+            .map_err(|check| vec![check])
     }
 
     fn explain(&self, why: NoCandidate<SignatureError>, root: &RootHash) -> Vec<Check> {

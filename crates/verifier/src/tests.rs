@@ -34,7 +34,7 @@ fn listed(key: &dyn Signer) -> CoseKey {
 }
 
 fn bare(key: &PublicKey) -> CoseKey {
-    CoseKey { key: key.clone(), kid: None, algorithm: None }
+    CoseKey::bare(key.clone())
 }
 
 fn builder(issuer: &SigningKey) -> StatementBuilder {

@@ -5,8 +5,12 @@
 
 mod document;
 
+use merkle::TreeSize;
+use scitt::key::KeyEnd;
 use scitt::x509::RootCertificate;
 use scitt::{CoseKey, PublicKey};
+
+use crate::verdict::{Check, CheckName, Code};
 
 pub use document::{Mistake, TrustError};
 pub use scitt::key::{KeyTextError, read_key};
@@ -44,6 +48,33 @@ pub struct TrustedLog {
     pub profile: Profile,
     /// Its checkpoint keys as C2SP vkeys: what tlog-proofs and checkpoints are checked with, and receipts are not.
     pub checkpoint_keys: Vec<String>,
+    /// Its checkpoint keys that were replaced or are compromised: they count for smaller trees.
+    pub retired_checkpoint_keys: Vec<RetiredCheckpointKey>,
+}
+
+/// A checkpoint key whose signatures end at a tree size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetiredCheckpointKey {
+    /// The key as a C2SP vkey.
+    pub key: String,
+    /// Where its signatures end.
+    pub end: KeyEnd,
+}
+
+/// Refuses the signature of a key over a tree of a size at which it had been replaced or was compromised.
+pub(crate) fn refuse_ended(name: CheckName, kid: &str, end: &KeyEnd, tree: TreeSize) -> Result<(), Check> {
+    let reached = |size: Option<u64>| size.filter(|size| *size <= tree.get());
+    if let Some(size) = reached(end.compromised_size) {
+        let detail = format!(
+            "key {kid} is compromised: its signatures over {size} and more leaves count for nothing, and this tree has {tree}"
+        );
+        return Err(Check::failed(name, Code::LogKeyCompromised, detail));
+    }
+    if let Some(size) = reached(end.retired_size) {
+        let detail = format!("key {kid} signs no tree of {size} or more leaves, and this one has {tree}");
+        return Err(Check::failed(name, Code::LogKeyRetired, detail));
+    }
+    Ok(())
 }
 
 impl TrustedLog {
@@ -56,7 +87,18 @@ impl TrustedLog {
             leaf_rule: LeafRule::default(),
             profile: Profile::default(),
             checkpoint_keys: Vec::new(),
+            retired_checkpoint_keys: Vec::new(),
         }
+    }
+
+    /// Its checkpoint keys, retired ones last.
+    pub fn all_checkpoint_keys(&self) -> impl Iterator<Item = &String> {
+        self.checkpoint_keys.iter().chain(self.retired_checkpoint_keys.iter().map(|retired| &retired.key))
+    }
+
+    /// Where the signatures of one of its receipt keys end.
+    pub(crate) fn end_of(&self, key: &PublicKey) -> KeyEnd {
+        self.keys.iter().find(|known| known.key == *key).map_or_else(KeyEnd::default, |known| known.end)
     }
 
     /// What to call it.

@@ -223,6 +223,10 @@ words! {
         UnknownLog = "unknown-log",
         /// The log is trusted, but not the key that the receipt names.
         UnknownLogKey = "unknown-log-key",
+        /// The key that signed was replaced before a tree of this size was signed.
+        LogKeyRetired = "log-key-retired",
+        /// The key that signed was compromised when a tree of this size was signed.
+        LogKeyCompromised = "log-key-compromised",
         /// The proof cannot belong to any tree.
         ReceiptProofInvalid = "receipt-proof-invalid",
         /// The root that the proof leads to from this statement is not the one that the log signed.

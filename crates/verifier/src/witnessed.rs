@@ -21,8 +21,9 @@ use tlog::proof::TlogProof;
 
 use crate::receipt::{ReceiptReport, Subject};
 use crate::time::rfc3339;
+use crate::trust::refuse_ended;
 use crate::verdict::{Check, CheckName, Code, Outcome, State};
-use crate::{LeafRule, TrustStore, to_signed};
+use crate::{LeafRule, TrustStore, TrustedLog, to_signed};
 
 /// What is shown of the tree that the statement is in, and whose word about it is asked for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -287,6 +288,7 @@ impl Believed<'_> {
         let keys = self.keys_of(origin);
         match note.verify(&keys) {
             Ok(signed) => {
+                self.refuse_ended(&signed, &checkpoint)?;
                 let by =
                     signed.first().map_or_else(String::new, |key| format!("{}+{}", key.name(), key.id()));
                 let detail = format!("{} leaves, signed by {by}", checkpoint.size());
@@ -302,10 +304,28 @@ impl Believed<'_> {
         }
     }
 
+    /// One signature of a key that was in force is enough.
+    fn refuse_ended(&self, signed: &[&VerifierKey], checkpoint: &Checkpoint) -> Result<(), Check> {
+        let mut refused = Ok(());
+        for key in signed {
+            let text = key.to_string();
+            let retired = self.trust.logs.iter().flat_map(|log| &log.retired_checkpoint_keys);
+            let Some(retired) = retired.into_iter().find(|retired| retired.key == text) else {
+                return Ok(());
+            };
+            let name = format!("{}+{}", key.name(), key.id());
+            refused = refuse_ended(CheckName::Checkpoint, &name, &retired.end, checkpoint.size());
+            if refused.is_ok() {
+                return Ok(());
+            }
+        }
+        refused
+    }
+
     fn keys_of(&self, origin: &str) -> Vec<VerifierKey> {
         let trusted = self.trust.logs.iter().filter(|log| log.origin.as_deref() == Some(origin));
         let mut keys: Vec<VerifierKey> =
-            trusted.flat_map(|log| &log.checkpoint_keys).filter_map(|key| key.parse().ok()).collect();
+            trusted.flat_map(TrustedLog::all_checkpoint_keys).filter_map(|key| key.parse().ok()).collect();
         let named = self.policy.into_iter().flat_map(Policy::logs).map(|log| &log.key);
         for key in named.chain(self.keys).filter(|key| key.name().as_str() == origin) {
             if !keys.contains(key) {

@@ -79,6 +79,8 @@ kinds! {
     Inconsistent = "inconsistent" => Misbehaviour,
     /// The checkpoint is not signed by the log's key, or an issuer's statement by a key that is not the issuer's.
     UnknownKey = "unknown-key" => Misbehaviour,
+    /// The log's signature is by a key that it had replaced, or that was compromised, before a tree of that size.
+    RetiredKey = "retired-key" => Misbehaviour,
     /// A signature that claims to be of a known key is not.
     BadSignature = "bad-signature" => Misbehaviour,
     /// The checkpoint is of another log.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use merkle::TreeSize;
 use tlog::checkpoint::Origin;
 use tlog::key::VerifierKey;
 use tlog::policy::Policy;
@@ -56,6 +57,8 @@ pub struct Target {
     pub origin: Origin,
     /// Its key. Never one that was fetched.
     pub vkey: VerifierKey,
+    /// Keys that it had before, each with the first size of a tree that it signs no more.
+    pub retired: Vec<(VerifierKey, TreeSize)>,
     /// Certificates to believe besides the system's: a PEM file.
     pub ca_file: Option<PathBuf>,
     /// Whose cosignatures tell how fresh a checkpoint is.
@@ -175,6 +178,7 @@ impl Target {
             url: with_slash(url),
             origin: Origin::from(vkey.name().clone()),
             vkey,
+            retired: Vec::new(),
             ca_file: None,
             witnesses: Vec::new(),
             policy: None,

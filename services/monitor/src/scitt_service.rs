@@ -308,6 +308,7 @@ const CONCLUSIONS: &[(CheckName, &[AlarmKind], &str)] = &[
         CheckName::Signature,
         &[
             AlarmKind::UnknownKey,
+            AlarmKind::RetiredKey,
             AlarmKind::BadSignature,
             AlarmKind::Inconsistent,
             AlarmKind::OtherLog,
@@ -406,6 +407,7 @@ fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
         Some(Code::UnknownLog | Code::UnknownLogKey) => AlarmKind::UnknownKey,
         Some(Code::ReceiptSubjectMismatch) => AlarmKind::OtherLog,
         Some(Code::ReceiptSignatureInvalid) => AlarmKind::BadSignature,
+        Some(Code::LogKeyRetired | Code::LogKeyCompromised) => AlarmKind::RetiredKey,
         Some(Code::ReceiptExpired | Code::ReceiptNotYetValid) => AlarmKind::Clock,
         _ => AlarmKind::Inconsistent,
     };

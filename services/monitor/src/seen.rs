@@ -36,9 +36,11 @@ pub struct NotTheLogs {
 impl Seen {
     /// Opens a note with the log's key, and reads the cosignatures of known witnesses.
     pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
-        let keys = std::slice::from_ref(&target.vkey);
-        let checkpoint = Checkpoint::open(note, &target.origin, keys)?;
+        let keys: Vec<VerifierKey> =
+            std::iter::once(&target.vkey).chain(target.retired.iter().map(|(key, _)| key)).cloned().collect();
+        let checkpoint = Checkpoint::open(note, &target.origin, &keys)?;
         let note = Note::parse(note).map_err(Refused::from)?;
+        refuse_retired(&note, checkpoint.size(), target)?;
         Ok(Self {
             size: checkpoint.size(),
             root: checkpoint.root(),
@@ -52,6 +54,22 @@ impl Seen {
     pub fn is_same_tree(&self, other: &Self) -> bool {
         (self.size, self.root) == (other.size, other.root)
     }
+}
+
+/// One signature of a key that was in force at this size is enough.
+fn refuse_retired(note: &Note, size: TreeSize, target: &Target) -> Result<(), NotTheLogs> {
+    let in_force = target.retired.iter().filter(|(_, end)| size < *end).map(|(key, _)| key);
+    let in_force: Vec<VerifierKey> = std::iter::once(&target.vkey).chain(in_force).cloned().collect();
+    if note.verify(&in_force).is_ok() {
+        return Ok(());
+    }
+    let ended: Vec<String> = target
+        .retired
+        .iter()
+        .map(|(key, end)| format!("{}+{} from size {end} on", key.name(), key.id()))
+        .collect();
+    let words = format!("a checkpoint of size {size} is signed by a retired key ({})", ended.join(", "));
+    Err(NotTheLogs { kind: Some(AlarmKind::RetiredKey), words })
 }
 
 fn newest(note: &Note, witnesses: &[VerifierKey]) -> Option<u64> {

@@ -46,7 +46,7 @@ impl Service {
 
     /// Writes the `trust.toml` of who watches.
     fn trust(&self, key: &SigningKey) {
-        let key = CoseKey { key: key.public_key().clone(), kid: None, algorithm: None };
+        let key = CoseKey::bare(key.public_key().clone());
         let key = CoseKey { kid: Some(key.key.thumbprint().to_vec()), ..key };
         let trust =
             TrustStore { logs: vec![TrustedLog::new(ISS, "origin", vec![key])], ..TrustStore::default() };

@@ -176,7 +176,7 @@ pub enum Command {
     /// Print the version
     #[command(before_help = "example:  tabellion version --json")]
     Version,
-    /// Explain a topic: exit-codes, errors, config, formats, gateway, policies, trust, watching
+    /// Explain a topic: exit-codes, errors, config, formats, gateway, keys, policies, trust, watching
     Help(help::Help),
 }
 

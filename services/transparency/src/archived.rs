@@ -1,16 +1,18 @@
 //! What a log's bytes mean in an archive, and whether an archive is this service's own log.
 
 use archive::{Meaning, Says, Summary};
+use data_encoding::BASE64URL_NOPAD;
 use registration::erasure::Erasure;
 use registration::{ERASURE_CONTENT_TYPE, POLICY_CONTENT_TYPE};
 use scitt::SignedStatement;
 use store::fsck::Meaning as _;
 use store::{CommittedHead, Entry, HeadSignature, LogKey, SignatureKind, StoreError};
+use tlog::note::NoteSigner;
 
 use crate::config::Config;
 use crate::erasure::is_type;
+use crate::key_files::{KeyFileError, PrivateKeys, receipt_kid};
 use crate::meaning::LogMeaning;
-use crate::signer::{KeyFileError, LogSigner};
 
 /// Reads entries for policies and erasures, and checks signatures as `fsck` does.
 pub struct ArchiveMeaning(LogMeaning);
@@ -70,15 +72,18 @@ pub fn is_ours(config: &Config, summary: &Summary) -> Result<(), NotOurs> {
     if summary.origin != config.origin {
         return Err(NotOurs::OtherLog(summary.origin.clone()));
     }
-    let signer = LogSigner::load(config)?;
-    for (kind, kid) in sequencer::HeadSigner::makes(&signer) {
-        let by_us = |signature: &HeadSignature| signature.kind == kind && signature.kid == kid;
-        if !summary.signatures.iter().any(by_us) {
-            return Err(match kind {
-                SignatureKind::Receipt => NotOurs::OtherKey("receipt", signer.kid()),
-                _ => NotOurs::OtherKey("checkpoint", signer.checkpoint_key()),
-            });
-        }
+    let files = PrivateKeys::of(config)?;
+    let signed = |kind: SignatureKind, ours: &dyn Fn(&[u8]) -> bool| {
+        let mut of_kind = summary.signatures.iter().filter(|signature| signature.kind == kind);
+        of_kind.any(|signature: &HeadSignature| ours(&signature.kid))
+    };
+    let receipt = receipt_kid(&files.read_receipt(&files.receipt)?);
+    if !signed(SignatureKind::Receipt, &|kid| files.find_receipt(kid).is_some()) {
+        return Err(NotOurs::OtherKey("receipt", BASE64URL_NOPAD.encode(&receipt)));
+    }
+    let checkpoint = files.read_checkpoint(&files.checkpoint)?;
+    if !signed(SignatureKind::Checkpoint, &|kid| files.find_checkpoint(kid).is_some()) {
+        return Err(NotOurs::OtherKey("checkpoint", checkpoint.key().to_string()));
     }
     Ok(())
 }

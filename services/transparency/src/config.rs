@@ -126,6 +126,17 @@ pub enum ReceiptAlgorithm {
     EdDsa,
 }
 
+impl ReceiptAlgorithm {
+    /// The algorithm as COSE knows it.
+    pub fn algorithm(self) -> scitt::Algorithm {
+        match self {
+            Self::Es256 => scitt::Algorithm::Es256,
+            Self::Es384 => scitt::Algorithm::Es384,
+            Self::EdDsa => scitt::Algorithm::EdDsa,
+        }
+    }
+}
+
 impl FromStr for ReceiptAlgorithm {
     type Err = String;
 

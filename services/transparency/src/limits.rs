@@ -113,6 +113,12 @@ pub const QUOTA_CHUNKS: u64 = 64;
 pub const QUOTA_TIME: Duration = Duration::from_millis(500);
 /// How long it is not asked again after that.
 pub const QUOTA_RETRY: Duration = Duration::from_secs(1);
+/// Characters of a kid in the name of the file in which a key with that kid is looked for.
+pub const KID_IN_FILE_NAME: usize = 8;
+/// How often each process reads which keys sign.
+pub const KEY_POLL: Duration = Duration::from_secs(1);
+/// How long the leader has known of a new key before it signs with it: every process lists the key by then.
+pub const KEY_LISTED: Duration = Duration::from_secs(2);
 /// How often the database's durability settings are checked again.
 pub const DURABILITY_CHECK: Duration = Duration::from_secs(60);
 /// How often the depth of the inbox and the age of its oldest item are measured.

@@ -22,6 +22,7 @@ use crate::limits::DECISIONS;
 use crate::metrics::{Metrics, Outcome};
 use crate::published_keys::PublishedKeys;
 use crate::receipts::{NoReceipt, Receipts};
+use crate::signer::LogSigner;
 use crate::witnessing::Witnessing;
 
 /// Who the log is, for ever.
@@ -55,6 +56,8 @@ pub struct Log {
     pub receipts: Receipts,
     /// The keys that verify them.
     pub keys: ArcSwap<PublishedKeys>,
+    /// The keys that sign its heads.
+    pub signer: Arc<LogSigner>,
     /// Why nothing may be registered, found after the start.
     pub obstacle: ArcSwapOption<String>,
     /// What the check of the storage found.

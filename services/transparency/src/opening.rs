@@ -14,13 +14,14 @@ use crate::erasure::Erasing;
 use crate::free_space::FreeSpace;
 use crate::fsck::Standing;
 use crate::house::House;
+use crate::key_files::PrivateKeys;
 use crate::listen::Listener;
 use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::policy::PolicyError;
 use crate::published_keys::PublishedKeys;
 use crate::receipts::Receipts;
-use crate::signer::{IntroduceError, KeyFileError, LogSigner};
+use crate::signer::{IntroduceError, LogSigner};
 use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
 use crate::watch::Counting;
@@ -35,12 +36,9 @@ pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A key file cannot be used.
+    /// The keys cannot be used, or are not this log's.
     #[error(transparent)]
-    Key(#[from] KeyFileError),
-    /// The keys are not this log's.
-    #[error(transparent)]
-    OtherKey(#[from] IntroduceError),
+    Keys(#[from] IntroduceError),
     /// The TLS certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -97,10 +95,11 @@ pub async fn open_log(
     house: &House,
     metrics: Arc<Metrics>,
 ) -> Result<Log, StartError> {
-    let signer = Arc::new(LogSigner::load(config)?);
+    // Before a new database is made: without keys nothing could be signed.
+    PrivateKeys::of(config).and_then(|files| files.check()).map_err(IntroduceError::File)?;
     store.check_durability().await?;
     store.open(&config.origin).await?;
-    signer.introduce(&*store).await?;
+    let signer = Arc::new(LogSigner::open(config, store.clone()).await?);
     let policies = Arc::new(Policies::new(store.clone(), house.largest_admitted.clone()));
     let algorithm = signer.algorithm().name();
     let identity = Identity {
@@ -117,7 +116,7 @@ pub async fn open_log(
         origin: config.origin.clone(),
         holder: format!("{}:{}", hostname(), std::process::id()),
         store: store.for_sequencing().unwrap_or_else(|| store.clone()),
-        signer,
+        signer: signer.clone(),
         pin: PinFile::in_directory(&config.state_dir),
         witnesses: Arc::new(witnessing::Word(witnessing.clone())),
         clock: Arc::new(SystemClock),
@@ -133,7 +132,8 @@ pub async fn open_log(
     Ok(Log {
         identity,
         receipts: Receipts::new(store.clone(), tiles, metrics.clone(), algorithm),
-        keys: ArcSwap::from_pointee(PublishedKeys::sound(&store.keys().await?)),
+        keys: ArcSwap::from_pointee(PublishedKeys::sound(&signer.keys())),
+        signer,
         store,
         sequencer,
         policies,

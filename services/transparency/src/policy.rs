@@ -14,8 +14,8 @@ use sequencer::{Role, Submission, SubmitError};
 
 use crate::admission::{self, CameBeside, Current, PolicyUnreadable};
 use crate::config::Config;
+use crate::key_files::{KeyFileError, signing_key};
 use crate::log::Log;
-use crate::signer::{KeyFileError, signing_key};
 
 /// How long a policy may take to get its place, also when another process places it.
 const PATIENCE: Duration = Duration::from_secs(30);

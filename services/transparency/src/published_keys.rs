@@ -1,15 +1,19 @@
 //! The keys that verify receipts, as relying parties fetch them (SCRAPI -11, 2.1 and 2.2).
 //!
-//! Every key that ever signed is listed and served for ever: receipts outlive keys. A key answers to
-//! the unpadded base64url of its kid, and to the raw kid where that is safe in a path. No name ever
-//! stands for two keys.
+//! Every key that ever signed is listed and served for ever: receipts outlive keys. A key that was
+//! announced is listed before it signs. A retired key says when it was retired and the first tree size
+//! of its successor, and a compromised one from which size on its signatures count for nothing.
+//!
+//! A key answers to the unpadded base64url of its kid, and to the raw kid where that is safe in a path.
+//! No name ever stands for two keys.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use scitt::key::{kid_segment, kid_segment_matches};
+use merkle::TreeSize;
+use scitt::key::{KeyEnd, kid_segment, kid_segment_matches};
 use scitt::{CoseKey, KeySet};
-use store::LogKey;
+use store::{KeyAnnouncement, LogKey};
 
 use crate::meaning::check_key;
 
@@ -22,9 +26,12 @@ pub struct PublishedKeys {
 }
 
 impl PublishedKeys {
-    /// Those of the log's records that are what they are called: a damaged key is served to nobody.
-    pub fn sound(recorded: &[LogKey]) -> Self {
-        let sound = recorded.iter().filter(|key| match check_key(key) {
+    /// Those of the log's records that are what they are called: a damaged key is served to nobody. Announced keys follow.
+    pub fn sound((recorded, announced): &(Vec<LogKey>, Vec<KeyAnnouncement>)) -> Self {
+        let announced =
+            announced.iter().map(|key| LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY));
+        let listed: Vec<LogKey> = recorded.iter().cloned().chain(announced).collect();
+        let sound = listed.iter().filter(|key| match check_key(key) {
             Ok(()) => true,
             Err(why) => {
                 let kid = data_encoding::BASE64URL_NOPAD.encode(&key.kid);
@@ -37,7 +44,9 @@ impl PublishedKeys {
 
     /// Out of the log's records; keys of other kinds are passed over.
     fn of(recorded: &[LogKey]) -> Self {
-        let keys: Vec<CoseKey> = recorded.iter().filter_map(|key| CoseKey::parse(&key.public).ok()).collect();
+        let published =
+            |key: &LogKey| Some(CoseKey { end: end_of(key), ..CoseKey::parse(&key.public).ok()? });
+        let keys: Vec<CoseKey> = recorded.iter().filter_map(published).collect();
         let mut by_segment = BTreeMap::new();
         for key in &keys {
             if let Some(kid) = &key.kid {
@@ -60,21 +69,24 @@ impl PublishedKeys {
     }
 }
 
+/// Where a key's signatures end, as it is published.
+fn end_of(key: &LogKey) -> KeyEnd {
+    KeyEnd {
+        retired_at: key.retired_at,
+        retired_size: key.retired_size.map(TreeSize::get),
+        compromised_size: key.compromised_size.map(TreeSize::get),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use merkle::TreeSize;
     use scitt::{Algorithm, Signer, SigningKey};
 
     fn recorded(kid: &[u8]) -> LogKey {
         let key = SigningKey::generate(Algorithm::Es256).unwrap();
-        let public = CoseKey { key: key.public_key().clone(), kid: Some(kid.to_vec()), algorithm: None };
-        LogKey {
-            kid: kid.to_vec(),
-            public: public.encode().into(),
-            from_size: TreeSize::new(0),
-            retired_at: None,
-        }
+        let public = CoseKey { kid: Some(kid.to_vec()), ..CoseKey::bare(key.public_key().clone()) };
+        LogKey::new(kid.to_vec(), public.encode().into(), TreeSize::EMPTY)
     }
 
     #[test]
@@ -100,11 +112,14 @@ mod tests {
 
     #[test]
     fn retired_keys_stay_and_note_keys_are_not_listed() {
-        let retired = LogKey { retired_at: Some(1), ..recorded(b"old") };
+        let retired =
+            LogKey { retired_at: Some(1), retired_size: Some(TreeSize::new(8)), ..recorded(b"old") };
         let note = LogKey { public: Bytes::from_static(b"log.example+00000000+AAAA"), ..recorded(b"note") };
         let keys = PublishedKeys::of(&[retired, note]);
-        assert!(keys.find("old").is_some());
+        let end = KeyEnd { retired_at: Some(1), retired_size: Some(8), compromised_size: None };
+        assert_eq!(CoseKey::parse(keys.find("old").unwrap()).unwrap().end, end);
         assert!(keys.find("note").is_none());
-        assert_eq!(KeySet::parse(&keys.set).unwrap().keys().len(), 1);
+        let set = KeySet::parse(&keys.set).unwrap();
+        assert_eq!(set.keys().iter().map(|key| key.end).collect::<Vec<_>>(), [end]);
     }
 }

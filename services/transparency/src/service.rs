@@ -28,6 +28,7 @@ use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::opening::{StartError, bind, name_the_port, open_log, refuse_mistakes};
 use crate::policy::{self, PolicyError};
+use crate::rotation;
 use crate::storage;
 use crate::tail::Tail;
 use crate::tls::{Tls, TlsError};
@@ -114,6 +115,7 @@ impl Service {
                     .merge(holds::routes(log.clone()))
                     .merge(freezing::routes(log.clone()))
                     .merge(inbox::routes(log.clone()))
+                    .merge(rotation::routes(log.clone()))
                     .merge(index::routes(index))
                     .layer(axum::middleware::from_fn(admin::refuse_web_pages));
                 Some(listener.serve(routes).map_err(failed(config.listen))?)

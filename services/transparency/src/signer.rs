@@ -1,211 +1,372 @@
 //! Signs committed heads: once as receipts need it (COSE), once as monitors and witnesses do (C2SP note).
 //!
-//! Two keys for two purposes (RFC 9943, 9.4). Keys are PKCS#8 PEM files that only their owner may
-//! read. A log remembers its keys: another one at start is refused, for receipts signed under it
-//! would be a stranger's.
+//! Two keys for two purposes (RFC 9943, 9.4). The key table in the database says which key signs a head of
+//! which size; a process signs with the keys that the table names and with no others. A key that was announced is put
+//! in force by the leader between two batches, after every process has had time to list it.
+//!
+//! Not here: where private keys are (`key_files`), and how keys are published (`published_keys`).
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use data_encoding::BASE64URL_NOPAD;
+use merkle::TreeSize;
 use scitt::receipt::{ReceiptHeader, SignedRoot};
-use scitt::{Algorithm, CoseKey, Signer, SigningKey};
+use scitt::{CoseKey, Signer, SigningKey};
 use sequencer::{HeadSigner, SignFailed};
-use store::{CommittedHead, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+use store::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
 use tlog::checkpoint::{Checkpoint, Origin};
+use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
+use tokio::sync::{Mutex, watch};
 
-use crate::config::{Config, ReceiptAlgorithm};
+use crate::config::Config;
+use crate::key_files::{KeyFileError, PrivateKeys, checkpoint_kid, file_of_kid, receipt_kid};
+use crate::limits::KEY_LISTED;
+use crate::watch::now;
 
-/// A key file that cannot be used.
+/// The private key that signs for the log is not on this machine.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {why}")]
-pub struct KeyFileError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub why: String,
-}
-
-/// The key at hand is not the one this log signs with.
-#[derive(Debug, thiserror::Error)]
-#[error("the {what} key in {path} has kid {given}; this log signs with {recorded}")]
+#[error(
+    "the {what} key in {} has kid {given}; this log signs with {recorded} from size {from} on. Copy the file of \
+     that key from the machine on which it was made to {} (mode 0600), or in place of the old file",
+    path.display(), place.display()
+)]
 pub struct OtherKey {
     /// "receipt" or "checkpoint".
     pub what: &'static str,
-    /// The file.
+    /// The configured file.
     pub path: PathBuf,
-    /// The key in it.
+    /// The kid of the key in it.
     pub given: String,
-    /// The key on record.
+    /// Whether that key was one of this log's.
+    pub retired: bool,
+    /// The kid of the key in force.
     pub recorded: String,
-}
-
-/// Both keys of a log.
-pub struct LogSigner {
-    receipt: Arc<dyn Signer>,
-    kid: Vec<u8>,
-    checkpoint: Box<dyn NoteSigner>,
-    iss: String,
-    origin: Origin,
-    paths: (PathBuf, PathBuf),
-}
-
-impl LogSigner {
-    /// Reads both key files.
-    pub fn load(config: &Config) -> Result<Self, KeyFileError> {
-        let receipt = receipt_key(&config.keys.receipt, config.receipt_algorithm)?;
-        let path = &config.keys.checkpoint;
-        let unusable = |why: String| KeyFileError { path: path.clone(), why };
-        let pem = read_secret(path)?;
-        let name =
-            config.origin.parse().map_err(|_| unusable(format!("{} is no key name", config.origin)))?;
-        let checkpoint =
-            LocalKey::from_pkcs8_pem(name, &pem).map_err(|why| unusable(format!("no Ed25519 key: {why}")))?;
-        let origin =
-            config.origin.parse().map_err(|_| unusable(format!("{} is no origin", config.origin)))?;
-        Ok(Self {
-            kid: receipt.public_key().thumbprint().to_vec(),
-            receipt: Arc::new(receipt),
-            checkpoint: Box::new(checkpoint),
-            iss: config.iss.clone(),
-            origin,
-            paths: (config.keys.receipt.clone(), path.clone()),
-        })
-    }
-
-    /// The name of the receipt key: base64url of its RFC 9679 thumbprint.
-    pub fn kid(&self) -> String {
-        data_encoding::BASE64URL_NOPAD.encode(&self.kid)
-    }
-
-    /// How receipts are signed.
-    pub fn algorithm(&self) -> Algorithm {
-        self.receipt.algorithm()
-    }
-
-    /// The checkpoint key as monitors and witnesses are given it.
-    pub fn checkpoint_key(&self) -> String {
-        self.checkpoint.key().to_string()
-    }
-
-    /// Checks both keys against the log's records and adds what is not recorded yet.
-    pub async fn introduce(&self, store: &dyn LogStore) -> Result<(), IntroduceError> {
-        let known = store.keys().await?;
-        let receipt = LogKey {
-            kid: self.kid.clone(),
-            public: self.public_key().encode().into(),
-            from_size: merkle::TreeSize::new(0),
-            retired_at: None,
-        };
-        let checkpoint = LogKey {
-            kid: self.checkpoint_kid(),
-            public: self.checkpoint_key().into_bytes().into(),
-            from_size: merkle::TreeSize::new(0),
-            retired_at: None,
-        };
-        self.check(&known, &receipt, "receipt", &self.paths.0)?;
-        self.check(&known, &checkpoint, "checkpoint", &self.paths.1)?;
-        store.keep_key(&receipt).await?;
-        store.keep_key(&checkpoint).await?;
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        known: &[LogKey],
-        ours: &LogKey,
-        what: &'static str,
-        path: &Path,
-    ) -> Result<(), OtherKey> {
-        let same_kind =
-            |key: &&LogKey| is_receipt_key(key) == is_receipt_key(ours) && key.retired_at.is_none();
-        let recorded: Vec<&LogKey> = known.iter().filter(same_kind).collect();
-        if recorded.is_empty() || recorded.iter().any(|key| key.kid == ours.kid) {
-            return Ok(());
-        }
-        let hex = |kid: &[u8]| data_encoding::BASE64URL_NOPAD.encode(kid);
-        let recorded = recorded.iter().map(|key| hex(&key.kid)).collect::<Vec<_>>().join(", ");
-        Err(OtherKey { what, path: path.to_owned(), given: hex(&ours.kid), recorded })
-    }
-
-    fn public_key(&self) -> CoseKey {
-        CoseKey {
-            key: self.receipt.public_key().clone(),
-            kid: Some(self.kid.clone()),
-            algorithm: Some(self.receipt.algorithm()),
-        }
-    }
-
-    fn checkpoint_kid(&self) -> Vec<u8> {
-        self.checkpoint.key().id().get().to_be_bytes().to_vec()
-    }
-
-    fn receipt_signature(&self, head: &CommittedHead) -> Result<HeadSignature, SignFailed> {
-        let header = ReceiptHeader {
-            alg: self.receipt.algorithm(),
-            kid: self.kid.clone(),
-            iss: self.iss.clone(),
-            sub: self.origin.to_string(),
-            iat: head.at,
-            tree_size: head.size,
-        };
-        let signed =
-            header.sign_root(&*self.receipt, &head.root).map_err(|why| SignFailed(why.to_string()))?;
-        let bytes = signed.to_bytes().into();
-        Ok(HeadSignature { size: head.size, kind: SignatureKind::Receipt, kid: self.kid.clone(), bytes })
-    }
-
-    fn checkpoint_signature(&self, head: &CommittedHead) -> Result<HeadSignature, SignFailed> {
-        let failed = |why: &dyn std::fmt::Display| SignFailed(why.to_string());
-        let checkpoint =
-            Checkpoint::new(self.origin.clone(), head.size, head.root).map_err(|why| failed(&why))?;
-        let note = checkpoint.sign(&*self.checkpoint).map_err(|why| failed(&why))?;
-        let bytes = note.to_string().into_bytes().into();
-        Ok(HeadSignature {
-            size: head.size,
-            kind: SignatureKind::Checkpoint,
-            kid: self.checkpoint_kid(),
-            bytes,
-        })
-    }
-}
-
-impl HeadSigner for LogSigner {
-    fn makes(&self) -> Vec<(SignatureKind, Vec<u8>)> {
-        vec![(SignatureKind::Receipt, self.kid.clone()), (SignatureKind::Checkpoint, self.checkpoint_kid())]
-    }
-
-    fn sign(&self, head: &CommittedHead) -> Result<Vec<HeadSignature>, SignFailed> {
-        Ok(vec![self.receipt_signature(head)?, self.checkpoint_signature(head)?])
-    }
-
-    fn knows(&self, head: &CommittedHead, kept: &HeadSignature) -> bool {
-        match kept.kind {
-            SignatureKind::Receipt if kept.kid == self.kid => SignedRoot::parse(kept.bytes.clone())
-                .is_ok_and(|signed| {
-                    signed.tree_size() == head.size
-                        && signed.verify(&head.root, self.receipt.public_key()).is_ok()
-                }),
-            // Ed25519 signs the same the same way.
-            SignatureKind::Checkpoint if kept.kid == self.checkpoint_kid() => {
-                self.checkpoint_signature(head).is_ok_and(|signed| signed.bytes == kept.bytes)
-            }
-            _ => true,
-        }
-    }
+    /// The first size whose head that key signs.
+    pub from: TreeSize,
+    /// The file in which it is looked for beside the configured one.
+    pub place: PathBuf,
 }
 
 /// Why the log's keys could not be put on record.
 #[derive(Debug, thiserror::Error)]
 pub enum IntroduceError {
-    /// Another key is on record.
+    /// Another key is in force.
     #[error(transparent)]
-    Other(#[from] OtherKey),
+    Other(#[from] Box<OtherKey>),
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A key file cannot be used.
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+    /// The signing keys are not known.
+    #[error("{0}")]
+    Keys(String),
+}
+
+/// The keys of a log, and those of them that are on this machine.
+pub struct LogSigner {
+    store: Arc<dyn LogStore>,
+    files: PrivateKeys,
+    iss: String,
+    origin: Origin,
+    ring: ArcSwap<Ring>,
+    /// Since when each announced key is known here. Held while the ring is replaced, so that an older table never
+    /// replaces a newer one.
+    noticed: Mutex<HashMap<Vec<u8>, Instant>>,
+    waits: watch::Sender<bool>,
+}
+
+/// A key of the table, with its private half if that is here.
+struct Listed<P, S> {
+    record: LogKey,
+    public: P,
+    private: Option<Arc<S>>,
+}
+
+/// What the key table says.
+#[derive(Default)]
+struct Ring {
+    receipts: Vec<Listed<CoseKey, SigningKey>>,
+    checkpoints: Vec<Listed<VerifierKey, LocalKey>>,
+    keys: Vec<LogKey>,
+    announced: Vec<KeyAnnouncement>,
+    /// Announced keys whose private half is here.
+    at_hand: Vec<Vec<u8>>,
+    missing: Option<String>,
+}
+
+impl LogSigner {
+    /// Reads the configured key files, puts their keys on record in a log that has none, and reads which keys are in
+    /// force.
+    ///
+    /// # Errors
+    /// If a file cannot be used, or a private key in force is not on this machine.
+    pub async fn open(config: &Config, store: Arc<dyn LogStore>) -> Result<Self, IntroduceError> {
+        let files = PrivateKeys::of(config)?;
+        let receipt = files.read_receipt(&files.receipt)?;
+        let checkpoint = files.read_checkpoint(&files.checkpoint)?;
+        let origin = config.origin.parse().map_err(|_| KeyFileError {
+            path: files.checkpoint.clone(),
+            why: format!("{} is no origin", config.origin),
+        })?;
+        let signer = Self {
+            store,
+            files,
+            iss: config.iss.clone(),
+            origin,
+            ring: ArcSwap::default(),
+            noticed: Mutex::default(),
+            waits: watch::Sender::new(false),
+        };
+        signer.introduce(&receipt, &checkpoint).await?;
+        signer.refresh().await.map_err(|SignFailed(why)| IntroduceError::Keys(why))?;
+        Ok(signer)
+    }
+
+    /// Adds the first keys of a log, and refuses files that hold neither key in force.
+    async fn introduce(&self, receipt: &SigningKey, checkpoint: &LocalKey) -> Result<(), IntroduceError> {
+        let known = self.store.keys().await?;
+        let first = TreeSize::EMPTY;
+        let ours = [
+            ("receipt", LogKey::new(receipt_kid(receipt), cose_key(receipt).encode().into(), first)),
+            (
+                "checkpoint",
+                LogKey::new(
+                    checkpoint_kid(checkpoint),
+                    checkpoint.key().to_string().into_bytes().into(),
+                    first,
+                ),
+            ),
+        ];
+        for (what, key) in ours {
+            match known.iter().find(|known| is_receipt_key(known) == is_receipt_key(&key) && in_force(known))
+            {
+                None => self.store.keep_key(&key).await?,
+                Some(in_force) => {
+                    let retired = known.iter().any(|known| known.kid == key.kid);
+                    self.check_at_hand(what, (&key.kid, retired), in_force)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_at_hand(
+        &self,
+        what: &'static str,
+        (given, retired): (&[u8], bool),
+        known: &LogKey,
+    ) -> Result<(), Box<OtherKey>> {
+        let (path, found) = match is_receipt_key(known) {
+            true => (&self.files.receipt, self.files.find_receipt(&known.kid).is_some()),
+            false => (&self.files.checkpoint, self.files.find_checkpoint(&known.kid).is_some()),
+        };
+        if found {
+            return Ok(());
+        }
+        Err(Box::new(OtherKey {
+            what,
+            path: path.clone(),
+            given: BASE64URL_NOPAD.encode(given),
+            retired,
+            recorded: BASE64URL_NOPAD.encode(&known.kid),
+            from: known.from_size,
+            place: file_of_kid(path, &known.kid),
+        }))
+    }
+
+    /// Kid of the receipt key in force, base64url.
+    pub fn kid(&self) -> String {
+        let ring = self.ring.load();
+        ring.receipts
+            .iter()
+            .find(|key| in_force(&key.record))
+            .map_or_else(String::new, |key| BASE64URL_NOPAD.encode(&key.record.kid))
+    }
+
+    /// How receipts are signed.
+    pub fn algorithm(&self) -> scitt::Algorithm {
+        self.files.algorithm()
+    }
+
+    /// The checkpoint key in force, as monitors and witnesses are given it.
+    pub fn checkpoint_key(&self) -> String {
+        let ring = self.ring.load();
+        let key = ring.checkpoints.iter().find(|key| in_force(&key.record));
+        key.map_or_else(String::new, |key| key.public.to_string())
+    }
+
+    /// The keys on record and those announced, as they were read last.
+    pub fn keys(&self) -> (Vec<LogKey>, Vec<KeyAnnouncement>) {
+        let ring = self.ring.load();
+        (ring.keys.clone(), ring.announced.clone())
+    }
+
+    /// Reads the key table again; answers whether it changed.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn reload(&self) -> Result<bool, StoreError> {
+        let mut noticed = self.noticed.lock().await;
+        self.read_table(&mut noticed).await
+    }
+
+    async fn read_table(&self, noticed: &mut HashMap<Vec<u8>, Instant>) -> Result<bool, StoreError> {
+        let (keys, announced) = (self.store.keys().await?, self.store.announced_keys().await?);
+        let before = self.ring.load_full();
+        let changed = before.keys != keys || before.announced != announced;
+        if changed || before.missing.is_some() || before.at_hand.len() < announced.len() {
+            let ring = self.ring_of(keys, announced, &before);
+            if let Some(why) = ring.missing.as_ref().filter(|why| before.missing.as_ref() != Some(*why)) {
+                tracing::warn!(why, "this process cannot lead");
+            }
+            self.ring.store(Arc::new(ring));
+        }
+        let ring = self.ring.load();
+        noticed.retain(|kid, _| ring.announced.iter().any(|key| key.kid == *kid));
+        for key in &ring.announced {
+            if !noticed.contains_key(&key.kid) {
+                let (kid, here) = (BASE64URL_NOPAD.encode(&key.kid), ring.at_hand.contains(&key.kid));
+                tracing::info!(kid, here, "a new key was announced");
+                noticed.insert(key.kid.clone(), Instant::now());
+            }
+        }
+        let is_due = |kid: &Vec<u8>| noticed.get(kid).is_some_and(|since| since.elapsed() >= KEY_LISTED);
+        self.waits.send_replace(ring.at_hand.iter().any(is_due));
+        Ok(changed)
+    }
+
+    fn ring_of(&self, keys: Vec<LogKey>, announced: Vec<KeyAnnouncement>, before: &Ring) -> Ring {
+        let mut ring = Ring::default();
+        for record in &keys {
+            if let Ok(public) = CoseKey::parse(&record.public) {
+                let known = before.receipts.iter().find(|key| key.record.kid == record.kid);
+                let private = known
+                    .and_then(|key| key.private.clone())
+                    .or_else(|| self.files.find_receipt(&record.kid).map(Arc::new));
+                ring.receipts.push(Listed { record: record.clone(), public, private });
+            } else if let Some(public) = verifier_key(&record.public) {
+                let known = before.checkpoints.iter().find(|key| key.record.kid == record.kid);
+                let private = known
+                    .and_then(|key| key.private.clone())
+                    .or_else(|| self.files.find_checkpoint(&record.kid).map(Arc::new));
+                ring.checkpoints.push(Listed { record: record.clone(), public, private });
+            }
+        }
+        let here = |key: &&KeyAnnouncement| match CoseKey::parse(&key.public) {
+            Ok(_) => self.files.find_receipt(&key.kid).is_some(),
+            Err(_) => self.files.find_checkpoint(&key.kid).is_some(),
+        };
+        ring.at_hand = announced.iter().filter(here).map(|key| key.kid.clone()).collect();
+        ring.missing = missing("receipt", &ring.receipts, &self.files.receipt)
+            .or_else(|| missing("checkpoint", &ring.checkpoints, &self.files.checkpoint));
+        (ring.keys, ring.announced) = (keys, announced);
+        ring
+    }
+
+    fn sign_receipt(&self, ring: &Ring, head: &CommittedHead) -> Result<HeadSignature, SignFailed> {
+        let (key, private) = signing(&ring.receipts, head.size, "receipt")?;
+        let header = ReceiptHeader {
+            alg: private.algorithm(),
+            kid: key.record.kid.clone(),
+            iss: self.iss.clone(),
+            sub: self.origin.to_string(),
+            iat: head.at,
+            tree_size: head.size,
+        };
+        let signed = header.sign_root(&**private, &head.root).map_err(|why| SignFailed(why.to_string()))?;
+        let bytes = signed.to_bytes().into();
+        Ok(HeadSignature { size: head.size, kind: SignatureKind::Receipt, kid: header.kid, bytes })
+    }
+
+    fn sign_checkpoint(&self, ring: &Ring, head: &CommittedHead) -> Result<HeadSignature, SignFailed> {
+        let (key, private) = signing(&ring.checkpoints, head.size, "checkpoint")?;
+        let failed = |why: &dyn std::fmt::Display| SignFailed(why.to_string());
+        let checkpoint =
+            Checkpoint::new(self.origin.clone(), head.size, head.root).map_err(|why| failed(&why))?;
+        let note = checkpoint.sign(&**private).map_err(|why| failed(&why))?;
+        let (kid, bytes) = (key.record.kid.clone(), note.to_string().into_bytes().into());
+        Ok(HeadSignature { size: head.size, kind: SignatureKind::Checkpoint, kid, bytes })
+    }
+
+    fn verifies_checkpoint(&self, key: &VerifierKey, head: &CommittedHead, bytes: &[u8]) -> bool {
+        let opened = Checkpoint::open(bytes, &self.origin, std::slice::from_ref(key));
+        opened.is_ok_and(|opened| (opened.size(), opened.root()) == (head.size, head.root))
+    }
+}
+
+#[async_trait]
+impl HeadSigner for LogSigner {
+    fn makes(&self, size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)> {
+        let ring = self.ring.load();
+        let receipt = ring.receipts.iter().find(|key| key.record.signs(size)).map(|key| &key.record);
+        let checkpoint = ring.checkpoints.iter().find(|key| key.record.signs(size)).map(|key| &key.record);
+        let kinds = [(SignatureKind::Receipt, receipt), (SignatureKind::Checkpoint, checkpoint)];
+        kinds.into_iter().filter_map(|(kind, key)| Some((kind, key?.kid.clone()))).collect()
+    }
+
+    fn sign(&self, head: &CommittedHead) -> Result<Vec<HeadSignature>, SignFailed> {
+        let ring = self.ring.load();
+        Ok(vec![self.sign_receipt(&ring, head)?, self.sign_checkpoint(&ring, head)?])
+    }
+
+    fn knows(&self, head: &CommittedHead, kept: &HeadSignature) -> bool {
+        let ring = self.ring.load();
+        let is_its = |record: &LogKey| record.kid == kept.kid;
+        match kept.kind {
+            SignatureKind::Receipt => {
+                let key = ring.receipts.iter().find(|key| is_its(&key.record));
+                key.is_none_or(|key| {
+                    let signed = SignedRoot::parse(kept.bytes.clone()).is_ok_and(|signed| {
+                        signed.tree_size() == head.size && signed.verify(&head.root, &key.public.key).is_ok()
+                    });
+                    signed && key.record.signs(head.size)
+                })
+            }
+            SignatureKind::Checkpoint => {
+                let key = ring.checkpoints.iter().find(|key| is_its(&key.record));
+                key.is_none_or(|key| {
+                    key.record.signs(head.size) && self.verifies_checkpoint(&key.public, head, &kept.bytes)
+                })
+            }
+            SignatureKind::Cosignature => true,
+        }
+    }
+
+    fn missing(&self) -> Option<String> {
+        self.ring.load().missing.clone()
+    }
+
+    async fn refresh(&self) -> Result<(), SignFailed> {
+        self.reload().await.map_err(|error| SignFailed(error.to_string()))?;
+        self.missing().map_or(Ok(()), |why| Err(SignFailed(why)))
+    }
+
+    async fn key_waits(&self) {
+        // The sender lives in this struct, so waiting cannot fail.
+        let _ = self.waits.subscribe().wait_for(|waits| *waits).await;
+    }
+
+    async fn take_up(&self, epoch: u64) -> Result<(), SignFailed> {
+        let failed = |error: StoreError| SignFailed(error.to_string());
+        let mut noticed = self.noticed.lock().await;
+        let due = self.ring.load().at_hand.clone();
+        for kid in due.iter().filter(|kid| noticed.contains_key(*kid)) {
+            if let Some(key) = self.store.take_up_key(kid, epoch, now()).await.map_err(failed)? {
+                let kid = BASE64URL_NOPAD.encode(&key.kid);
+                tracing::info!(kid, from_size = %key.from_size, "a new key signs");
+            }
+        }
+        self.read_table(&mut noticed).await.map_err(failed)?;
+        self.missing().map_or(Ok(()), |why| Err(SignFailed(why)))
+    }
 }
 
 /// Whether a recorded key verifies receipts. The other kind is a note key ("name+id+key").
@@ -213,30 +374,46 @@ pub fn is_receipt_key(key: &LogKey) -> bool {
     CoseKey::parse(&key.public).is_ok()
 }
 
-/// Reads a signing key for receipts.
-fn receipt_key(path: &Path, algorithm: ReceiptAlgorithm) -> Result<SigningKey, KeyFileError> {
-    let algorithm = match algorithm {
-        ReceiptAlgorithm::Es256 => Algorithm::Es256,
-        ReceiptAlgorithm::Es384 => Algorithm::Es384,
-        ReceiptAlgorithm::EdDsa => Algorithm::EdDsa,
-    };
-    let key = signing_key(path)?;
-    key.with_algorithm(algorithm).map_err(|why| KeyFileError { path: path.to_owned(), why: why.to_string() })
+/// A note key on record.
+pub fn verifier_key(public: &[u8]) -> Option<VerifierKey> {
+    std::str::from_utf8(public).ok()?.parse().ok()
 }
 
-/// Reads a signing key of any kind.
-pub fn signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
-    let pem = read_secret(path)?;
-    SigningKey::from_pkcs8_pem(&pem)
-        .map_err(|why| KeyFileError { path: path.to_owned(), why: why.to_string() })
+fn in_force(key: &LogKey) -> bool {
+    key.retired_at.is_none()
 }
 
-/// Reads a file that must not be anybody else's to read.
-fn read_secret(path: &Path) -> Result<String, KeyFileError> {
-    let failed = |why: String| KeyFileError { path: path.to_owned(), why };
-    let mode = fs::metadata(path).map_err(|why| failed(why.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(failed(format!("others may read this key (mode {:04o}); chmod 600 it", mode & 0o7777)));
+fn cose_key(key: &SigningKey) -> CoseKey {
+    CoseKey {
+        kid: Some(receipt_kid(key)),
+        algorithm: Some(key.algorithm()),
+        ..CoseKey::bare(key.public_key().clone())
     }
-    fs::read_to_string(path).map_err(|why| failed(why.to_string()))
+}
+
+/// The key that signs a head of this size, with its private half.
+fn signing<'r, P, S>(
+    keys: &'r [Listed<P, S>],
+    size: TreeSize,
+    what: &str,
+) -> Result<(&'r Listed<P, S>, &'r Arc<S>), SignFailed> {
+    let key = keys.iter().find(|key| key.record.signs(size));
+    let key = key.ok_or_else(|| SignFailed(format!("no {what} key signs heads of size {size}")))?;
+    let private = key.private.as_ref().ok_or_else(|| {
+        let kid = BASE64URL_NOPAD.encode(&key.record.kid);
+        SignFailed(format!("the {what} key {kid}, which signs heads of size {size}, is not on this machine"))
+    })?;
+    Ok((key, private))
+}
+
+/// Why the next head cannot be signed here.
+fn missing<P, S>(what: &str, keys: &[Listed<P, S>], configured: &std::path::Path) -> Option<String> {
+    let key = keys.iter().find(|key| in_force(&key.record) && key.private.is_none())?;
+    let kid = BASE64URL_NOPAD.encode(&key.record.kid);
+    let place = file_of_kid(configured, &key.record.kid);
+    Some(format!(
+        "the {what} key {kid} signs from size {} on, and its file is not here: copy it to {} (mode 0600)",
+        key.record.from_size,
+        place.display()
+    ))
 }

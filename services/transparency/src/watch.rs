@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use merkle::TreeSize;
-use sequencer::{Halt, Observer, Role, Status, Step};
+use sequencer::{Halt, HeadSigner, Observer, Role, Status, Step};
 use store::{InboxUse, StoreError};
+use tokio::time::MissedTickBehavior;
 
 use crate::admin::Readiness;
 use crate::background::Background;
@@ -16,10 +17,12 @@ use crate::erasure::retention::keep_sweeping;
 use crate::free_space::keep_measuring;
 use crate::fsck::{Schedule, keep_checking};
 use crate::limits::{
-    DURABILITY_CHECK, INBOX_MEASURE, RATE_SWEEP, STALLED_DRAIN, STALLED_STEP, STUCK_STEP, UNSIGNED_HEAD_TIME,
+    DURABILITY_CHECK, INBOX_MEASURE, KEY_POLL, RATE_SWEEP, STALLED_DRAIN, STALLED_STEP, STUCK_STEP,
+    UNSIGNED_HEAD_TIME,
 };
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::published_keys::PublishedKeys;
 use crate::witnessing;
 
 /// How long to wait before a policy that could not be read is read again.
@@ -29,6 +32,7 @@ const POLICY_PAUSE: Duration = Duration::from_secs(1);
 pub fn start(log: &Arc<Log>, config: &Config, background: &Background) {
     background.spawn("the sequencer's status", follow_status(log.clone()));
     background.spawn("the check of durability", check_durability(log.clone()));
+    background.spawn("the key table", follow_keys(log.clone()));
     background.spawn("the sweep of rate buckets", sweep(log.clone()));
     background.spawn("the measure of free space", keep_measuring(log.clone()));
     background.spawn("the measure of the inbox", measure_inbox(log.clone()));
@@ -100,6 +104,29 @@ async fn look_at_durability(log: &Log) {
         Err(error) => {
             tracing::error!(%error, "registration stops: the database would forget what it acknowledges");
             log.obstacle.store(Some(Arc::new(error.to_string())));
+        }
+    }
+}
+
+/// Follows the key table: what is announced, what signs, and what is published.
+async fn follow_keys(log: Arc<Log>) {
+    let mut every = tokio::time::interval(KEY_POLL);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut failing, mut known) = (false, log.signer.keys());
+    loop {
+        every.tick().await;
+        let changed = log.signer.reload().await;
+        if let Err(error) = &changed
+            && !failing
+        {
+            tracing::warn!(%error, "the key table cannot be read");
+        }
+        failing = changed.is_err();
+        // The leader reads the table too when it takes a key up.
+        let keys = log.signer.keys();
+        if keys != known {
+            log.keys.store(Arc::new(PublishedKeys::sound(&keys)));
+            known = keys;
         }
     }
 }
@@ -197,6 +224,7 @@ impl Readiness for Ready {
         }
         found.extend(log.space.low().map(|why| format!("registration is refused: {why}")));
         found.extend(log.fsck.named());
+        found.extend(log.signer.missing());
         if log.policies.current().is_none() {
             found.push("the log has no registration policy yet".into());
         }

@@ -66,7 +66,7 @@ async fn another_key_than_the_logs_own_is_refused_at_start() {
         place.start().await.service.stop().await;
         place.key(name, &SigningKey::generate(algorithm).unwrap());
         let error = refused(&place, |_| {}).await;
-        assert!(matches!(error, StartError::OtherKey(_)), "{error}");
+        assert!(matches!(error, StartError::Keys(_)), "{error}");
         assert!(error.to_string().contains("this log signs with"), "{error}");
     }
 }

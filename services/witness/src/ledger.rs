@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use durable::WriteError;
+use merkle::TreeSize;
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
+use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NotANote, Note, NoteSigner, SignFailed, SignatureLine};
 use tlog::witness::{self, AddCheckpoint, Refusal, Seen};
 use tokio_util::sync::CancellationToken;
@@ -139,7 +141,8 @@ impl Ledger {
     pub fn add(&self, request: &AddCheckpoint, now: u64) -> Result<SignatureLine, NotCosigned> {
         let log = self.log_of(request).ok_or(NotCosigned::UnknownLog)?;
         // Before the lock: nobody waits for what anybody could send.
-        request.checkpoint.verify(std::slice::from_ref(&log.key)).map_err(Refusal::from)?;
+        let keys = keys_for(&log, &request.checkpoint);
+        request.checkpoint.verify(&keys).map_err(Refusal::from)?;
         let page = lock(&self.pages).entry(log.origin.digest()).or_default().clone();
         let mut page = lock(&page);
         if self.is_in_doubt() {
@@ -147,7 +150,7 @@ impl Ledger {
         }
         let seen = page.latest.as_ref().map(Latest::seen);
         self.must_remember(seen, &request.checkpoint)?;
-        let checkpoint = witness::judge(seen, request, std::slice::from_ref(&log.key));
+        let checkpoint = witness::judge(seen, request, &keys);
         let checkpoint = checkpoint.inspect_err(|refusal| self.keep_fork(refusal, &page, request))?;
         if let Some(line) = page.latest.as_ref().and_then(|latest| self.same_second(latest, request, now)) {
             return Ok(line);
@@ -209,7 +212,8 @@ impl Ledger {
         now: u64,
     ) -> Result<(Latest, SignatureLine), NotCosigned> {
         let line = cosignature::cosign(&self.signer, note.text(), now)?;
-        let theirs = note.signatures().iter().find(|line| line.is_by(&log.key)).cloned();
+        let keys = log.keys_for(checkpoint.size());
+        let theirs = note.signatures().iter().find(|line| keys.iter().any(|key| line.is_by(key))).cloned();
         let lines = theirs.into_iter().chain([line.clone()]).collect();
         let note = Note::from_parts(note.text(), lines)?;
         Ok((Latest { checkpoint, note, time: now }, line))
@@ -268,7 +272,7 @@ impl Page {
     }
 
     /// Counts a growth, or says when it may be. What has not grown is not counted.
-    fn grow(&self, pace: &mut Pace, log: &Log, size: merkle::TreeSize, now: u64) -> Result<(), NotCosigned> {
+    fn grow(&self, pace: &mut Pace, log: &Log, size: TreeSize, now: u64) -> Result<(), NotCosigned> {
         let same = self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size);
         match log.per_day {
             Some(per_day) if !same => {
@@ -282,6 +286,12 @@ impl Page {
 /// What is behind a lock is changed only after it is kept: a panic leaves it whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The log's keys whose signature over the tree of this note counts. What is no checkpoint is refused later.
+fn keys_for(log: &Log, note: &Note) -> Vec<VerifierKey> {
+    let size = Checkpoint::parse_text(note.text()).map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
+    log.keys_for(size)
 }
 
 #[cfg(test)]

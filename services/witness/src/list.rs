@@ -10,12 +10,21 @@
 //! contact ops@log.example
 //! ```
 //!
+//! A log that replaced its key has, in a list written by hand, one line more for each older key, with the first tree size
+//! that the key signs no more:
+//!
+//! ```text
+//! vkey log.example+d0a1b2c3+AbCd…
+//! retired log.example+00c0ffee+EfGh… 1204
+//! ```
+//!
 //! For lists written by hand `qpd` and `contact` may be left out. `qpd`, how often a day the log may grow, is enforced;
 //! `contact` is for people.
 
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use merkle::TreeSize;
 use tlog::checkpoint::{NotAnOrigin, Origin};
 use tlog::key::{BadKey, KeyKind, VerifierKey};
 
@@ -33,8 +42,18 @@ pub struct Log {
     pub origin: Origin,
     /// The key that must have signed its checkpoints; of type 0x01.
     pub key: VerifierKey,
+    /// Keys that it had before, each with the first tree size that it signs no more.
+    pub retired: Vec<(VerifierKey, TreeSize)>,
     /// How often a day it may grow.
     pub per_day: Option<u32>,
+}
+
+impl Log {
+    /// The keys whose signature over a tree of this size counts.
+    pub fn keys_for(&self, size: TreeSize) -> Vec<VerifierKey> {
+        let retired = self.retired.iter().filter(|(_, end)| size < *end).map(|(key, _)| key);
+        std::iter::once(&self.key).chain(retired).cloned().collect()
+    }
 }
 
 /// The logs, by their origins: no two have the same.
@@ -64,6 +83,14 @@ pub enum NotAList {
     /// A key of another type.
     #[error("line {line}: a log's key has type 0x01 (Ed25519)")]
     NotALogKey {
+        /// Counted from 1.
+        line: usize,
+    },
+    /// Not a key and a tree size.
+    #[error(
+        "line {line}: expected \"retired\", a key of type 0x01 and the first tree size that it signs no more"
+    )]
+    Retired {
         /// Counted from 1.
         line: usize,
     },
@@ -138,6 +165,11 @@ impl FromStr for LogList {
         let mut list = Self::default();
         let mut log: Option<(usize, Entry)> = None;
         for (line, text) in lines {
+            if let Some(retired) = text.strip_prefix("retired ") {
+                let (_, entry) = log.as_mut().ok_or(NotAList::Form { line })?;
+                entry.log.retired.push(retired_key(retired).ok_or(NotAList::Retired { line })?);
+                continue;
+            }
             let (field, value) = field(text).ok_or(NotAList::Form { line })?;
             if field == 0 {
                 if let Some((line, entry)) = log.replace((line, Entry::new(line, value)?)) {
@@ -168,7 +200,10 @@ impl Entry {
         if key.kind() != KeyKind::Ed25519 {
             return Err(NotAList::NotALogKey { line });
         }
-        Ok(Self { log: Log { origin: key.name().clone().into(), key, per_day: None }, last: 0 })
+        Ok(Self {
+            log: Log { origin: key.name().clone().into(), key, retired: Vec::new(), per_day: None },
+            last: 0,
+        })
     }
 
     fn say(&mut self, line: usize, field: usize, value: &str) -> Result<(), NotAList> {
@@ -190,6 +225,12 @@ fn field(line: &str) -> Option<(usize, &str)> {
     let (name, value) = line.split_once([' ', '\t'])?;
     let field = FIELDS.iter().position(|field| *field == name)?;
     Some((field, value.trim_start_matches([' ', '\t'])))
+}
+
+fn retired_key(value: &str) -> Option<(VerifierKey, TreeSize)> {
+    let (key, size) = value.split_once(' ')?;
+    let key: VerifierKey = key.parse().ok()?;
+    (key.kind() == KeyKind::Ed25519).then_some((key, TreeSize::new(size.trim().parse().ok()?)))
 }
 
 /// From 1 to 2^31 - 1, without needless zeros and signs.

@@ -72,12 +72,9 @@ pub async fn full_of(plain: u64) -> Memory {
     let store = Memory::new();
     let mut log = Appender::new(std::sync::Arc::new(store.clone())).await;
     for (kid, retired_at) in [(b"an old key".as_slice(), Some(7)), (KID, None)] {
-        let key = LogKey {
-            kid: kid.to_vec(),
-            public: Bytes::from_static(b"public"),
-            from_size: TreeSize::new(0),
-            retired_at,
-        };
+        let key = LogKey::new(kid.to_vec(), Bytes::from_static(b"public"), TreeSize::new(0));
+        let retired_size = retired_at.map(|_| TreeSize::new(1));
+        let key = LogKey { retired_at, retired_size, ..key };
         store.keep_key(&key).await.unwrap();
     }
     log.take_over().await;

@@ -44,12 +44,11 @@ impl Log {
         let head = store.open(ORIGIN).await.unwrap();
         let key = testkit::ed25519([0x77; 32]);
         let public = key.public_key();
-        let published = LogKey {
-            kid: public.thumbprint().to_vec(),
-            public: public.to_cose_key(None, Some(key.algorithm())).into(),
-            from_size: TreeSize::EMPTY,
-            retired_at: None,
-        };
+        let published = LogKey::new(
+            public.thumbprint().to_vec(),
+            public.to_cose_key(None, Some(key.algorithm())).into(),
+            TreeSize::EMPTY,
+        );
         store.keep_key(&published).await.unwrap();
         let first = policy_statement::sign(policy, policy, &testkit::operator()).unwrap();
         let (in_force, permit) = policy_statement::genesis(&first).unwrap();

@@ -16,6 +16,10 @@ const X: i64 = -2;
 const Y: i64 = -3;
 const D: i64 = -4;
 
+const RETIRED_AT: &str = "retired_at";
+const RETIRED_SIZE: &str = "retired_size";
+const COMPROMISED_SIZE: &str = "compromised_size";
+
 const KTY_OKP: i64 = 1;
 const KTY_EC2: i64 = 2;
 const OP_VERIFY: i64 = 2;
@@ -29,9 +33,44 @@ pub struct CoseKey {
     pub kid: Option<Vec<u8>>,
     /// The one algorithm it may be used with; any of its curve when absent.
     pub algorithm: Option<Algorithm>,
+    /// Up to which tree size it signs for a log; without bounds for any other key.
+    pub end: KeyEnd,
+}
+
+/// Where the signatures of a log's key end, as the log publishes it: three parameters with text labels, which readers
+/// that do not know them pass over (RFC 9052 section 7.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct KeyEnd {
+    /// Unix seconds at which it was retired.
+    pub retired_at: Option<u64>,
+    /// First tree size of its successor: it signs no head of this size or larger.
+    pub retired_size: Option<u64>,
+    /// First tree size at which somebody else may have signed with it.
+    pub compromised_size: Option<u64>,
+}
+
+impl KeyEnd {
+    /// First tree size at which its signatures count for nothing.
+    pub fn size(&self) -> Option<u64> {
+        [self.retired_size, self.compromised_size].into_iter().flatten().min()
+    }
+
+    fn entries(self) -> Vec<(Value<'static>, Value<'static>)> {
+        let all = [
+            (RETIRED_AT, self.retired_at),
+            (RETIRED_SIZE, self.retired_size),
+            (COMPROMISED_SIZE, self.compromised_size),
+        ];
+        all.into_iter().filter_map(|(label, value)| Some((label.into(), value?.into()))).collect()
+    }
 }
 
 impl CoseKey {
+    /// A key of which nothing else is known.
+    pub fn bare(key: PublicKey) -> Self {
+        Self { key, kid: None, algorithm: None, end: KeyEnd::default() }
+    }
+
     /// Reads one COSE_Key that fills `bytes`.
     ///
     /// # Errors
@@ -52,7 +91,7 @@ impl CoseKey {
         let curve = map.curve()?;
         let key = map.point(curve)?;
         map.check_operations()?;
-        Ok(Self { key, kid: map.kid()?, algorithm: map.algorithm(curve)? })
+        Ok(Self { key, kid: map.kid()?, algorithm: map.algorithm(curve)?, end: map.end() })
     }
 
     /// The deterministic encoding (RFC 8949 section 4.2.1).
@@ -64,6 +103,7 @@ impl CoseKey {
         if let Some(algorithm) = self.algorithm {
             entries.push((ALG.into(), algorithm.to_cose().into()));
         }
+        entries.extend(self.end.entries());
         Value::map(entries).encode()
     }
 }
@@ -79,7 +119,7 @@ impl PublicKey {
 
     /// The deterministic COSE_Key of this key, with the kid and alg given.
     pub fn to_cose_key(&self, kid: Option<&[u8]>, algorithm: Option<Algorithm>) -> Vec<u8> {
-        CoseKey { key: self.clone(), kid: kid.map(<[u8]>::to_vec), algorithm }.encode()
+        CoseKey { kid: kid.map(<[u8]>::to_vec), algorithm, ..CoseKey::bare(self.clone()) }.encode()
     }
 
     /// The RFC 9679 thumbprint: SHA-256 over the required parameters alone. Our kid.
@@ -167,6 +207,15 @@ impl<'v> Labels<'v> {
         match Algorithm::from_cose(id) {
             Some(algorithm) if algorithm.curve() == curve => Ok(Some(algorithm)),
             _ => Err(KeyError::AlgorithmMismatch { algorithm: id, curve }),
+        }
+    }
+
+    fn end(&self) -> KeyEnd {
+        let number = |label: &str| self.0.get(&label.into()).and_then(|item| item.value.as_u64());
+        KeyEnd {
+            retired_at: number(RETIRED_AT),
+            retired_size: number(RETIRED_SIZE),
+            compromised_size: number(COMPROMISED_SIZE),
         }
     }
 

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::alg::{Algorithm, Curve};
 
-pub use cose::CoseKey;
+pub use cose::{CoseKey, KeyEnd};
 pub(crate) use cose::{parse_limited, write_set};
 pub use kid::{kid_segment, kid_segment_matches};
 pub(crate) use spki::{curve_of, to_pem};

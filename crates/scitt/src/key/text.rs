@@ -48,5 +48,5 @@ pub fn read_key(text: &str) -> Result<CoseKey, KeyTextError> {
 }
 
 fn bare(key: PublicKey) -> CoseKey {
-    CoseKey { key, kid: None, algorithm: None }
+    CoseKey::bare(key)
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use merkle::{EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{CommittedHead, HeadSignature, NewEntry, SignatureKind};
 
 use crate::clock::Now;
@@ -45,7 +45,7 @@ impl crate::Clock for Wall {
 pub(super) struct Signer;
 
 impl HeadSigner for Signer {
-    fn makes(&self) -> Vec<(SignatureKind, Vec<u8>)> {
+    fn makes(&self, _size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)> {
         vec![(SignatureKind::Receipt, b"key".to_vec())]
     }
 

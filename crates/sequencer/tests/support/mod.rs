@@ -388,7 +388,7 @@ impl TestSigner {
 }
 
 impl HeadSigner for TestSigner {
-    fn makes(&self) -> Vec<(SignatureKind, Vec<u8>)> {
+    fn makes(&self, _size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)> {
         vec![(SignatureKind::Receipt, KID.into()), (SignatureKind::Checkpoint, KID.into())]
     }
 
@@ -401,7 +401,7 @@ impl HeadSigner for TestSigner {
         self.signed.lock().unwrap().push(*head);
         let bytes = Bytes::from(format!("{} {} {}", head.size, head.root, head.at));
         let sign = |(kind, kid)| HeadSignature { size: head.size, kind, kid, bytes: bytes.clone() };
-        Ok(self.makes().into_iter().map(sign).collect())
+        Ok(self.makes(head.size).into_iter().map(sign).collect())
     }
 }
 

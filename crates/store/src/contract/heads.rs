@@ -6,7 +6,7 @@ use bytes::Bytes;
 use merkle::TreeSize;
 
 use super::{Appender, Database, ORIGIN};
-use crate::{CommittedHead, HeadSignature, LogKey, LogStore, SignatureKind, StoreError};
+use crate::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
 
 /// One row per batch, in order, in pages.
 pub async fn every_committed_head_is_kept(database: &impl Database) {
@@ -110,15 +110,68 @@ pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
     assert_eq!(database.handle().await.keys().await.unwrap(), [older, newer]);
 }
 
-/// Old receipts stay verifiable.
-pub async fn a_retired_key_stays_listed(database: &impl Database) {
+/// Old receipts stay verifiable, and say until where.
+pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(store.clone(), 4).await;
+    store.keep_key(&key("one", 0)).await.unwrap();
+    store.announce_key(&announcement("two", "one")).await.unwrap();
+    assert_eq!(store.announced_keys().await.unwrap(), [announcement("two", "one")]);
+    assert_eq!(store.keys().await.unwrap(), [key("one", 0)]);
+    appender.append(3).await;
+    let epoch = appender.head().epoch;
+    let taken = database.handle().await.take_up_key(b"two", epoch, 1_700_000_000).await.unwrap();
+    assert_eq!(taken, Some(key("two", 8)));
+    let retired =
+        LogKey { retired_at: Some(1_700_000_000), retired_size: Some(TreeSize::new(8)), ..key("one", 0) };
+    assert_eq!(store.keys().await.unwrap(), [retired, key("two", 8)]);
+    assert_eq!(store.announced_keys().await.unwrap(), []);
+    assert_eq!(store.take_up_key(b"two", epoch, 1_700_000_001).await.unwrap(), None);
+    appender.append(1).await;
+}
+
+/// A process that was fenced cannot decide from which size a key signs.
+pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(store.clone(), 4).await;
+    let older = appender.head().epoch;
+    appender.take_over().await;
+    store.keep_key(&key("one", 0)).await.unwrap();
+    store.announce_key(&announcement("two", "one")).await.unwrap();
+    let fenced = store.take_up_key(b"two", older, 1).await;
+    assert!(matches!(fenced, Err(StoreError::Refused(_))), "{fenced:?}");
+    assert_eq!(store.keys().await.unwrap(), [key("one", 0)]);
+}
+
+/// One announcement for each key that signs: the newest.
+pub async fn a_key_is_announced_only_for_one_in_force(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(store.clone(), 1).await;
+    let refused = |outcome| assert!(matches!(outcome, Err(StoreError::Refused(_))), "{outcome:?}");
+    refused(store.announce_key(&announcement("two", "one")).await);
+    store.keep_key(&key("one", 0)).await.unwrap();
+    refused(store.announce_key(&announcement("one", "one")).await);
+    store.announce_key(&announcement("lost", "one")).await.unwrap();
+    store.announce_key(&announcement("two", "one")).await.unwrap();
+    assert_eq!(store.announced_keys().await.unwrap(), [announcement("two", "one")]);
+    store.take_up_key(b"two", appender.head().epoch, 1).await.unwrap();
+    refused(store.announce_key(&announcement("three", "one")).await);
+    store.freeze("operator", 2).await.unwrap();
+    let frozen = store.announce_key(&announcement("three", "two")).await;
+    assert!(matches!(frozen, Err(StoreError::Frozen)), "{frozen:?}");
+}
+
+/// What is learnt later about a theft can only take signatures away.
+pub async fn a_compromise_is_only_marked_earlier(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.keep_key(&key("one", 0)).await.unwrap();
-    store.keep_key(&key("two", 9)).await.unwrap();
-    store.retire_key(b"one", 1_700_000_000).await.unwrap();
-    let retired = LogKey { retired_at: Some(1_700_000_000), ..key("one", 0) };
-    assert_eq!(store.keys().await.unwrap(), [retired, key("two", 9)]);
+    for (since, kept) in [(9, 9), (12, 9), (5, 5)] {
+        store.mark_compromised(b"one", TreeSize::new(since)).await.unwrap();
+        let marked = LogKey { compromised_size: Some(TreeSize::new(kept)), ..key("one", 0) };
+        assert_eq!(store.keys().await.unwrap(), [marked]);
+    }
+    assert!(matches!(store.mark_compromised(b"other", TreeSize::new(1)).await, Err(StoreError::Refused(_))));
 }
 
 fn signature(size: u64, kind: SignatureKind, kid: &str, bytes: &str) -> HeadSignature {
@@ -127,8 +180,12 @@ fn signature(size: u64, kind: SignatureKind, kid: &str, bytes: &str) -> HeadSign
 }
 
 fn key(kid: &str, from: u64) -> LogKey {
-    let public = Bytes::from(format!("public {kid}"));
-    LogKey { kid: kid.as_bytes().to_vec(), public, from_size: TreeSize::new(from), retired_at: None }
+    LogKey::new(kid.as_bytes().to_vec(), Bytes::from(format!("public {kid}")), TreeSize::new(from))
+}
+
+fn announcement(kid: &str, replaces: &str) -> KeyAnnouncement {
+    let LogKey { kid, public, .. } = key(kid, 0);
+    KeyAnnouncement { kid, public, replaces: replaces.as_bytes().to_vec(), at: 1_600_000_000 }
 }
 
 async fn keep(store: &dyn LogStore, signature: &HeadSignature) {

@@ -108,7 +108,10 @@ macro_rules! log_store_contract {
                 the_newest_signed_head_is_found_by_kind,
                 the_signatures_of_a_head_are_never_split,
                 a_known_key_is_left_as_it_is,
-                a_retired_key_stays_listed,
+                a_key_that_is_taken_up_retires_its_predecessor,
+                a_key_is_not_taken_up_under_an_older_epoch,
+                a_key_is_announced_only_for_one_in_force,
+                a_compromise_is_only_marked_earlier,
 
                 cosignatures_come_back_in_order_of_witness,
                 only_a_newer_cosignature_replaces_an_older_one,

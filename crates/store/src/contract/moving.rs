@@ -221,8 +221,7 @@ pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn Database)
 pub async fn a_database_with_a_log_is_not_filled(database: &dyn Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
-    let key =
-        LogKey { kid: b"kid".to_vec(), public: Bytes::new(), from_size: TreeSize::new(0), retired_at: None };
+    let key = LogKey::new(b"kid".to_vec(), Bytes::new(), TreeSize::new(0));
     store.keep_key(&key).await.unwrap();
     assert!(is_refused(store.begin_filling(ORIGIN, &SOURCE).await));
     assert_eq!(store.state().await.unwrap(), State::Open);

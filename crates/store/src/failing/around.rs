@@ -8,8 +8,8 @@ use merkle::{LeafIndex, TreeSize};
 use super::{Call, Failing};
 use crate::{
     Collateral, Cosignature, Cosignatures, Custody, Erased, GuardKey, GuardRow, Head, History, Hold,
-    InboxItem, Indexed, KeptReport, Lookup, LookupIndex, Moving, Page, Query, Quotas, Report, Reports,
-    SeenKey, SeenRow, Source, Standing, State, StoreError,
+    InboxItem, Indexed, KeptReport, KeyAnnouncement, KeyRotation, LogKey, Lookup, LookupIndex, Moving, Page,
+    Query, Quotas, Report, Reports, SeenKey, SeenRow, Source, Standing, State, StoreError,
 };
 
 #[async_trait]
@@ -156,5 +156,24 @@ impl Moving for Failing {
 
     async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
         self.run(Call::EndFilling, self.inner.end_filling(source, epoch, policy)).await
+    }
+}
+
+#[async_trait]
+impl KeyRotation for Failing {
+    async fn announce_key(&self, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
+        self.run(Call::AnnounceKey, self.inner.announce_key(announcement)).await
+    }
+
+    async fn announced_keys(&self) -> Result<Vec<KeyAnnouncement>, StoreError> {
+        self.run(Call::AnnouncedKeys, self.inner.announced_keys()).await
+    }
+
+    async fn take_up_key(&self, kid: &[u8], epoch: u64, at: u64) -> Result<Option<LogKey>, StoreError> {
+        self.run(Call::TakeUpKey, self.inner.take_up_key(kid, epoch, at)).await
+    }
+
+    async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
+        self.run(Call::MarkCompromised, self.inner.mark_compromised(kid, since)).await
     }
 }

@@ -192,6 +192,16 @@ pub enum Finding {
         /// The key.
         kid: Vec<u8>,
     },
+    /// A signature over a head of a size at which its key is not in force: replaced before, or used from a larger size on.
+    #[error("head_signature: {kind:?} over size {size}: its key {} signs no head of that size", hex(kid))]
+    KeyNotInForce {
+        /// The size signed.
+        size: TreeSize,
+        /// What the signature is for.
+        kind: SignatureKind,
+        /// The key.
+        kid: Vec<u8>,
+    },
     /// Rows that the database itself cannot read; what comes after them in the same table was not checked.
     #[error("{table}: {why}")]
     Unreadable {

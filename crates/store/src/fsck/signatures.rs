@@ -146,6 +146,10 @@ impl Fsck<'_> {
             let HeadSignature { size, kind, kid, .. } = signature.clone();
             report.add(Finding::SignatureWrong { size, kind, kid, why });
         }
+        if keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {
+            let HeadSignature { size, kind, kid, .. } = signature.clone();
+            report.add(Finding::KeyNotInForce { size, kind, kid });
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use super::moving::no_entries;
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Enqueued, Entry, Found, GuardKey,
-    Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, LogKey, Lookup, NewEntry,
-    PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
+    Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, LogKey, Lookup,
+    NewEntry, PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,7 @@ pub(super) struct Tables {
     /// Finished attempts that `trim_inbox` has not forgotten yet.
     pub(super) finished: Vec<EntryDigest>,
     pub(super) keys: Vec<LogKey>,
+    pub(super) announced: Vec<KeyAnnouncement>,
     pub(super) holds: Vec<Hold>,
     pub(super) reports: Vec<KeptReport>,
     pub(super) indexed: Indexed,

@@ -92,6 +92,17 @@ fn the_log_must_be_one_that_is_trusted_and_its_key_the_one_that_signed() {
 }
 
 #[test]
+fn a_retired_key_shows_no_growth_to_the_size_of_its_successor() {
+    let log = Log::new();
+    let mut trust = believing(&log);
+    trust.logs[0].keys[0].end.retired_size = Some(10);
+    assert_eq!(ask(&receipt(&log, 5, 9), &known(5), &trust), (Outcome::Verified, None));
+    trust.logs[0].keys[0].end.retired_size = Some(9);
+    let asked = ask(&receipt(&log, 5, 9), &known(5), &trust);
+    assert_eq!(asked, (Outcome::Failed, Some(Code::LogKeyRetired)));
+}
+
+#[test]
 fn the_dates_of_the_receipt_count() {
     let log = Log::new();
     let verdict = verify_consistency(&receipt(&log, 5, 9), &known(5), &believing(&log), NOW - 10_000);

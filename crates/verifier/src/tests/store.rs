@@ -3,6 +3,7 @@
 use super::*;
 use crate::trust::{KeyTextError, read_key};
 use scitt::KeyError;
+use scitt::key::KeyEnd;
 
 #[test]
 fn a_store_survives_its_file() {
@@ -14,6 +15,11 @@ fn a_store_survives_its_file() {
     store.logs[0].keys[0].algorithm = Some(Algorithm::Esp256);
     store.logs[0].checkpoint_keys =
         vec!["example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k".into()];
+    store.logs[0].keys[0].end =
+        KeyEnd { retired_at: Some(1_700_000_000), retired_size: Some(9), compromised_size: Some(7) };
+    let end = KeyEnd { compromised_size: Some(3), ..KeyEnd::default() };
+    let key = store.logs[0].checkpoint_keys[0].clone();
+    store.logs[0].retired_checkpoint_keys = vec![crate::RetiredCheckpointKey { key, end }];
     store.logs.push(TrustedLog {
         iss: None,
         origin: None,

@@ -2,6 +2,7 @@
 
 use super::*;
 use scitt::HashEnvelope;
+use scitt::key::KeyEnd;
 use sha2::{Digest, Sha256};
 
 #[test]
@@ -89,6 +90,25 @@ fn a_receipt_under_an_unknown_key_of_a_known_log_is_not_called_forged() {
     world.log.key = key(Algorithm::Es256);
     world.receipt = world.log.receipt(&world.statement);
     assert_not_verified(&world.verify(), Code::UnknownLogKey);
+}
+
+#[test]
+fn a_key_counts_for_trees_below_its_end_and_for_none_from_there_on() {
+    let mut world = World::new();
+    for (retired, compromised, expected) in [
+        (Some(10), None, None),
+        (Some(9), None, Some(Code::LogKeyRetired)),
+        (Some(10), Some(9), Some(Code::LogKeyCompromised)),
+        (Some(8), Some(10), Some(Code::LogKeyRetired)),
+        (Some(11), Some(10), None),
+    ] {
+        world.trust.logs[0].keys[0].end =
+            KeyEnd { retired_at: Some(1), retired_size: retired, compromised_size: compromised };
+        match expected {
+            Some(code) => assert_failed(&world.verify(), code),
+            None => assert_verified(&world.verify()),
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tlog::policy::Policy;
 use tlog::proof::TlogProof;
 
 use super::*;
+use scitt::key::KeyEnd;
 
 fn name(text: &str) -> KeyName {
     text.parse().unwrap()
@@ -246,4 +247,19 @@ fn a_checkpoint_by_itself_is_verified_with_any_key_that_is_believed() {
     assert_eq!(outcome(&world.checkpoint(&[2]), &[], Some(&policy), &world.trust), few);
     let nonsense = (Outcome::Failed, Some(Code::MalformedCheckpoint));
     assert_eq!(outcome(b"nonsense", &[], None, &world.trust), nonsense);
+}
+
+#[test]
+fn a_checkpoint_of_a_retired_key_counts_only_below_the_size_of_its_successor() {
+    let mut world = world();
+    let key = world.trust.logs[0].checkpoint_keys.pop().unwrap();
+    let checkpoint = world.checkpoint(&[]);
+    for (size, expected) in [(10, None), (9, Some(Code::LogKeyRetired))] {
+        let end = KeyEnd { retired_size: Some(size), ..KeyEnd::default() };
+        world.trust.logs[0].retired_checkpoint_keys =
+            vec![crate::RetiredCheckpointKey { key: key.clone(), end }];
+        let verdict = crate::verify_checkpoint(&checkpoint, &[], None, &world.trust);
+        let failed = verdict.checks.iter().find(|check| check.state == State::Failed);
+        assert_eq!(failed.and_then(|check| check.code), expected, "{verdict:?}");
+    }
 }

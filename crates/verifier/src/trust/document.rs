@@ -3,6 +3,7 @@
 use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
+use scitt::key::KeyEnd;
 use scitt::x509::{RootCertificate, is_oid};
 use scitt::{Algorithm, CoseKey, PublicKey};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,8 @@ use thiserror::Error;
 use tlog::key::{KeyKind, VerifierKey};
 
 use super::{
-    IssuerSignature, LeafRule, MAX_TRUST_BYTES, Profile, TrustStore, TrustedIssuer, TrustedLog, TrustedRoot,
-    read_key,
+    IssuerSignature, LeafRule, MAX_TRUST_BYTES, Profile, RetiredCheckpointKey, TrustStore, TrustedIssuer,
+    TrustedLog, TrustedRoot, read_key,
 };
 
 /// Why a `trust.toml` is not believed. All mistakes are reported together.
@@ -74,6 +75,20 @@ struct LogText {
     checkpoint_keys: Vec<String>,
     #[serde(default)]
     keys: Vec<KeyText>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    retired_checkpoint_keys: Vec<RetiredKeyText>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RetiredKeyText {
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compromised_size: Option<u64>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -113,6 +128,12 @@ struct NamedKey {
     kid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     alg: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compromised_size: Option<u64>,
 }
 
 #[derive(Deserialize, Serialize, Default, Clone, Copy, PartialEq)]
@@ -224,12 +245,13 @@ impl LogText {
             mistakes.add(place, "keys is empty: no receipt of this log could be checked");
         }
         for (number, key) in self.checkpoint_keys.iter().enumerate() {
-            match key.parse::<VerifierKey>() {
-                Ok(key) if key.kind() == KeyKind::Ed25519 => {}
-                Ok(_) => {
-                    mistakes.add(format!("{place}.checkpoint_keys[{number}]"), "a witness's key, not a log's")
-                }
-                Err(why) => mistakes.add(format!("{place}.checkpoint_keys[{number}]"), why),
+            check_checkpoint_key(key, &format!("{place}.checkpoint_keys[{number}]"), mistakes);
+        }
+        for (number, retired) in self.retired_checkpoint_keys.iter().enumerate() {
+            let place = format!("{place}.retired_checkpoint_keys[{number}]");
+            check_checkpoint_key(&retired.key, &place, mistakes);
+            if retired.retired_size.or(retired.compromised_size).is_none() {
+                mistakes.add(place, "neither retired_size nor compromised_size: it would never end");
             }
         }
         TrustedLog {
@@ -242,6 +264,7 @@ impl LogText {
             },
             profile,
             checkpoint_keys: self.checkpoint_keys,
+            retired_checkpoint_keys: self.retired_checkpoint_keys.into_iter().map(Into::into).collect(),
         }
     }
 
@@ -255,8 +278,31 @@ impl LogText {
             },
             profile: log.profile.into(),
             checkpoint_keys: log.checkpoint_keys.clone(),
+            retired_checkpoint_keys: log.retired_checkpoint_keys.iter().map(RetiredKeyText::of).collect(),
             keys: log.keys.iter().map(KeyText::of).collect(),
         }
+    }
+}
+
+impl RetiredKeyText {
+    fn of(retired: &RetiredCheckpointKey) -> Self {
+        let KeyEnd { retired_at, retired_size, compromised_size } = retired.end;
+        Self { key: retired.key.clone(), retired_at, retired_size, compromised_size }
+    }
+}
+
+impl From<RetiredKeyText> for RetiredCheckpointKey {
+    fn from(text: RetiredKeyText) -> Self {
+        let RetiredKeyText { key, retired_at, retired_size, compromised_size } = text;
+        Self { key, end: KeyEnd { retired_at, retired_size, compromised_size } }
+    }
+}
+
+fn check_checkpoint_key(key: &str, place: &str, mistakes: &mut Mistakes) {
+    match key.parse::<VerifierKey>() {
+        Ok(key) if key.kind() == KeyKind::Ed25519 => {}
+        Ok(_) => mistakes.add(place, "a witness's key, not a log's"),
+        Err(why) => mistakes.add(place, why),
     }
 }
 
@@ -321,10 +367,19 @@ fn resolve_keys(keys: Vec<KeyText>, place: &str, mistakes: &mut Mistakes) -> Vec
 impl KeyText {
     fn resolve(self, place: &str, mistakes: &mut Mistakes) -> Option<CoseKey> {
         let named = match self {
-            Self::Bare(key) => NamedKey { key, kid: None, alg: None },
+            Self::Bare(key) => NamedKey {
+                key,
+                kid: None,
+                alg: None,
+                retired_at: None,
+                retired_size: None,
+                compromised_size: None,
+            },
             Self::Named(named) => named,
         };
         let mut key = mistakes.keep(place, read_key(&named.key))?;
+        let NamedKey { retired_at, retired_size, compromised_size, .. } = named;
+        key.end = KeyEnd { retired_at, retired_size, compromised_size };
         if let Some(kid) = named.kid {
             let kid = BASE64URL_NOPAD.decode(kid.as_bytes());
             key.kid = Some(mistakes.keep(&format!("{place}.kid (unpadded base64url)"), kid)?);
@@ -340,13 +395,17 @@ impl KeyText {
 
     fn of(key: &CoseKey) -> Self {
         let pem = key.key.to_spki_pem();
-        if key.kid.is_none() && key.algorithm.is_none() {
+        let KeyEnd { retired_at, retired_size, compromised_size } = key.end;
+        if key.kid.is_none() && key.algorithm.is_none() && key.end == KeyEnd::default() {
             return Self::Bare(pem);
         }
         Self::Named(NamedKey {
             key: pem,
             kid: key.kid.as_ref().map(|kid| BASE64URL_NOPAD.encode(kid)),
             alg: key.algorithm.map(|algorithm| algorithm.name().to_owned()),
+            retired_at,
+            retired_size,
+            compromised_size,
         })
     }
 }

@@ -110,7 +110,7 @@ impl Site {
         let pem = fs::read_to_string(self.path("receipt.pem")).unwrap();
         let key = SigningKey::from_pkcs8_pem(&pem).unwrap().public_key().clone();
         let mut trust = TrustStore::default();
-        let key = CoseKey { key, kid: None, algorithm: None };
+        let key = CoseKey::bare(key);
         trust.put_log(TrustedLog::new(testkit::LOG_ISS, testkit::ORIGIN, vec![key]));
         trust
     }

@@ -13,6 +13,7 @@
 //! name = "ours"
 //! url = "https://log.example/"
 //! vkey = "log.example+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
+//! retired_keys = [{ vkey = "log.example+…", retired_size = 1204 }]  # it signs smaller trees only
 //! witnesses = ["witness.example+…"]      # whose cosignatures tell how fresh it is
 //! witness_policy = "witnesses.policy"    # and how many of them it takes (C2SP tlog-policy)
 //! depth = "decisions"                    # checkpoints (default), entries, decisions
@@ -32,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use merkle::TreeSize;
 use serde::Deserialize;
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::policy::Policy;
@@ -74,6 +76,8 @@ struct Log {
     name: String,
     url: String,
     vkey: String,
+    #[serde(default)]
+    retired_keys: Vec<RetiredKey>,
     origin: Option<String>,
     ca_file: Option<PathBuf>,
     #[serde(default)]
@@ -91,6 +95,13 @@ struct Log {
     vantages: Vec<Place>,
     #[serde(default, rename = "watch")]
     watches: Vec<List>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetiredKey {
+    vkey: String,
+    retired_size: u64,
 }
 
 #[derive(Deserialize)]
@@ -187,6 +198,11 @@ impl Log {
             return Err(bad(named("vkey"), "a log's key is of type 0x01; this one is a witness's"));
         }
         let mut target = Target::new(&self.name, http(&self.url, &named("url"))?, vkey);
+        for retired in &self.retired_keys {
+            let place = named("retired_keys");
+            let size = TreeSize::new(retired.retired_size);
+            target.retired.push((key(&retired.vkey, &place)?, size));
+        }
         if let Some(origin) = &self.origin {
             target.origin = origin.parse().map_err(|why| bad(named("origin"), format!("{why}")))?;
         }

@@ -134,7 +134,8 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding
         finding = with_places(finding, [seen]);
     }
     let as_said = match (note.verify(keys), kind) {
-        (Err(NotVerified::NoKnownKey), AlarmKind::UnknownKey) => true,
+        // A retired key is none of those that are known for the size; that it was the log's is the monitor's word.
+        (Err(NotVerified::NoKnownKey), AlarmKind::UnknownKey | AlarmKind::RetiredKey) => true,
         (Err(NotVerified::BadSignature { .. }), AlarmKind::BadSignature) => true,
         (Err(_), _) | (Ok(_), AlarmKind::UnknownKey | AlarmKind::BadSignature) => false,
         (Ok(_), AlarmKind::OtherLog) => {

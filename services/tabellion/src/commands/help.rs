@@ -23,6 +23,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("exit-codes", include_str!("../topics/exit-codes.txt")),
     ("formats", include_str!("../topics/formats.txt")),
     ("gateway", include_str!("../topics/gateway.txt")),
+    ("keys", include_str!("../topics/keys.txt")),
     ("policies", include_str!("../topics/policies.txt")),
     ("trust", include_str!("../topics/trust.txt")),
     ("watching", include_str!("../topics/watching.txt")),
@@ -31,7 +32,7 @@ const TOPICS: &[(&str, &str)] = &[
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion help exit-codes")]
 pub struct Help {
-    /// A topic (config, errors, exit-codes, formats, gateway, policies, trust, watching), an error's code, or a command
+    /// A topic (config, errors, exit-codes, formats, gateway, keys, policies, trust, watching), an error's code, or a command
     topic: Vec<String>,
 }
 

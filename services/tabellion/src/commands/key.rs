@@ -1,26 +1,26 @@
 //! `tabellion key`: the log's own keys. One key, one purpose; a key that signed is published for ever.
 
+mod rotation;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
-use data_encoding::BASE64URL_NOPAD;
-use scitt::{Algorithm, CoseKey, Signer};
+use scitt::{Algorithm, Signer};
 use serde::Serialize;
-use store::{LogKey, LogStore};
 use tlog::note::{LocalKey, NoteSigner};
-use transparency::{Config, storage};
+use transparency::Config;
 
+use super::entry::Admin;
 use super::issuer::{self, Format, algorithm};
 use super::serve::config;
-use super::serve::failures::database;
-use super::verify::now;
 use crate::cli::Context;
-use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::files;
+use crate::console::{Exit, Failure, Report};
 use crate::keyfile::{self, KeyNames};
 use crate::settings::KeeperFlags;
-use crate::show;
+
+use rotation::{Revocation, Rotation};
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion key rotate --config /etc/tabellion/tabellion.toml")]
@@ -41,9 +41,11 @@ pub enum Key {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Every key that ever signed for this log, from its database
+    /// Every key that ever signed for this log, and keys that wait to be taken up
     #[command(before_help = "example:  tabellion key list --config /etc/tabellion/tabellion.toml")]
     List {
+        #[command(flatten)]
+        admin: Admin,
         #[command(flatten)]
         flags: KeeperFlags,
     },
@@ -62,18 +64,23 @@ pub enum Key {
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Replace the receipt key, with the service stopped: the old one stays published
-    #[command(before_help = "example:  tabellion key rotate --config /etc/tabellion/tabellion.toml")]
+    /// Replace a key, also while the service runs (tabellion help keys)
+    #[command(before_help = "example:  tabellion key rotate receipt --config /etc/tabellion/tabellion.toml")]
     Rotate {
+        #[command(flatten)]
+        rotate: Rotation,
+        #[command(flatten)]
+        admin: Admin,
         #[command(flatten)]
         flags: KeeperFlags,
     },
-    /// Mark a key as retired, with the service stopped
-    #[command(before_help = "example:  tabellion key retire mxA4KiOkT1mJm0sZ9qzOd7w3yQvYb8l5n2e6uXcGhRs")]
-    Retire {
-        /// The key's kid
-        #[arg(allow_hyphen_values = true)]
-        kid: String,
+    /// Mark a replaced key as compromised from a tree size on (tabellion help keys)
+    #[command(before_help = "example:  tabellion key revoke KID --since 1204")]
+    Revoke {
+        #[command(flatten)]
+        revoke: Revocation,
+        #[command(flatten)]
+        admin: Admin,
         #[command(flatten)]
         flags: KeeperFlags,
     },
@@ -98,37 +105,19 @@ impl Key {
                 context.console.result(&KeyNames::of(key.public_key(), Some(&output)))
             }
             Self::Show { flags } => context.console.result(&Configured::of(&resolve(context, &flags)?)?),
-            Self::List { flags } => {
-                on_database(&resolve(context, &flags)?, async |store, _| list(context, store).await)
-            }
+            Self::List { admin, flags } => rotation::list(context, admin, &resolve(context, &flags)?),
             Self::Export { purpose, format, output, flags } => {
                 let file = file_of(&resolve(context, &flags)?, purpose)?;
                 issuer::export(&file.display().to_string(), format, &output)
             }
-            Self::Rotate { flags } => on_database(&resolve(context, &flags)?, async |store, config| {
-                rotate(context, store, config).await
-            }),
-            Self::Retire { kid, flags } => on_database(&resolve(context, &flags)?, async |store, config| {
-                retire(context, store, config, &kid).await
-            }),
+            Self::Rotate { rotate, admin, flags } => rotate.run(context, admin, &resolve(context, &flags)?),
+            Self::Revoke { revoke, admin, flags } => revoke.run(context, admin, &resolve(context, &flags)?),
         }
     }
 }
 
 fn resolve(context: &Context, flags: &KeeperFlags) -> Result<Config, Failure> {
     config::resolve(&context.settings(flags.typed())?)
-}
-
-/// Runs something on the log's database, which no service may be using.
-fn on_database(
-    config: &Config,
-    work: impl AsyncFnOnce(&dyn LogStore, &Config) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let store = storage::open_existing(&config.database, &config.origin).await.map_err(database)?;
-        work(&*store, config).await
-    })
 }
 
 fn file_of(config: &Config, purpose: Purpose) -> Result<PathBuf, Failure> {
@@ -140,57 +129,6 @@ fn file_of(config: &Config, purpose: Purpose) -> Result<PathBuf, Failure> {
     file.cloned().ok_or_else(|| {
         Failure::new(Exit::NotFound, "file-not-found", "the operator key is not on this machine")
     })
-}
-
-async fn list(context: &Context, store: &dyn LogStore) -> Result<(), Failure> {
-    let keys = store.keys().await.map_err(database)?;
-    context.console.result(&Recorded { keys: keys.iter().map(RecordedKey::of).collect() })
-}
-
-/// The new key is on record before its file takes the old one's place, so a crash between the two leaves a log that
-/// still starts with the key it has.
-async fn rotate(context: &Context, store: &dyn LogStore, config: &Config) -> Result<(), Failure> {
-    let path = &config.keys.receipt;
-    let old = keyfile::read(path)?;
-    let old_kid = old.public_key().thumbprint();
-    let new = scitt::SigningKey::generate(old.algorithm())
-        .map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
-    let head = store.head().await.map_err(database)?;
-    store.keep_key(&record(&new, head.size())).await.map_err(database)?;
-    let aside = aside(path, &old_kid);
-    keyfile::write(&aside, &old)?;
-    let pem = new.to_pkcs8_pem().map_err(|error| Failure::new(Exit::Failure, "key", error.to_string()))?;
-    files::write(path, pem.as_bytes(), Access::Secret, Existing::Replace)?;
-    store.retire_key(&old_kid, now()).await.map_err(database)?;
-    context.console.note(format!("kept       {} (delete it once nothing signs with it)", aside.display()));
-    context.console.result(&KeyNames::of(new.public_key(), Some(path)))
-}
-
-async fn retire(context: &Context, store: &dyn LogStore, config: &Config, kid: &str) -> Result<(), Failure> {
-    let bytes = BASE64URL_NOPAD
-        .decode(kid.as_bytes())
-        .map_err(|_| Failure::new(Exit::Usage, "usage", "a kid is unpadded base64url"))?;
-    if keyfile::read(&config.keys.receipt)?.public_key().thumbprint().as_slice() == bytes {
-        return Err(Failure::new(Exit::Refused, "key-in-use", "this key signs the log's receipts")
-            .why("a log without a receipt key cannot start")
-            .hint("tabellion key rotate"));
-    }
-    store.retire_key(&bytes, now()).await.map_err(database)?;
-    list(context, store).await
-}
-
-fn record(key: &scitt::SigningKey, from_size: merkle::TreeSize) -> LogKey {
-    let kid = key.public_key().thumbprint().to_vec();
-    let public =
-        CoseKey { key: key.public_key().clone(), kid: Some(kid.clone()), algorithm: Some(key.algorithm()) };
-    LogKey { kid, public: public.encode().into(), from_size, retired_at: None }
-}
-
-/// `receipt.pem` becomes `receipt.<first of its kid>.pem`.
-fn aside(path: &Path, kid: &[u8]) -> PathBuf {
-    let short: String = BASE64URL_NOPAD.encode(kid).chars().take(8).collect();
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    path.with_file_name(format!("{stem}.{short}.pem"))
 }
 
 #[derive(Serialize)]
@@ -229,40 +167,6 @@ impl Report for Configured {
         named.into_iter().filter_map(|(purpose, key)| Some((purpose, key?))).try_for_each(|(purpose, key)| {
             writeln!(out, "{purpose}")?;
             key.human(out)
-        })
-    }
-}
-
-#[derive(Serialize)]
-struct Recorded {
-    keys: Vec<RecordedKey>,
-}
-
-#[derive(Serialize)]
-struct RecordedKey {
-    kid: String,
-    signs: &'static str,
-    from_size: u64,
-    retired_at: Option<String>,
-}
-
-impl RecordedKey {
-    fn of(key: &LogKey) -> Self {
-        let receipts = CoseKey::parse(&key.public).is_ok();
-        Self {
-            kid: BASE64URL_NOPAD.encode(&key.kid),
-            signs: if receipts { "receipts" } else { "checkpoints" },
-            from_size: key.from_size.get(),
-            retired_at: key.retired_at.map(|at| show::time(i64::try_from(at).unwrap_or(i64::MAX))),
-        }
-    }
-}
-
-impl Report for Recorded {
-    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.keys.iter().try_for_each(|key| {
-            let retired = key.retired_at.as_ref().map(|at| format!(", retired {at}")).unwrap_or_default();
-            writeln!(out, "{:11}  {}  from size {}{retired}", key.signs, safe(&key.kid), key.from_size)
         })
     }
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use data_encoding::BASE64URL_NOPAD;
 use scitt::CoseKey;
+use scitt::key::KeyEnd;
 use serde::Serialize;
 use tlog::key::VerifierKey;
-use verifier::{LeafRule, TrustedLog};
+use verifier::{LeafRule, RetiredCheckpointKey, TrustedLog};
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
@@ -75,6 +76,9 @@ pub enum Add {
         /// A verifier key of its checkpoints (vkey)
         #[arg(long, value_name = "VKEY")]
         checkpoint_key: Vec<VerifierKey>,
+        /// A verifier key that it replaced, and the first tree size that this key does not sign
+        #[arg(long, value_name = "VKEY=SIZE", value_parser = retired_checkpoint_key, hide = true)]
+        retired_checkpoint_key: Vec<RetiredCheckpointKey>,
         /// It hashes whole statements (leaf rule `statement`), not their SHA-256
         #[arg(long)]
         leaf_is_statement: bool,
@@ -141,8 +145,19 @@ impl Add {
                 file.store.add_issuer_key(&iss, bare(keyfile::read_public(&key)?));
                 file
             }
-            Self::Log { key, kid, iss, origin, checkpoint_key, leaf_is_statement, service, which } => {
+            Self::Log {
+                key,
+                kid,
+                iss,
+                origin,
+                checkpoint_key,
+                retired_checkpoint_key,
+                leaf_is_statement,
+                service,
+                which,
+            } => {
                 let mut file = which.to_change(context)?;
+                let mut listed = Vec::new();
                 let mut log = match (key, kid) {
                     (Some(key), _) => {
                         let (iss, origin) = (iss.clone().ok_or_else(needs_iss)?, origin.clone());
@@ -150,7 +165,12 @@ impl Add {
                         log.origin = origin;
                         log
                     }
-                    (None, kid) => published(&service.connect(context)?, kid.as_deref())?,
+                    (None, kid) => {
+                        let mut log = published(&service.connect(context)?, None)?;
+                        listed = std::mem::take(&mut log.keys);
+                        log.keys = only(&listed, kid.as_deref())?;
+                        log
+                    }
                 };
                 log.iss = iss.or(log.iss);
                 log.origin = origin.or(log.origin);
@@ -158,7 +178,8 @@ impl Add {
                     log.leaf_rule = LeafRule::Statement;
                 }
                 log.checkpoint_keys = checkpoint_key.iter().map(ToString::to_string).collect();
-                keep_older_keys(&mut log, &file);
+                log.retired_checkpoint_keys = retired_checkpoint_key;
+                keep_older_keys(&mut log, &file, &listed);
                 file.store.put_log(log);
                 file
             }
@@ -174,12 +195,24 @@ pub fn published(service: &Service, kid: Option<&str>) -> Result<TrustedLog, Fai
     let policy: serde_json::Value = service.block_on(service.client.json("v1/policy"))?;
     let named = |name: &str| policy["policy"][name].as_str().unwrap_or_default().to_owned();
     let keys = service.block_on(service.client.keys())?;
+    Ok(TrustedLog::new(named("iss"), named("origin"), only(keys.keys(), kid)?))
+}
+
+fn only(keys: &[CoseKey], kid: Option<&str>) -> Result<Vec<CoseKey>, Failure> {
     let keys: Vec<CoseKey> =
-        keys.keys().iter().filter(|key| kid.is_none_or(|kid| kid_of(key) == kid)).cloned().collect();
+        keys.iter().filter(|key| kid.is_none_or(|kid| kid_of(key) == kid)).cloned().collect();
     if keys.is_empty() {
         return Err(Failure::new(Exit::NotFound, "no-such-key", "the service publishes no key of that kid"));
     }
-    Ok(TrustedLog::new(named("iss"), named("origin"), keys))
+    Ok(keys)
+}
+
+fn retired_checkpoint_key(text: &str) -> Result<RetiredCheckpointKey, String> {
+    let (key, size) = text.rsplit_once('=').ok_or("expected VKEY=SIZE")?;
+    let key: VerifierKey = key.parse().map_err(|why| format!("{why}"))?;
+    let size = size.parse().map_err(|_| "the size is a number")?;
+    let end = KeyEnd { retired_size: Some(size), ..KeyEnd::default() };
+    Ok(RetiredCheckpointKey { key: key.to_string(), end })
 }
 
 /// A key's kid as text.
@@ -187,23 +220,37 @@ pub fn kid_of(key: &CoseKey) -> String {
     BASE64URL_NOPAD.encode(key.kid.as_deref().unwrap_or(&key.key.thumbprint()))
 }
 
-/// A log that has a new key still stands by what the old ones signed: `trust remove` is how a key is forgotten.
-fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile) {
+/// A log that has a new key still stands by what the old ones signed: `trust remove` is how a key is forgotten. Where their
+/// signatures end is taken from the service, whose word can only take trust away here.
+fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile, listed: &[CoseKey]) {
     let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
     let given: Vec<String> = log.keys.iter().map(kid_of).collect();
     let older = known.flat_map(|known| &known.keys).filter(|key| !given.contains(&kid_of(key))).cloned();
-    let older: Vec<CoseKey> = older.collect();
+    let ended = |key: CoseKey| match listed.iter().find(|listed| listed.key == key.key) {
+        Some(listed) if listed.end != KeyEnd::default() => CoseKey { end: listed.end, ..key },
+        _ => key,
+    };
+    let older: Vec<CoseKey> = older.map(ended).collect();
     log.keys.splice(0..0, older);
     let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
-    for key in known.flat_map(|known| &known.checkpoint_keys) {
-        if !log.checkpoint_keys.contains(key) {
-            log.checkpoint_keys.push(key.clone());
+    for known in known {
+        for retired in &known.retired_checkpoint_keys {
+            if !log.retired_checkpoint_keys.iter().any(|given| given.key == retired.key) {
+                log.retired_checkpoint_keys.push(retired.clone());
+            }
+        }
+        for key in &known.checkpoint_keys {
+            if !log.checkpoint_keys.contains(key) {
+                log.checkpoint_keys.push(key.clone());
+            }
         }
     }
+    let retired = &log.retired_checkpoint_keys;
+    log.checkpoint_keys.retain(|key| !retired.iter().any(|retired| retired.key == *key));
 }
 
 fn bare(key: scitt::PublicKey) -> CoseKey {
-    CoseKey { key, kid: None, algorithm: None }
+    CoseKey::bare(key)
 }
 
 fn needs_iss() -> Failure {

@@ -199,6 +199,8 @@ pub fn in_words(reason: Code) -> &'static str {
         Code::ReceiptIncomplete => "the receipt lacks what this log's receipts must carry",
         Code::ReceiptSubjectMismatch | Code::UnknownLog => "no log that is trusted here issued this receipt",
         Code::UnknownLogKey => "the log is trusted, but not with the key that signed",
+        Code::LogKeyRetired => "the log had replaced the key that signed this tree",
+        Code::LogKeyCompromised => "somebody else may have signed this: the key was compromised",
         Code::ReceiptProofInvalid => "the proof fits no tree",
         Code::ReceiptRootMismatch => "this receipt is not for this statement",
         Code::ReceiptSignatureInvalid => "the log did not sign this",

@@ -21,8 +21,8 @@ use sequencer::Role;
 use store::{LogStore, Order, Query, StoreError, Term};
 
 use super::{count, is_type};
+use crate::key_files::{KeyFileError, signing_key};
 use crate::log::{Log, RegisterError};
-use crate::signer::{KeyFileError, signing_key};
 use crate::watch::now;
 
 /// Content types that are looked at in one sweep.

@@ -8,9 +8,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
     Entry, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, Hold, InboxItem, InboxUse,
-    Indexed, KeptReport, Lease, LogKey, LogStore, Lookup, LookupIndex, Memory, Moving, Page, PendingKey,
-    Progress, Query, Quotas, Report, Reports, SeenKey, SeenRow, SignatureKind, SignedHead, Source, Standing,
-    State, StoreError, TileAddress,
+    Indexed, KeptReport, KeyAnnouncement, KeyRotation, Lease, LogKey, LogStore, Lookup, LookupIndex, Memory,
+    Moving, Page, PendingKey, Progress, Query, Quotas, Report, Reports, SeenKey, SeenRow, SignatureKind,
+    SignedHead, Source, Standing, State, StoreError, TileAddress,
 };
 use tokio::sync::watch;
 
@@ -155,10 +155,6 @@ impl LogStore for Gated {
 
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
         self.memory.keep_key(key).await
-    }
-
-    async fn retire_key(&self, kid: &[u8], at: u64) -> Result<(), StoreError> {
-        self.memory.retire_key(kid, at).await
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
@@ -317,5 +313,24 @@ impl Moving for Gated {
 
     async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
         self.memory.end_filling(source, epoch, policy).await
+    }
+}
+
+#[async_trait]
+impl KeyRotation for Gated {
+    async fn announce_key(&self, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
+        self.memory.announce_key(announcement).await
+    }
+
+    async fn announced_keys(&self) -> Result<Vec<KeyAnnouncement>, StoreError> {
+        self.memory.announced_keys().await
+    }
+
+    async fn take_up_key(&self, kid: &[u8], epoch: u64, at: u64) -> Result<Option<LogKey>, StoreError> {
+        self.memory.take_up_key(kid, epoch, at).await
+    }
+
+    async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
+        self.memory.mark_compromised(kid, since).await
     }
 }

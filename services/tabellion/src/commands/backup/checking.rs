@@ -121,7 +121,7 @@ fn signed_by(summary: &Summary, log: &TrustedLog) -> bool {
         .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key));
     let checkpoint = log.checkpoint_keys.is_empty()
         || signing_keys(summary, SignatureKind::Checkpoint)
-            .any(|key| log.checkpoint_keys.iter().any(|trusted| trusted.as_bytes() == &key.public[..]));
+            .any(|key| log.all_checkpoint_keys().any(|trusted| trusted.as_bytes() == &key.public[..]));
     receipt && checkpoint
 }
 

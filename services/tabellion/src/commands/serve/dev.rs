@@ -325,7 +325,7 @@ fn at(name: &str) -> PathBuf {
 }
 
 fn bare(key: &PublicKey) -> CoseKey {
-    CoseKey { key: key.clone(), kid: None, algorithm: None }
+    CoseKey::bare(key.clone())
 }
 
 #[derive(Serialize)]

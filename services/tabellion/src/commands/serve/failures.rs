@@ -14,16 +14,24 @@ pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
     match error {
         StartError::Listen { address, error } => cannot_listen(address, &error, config, dev),
         StartError::Store(error)
-        | StartError::OtherKey(IntroduceError::Store(error))
+        | StartError::Keys(IntroduceError::Store(error))
         | StartError::Sequencer(sequencer::StartError::Store(error)) => database(error),
-        StartError::OtherKey(IntroduceError::Other(other)) => {
+        StartError::Keys(IntroduceError::Other(other)) if other.retired => {
+            Failure::new(Exit::Failure, "key-not-in-force", format!("another {} key signs for this log", other.what))
+                .fact("key", format!("{}, in {}", other.given, other.path.display()))
+                .fact("in force", format!("{}, from size {} on", other.recorded, other.from))
+                .fact("wanted", format!("its file, copied to {} or in place of the old one", other.place.display()))
+                .why("the file is on the machine where `tabellion key rotate` was run; this key signs nothing any more")
+                .hint("tabellion key list")
+        }
+        StartError::Keys(IntroduceError::Other(other)) => {
             Failure::new(Exit::Failure, "key-of-another-log", "the database is of a log with another key")
                 .fact("key", format!("{}, in {}", other.given, other.path.display()))
                 .fact("on record", other.recorded)
                 .why("a key takes another one's place by `tabellion key rotate` only")
                 .hint("tabellion key list")
         }
-        StartError::Key(error) => refused("key-unusable", error).hint("tabellion config check"),
+        StartError::Keys(IntroduceError::File(error)) => refused("key-unusable", error).hint("tabellion config check"),
         StartError::Tls(error) => refused("tls", error).hint("tabellion config check"),
         StartError::Policy(error) => policy(error),
         StartError::Config(_) => Failure::new(Exit::Usage, "setting-unusable", "settings cannot be used")

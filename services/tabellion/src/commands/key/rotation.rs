@@ -1,0 +1,471 @@
+//! `key rotate`, `key revoke` and `key list`: in the log's database, or by the service that has it to itself.
+//!
+//! A rotation announces the new key. The process that leads takes it up between two batches, and this command waits for
+//! that. Where no process leads, it does that itself. The new private key is beside the configured file before it is announced,
+//! so a crash at any point leaves a log that can sign.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use client::Verb;
+use data_encoding::BASE64URL_NOPAD;
+use merkle::TreeSize;
+use scitt::{Algorithm, CoseKey, Signer, SigningKey};
+use serde::Serialize;
+use store::{KeyAnnouncement, LogKey, LogStore, StoreError};
+use tlog::note::{LocalKey, NoteSigner};
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
+use transparency::{
+    Announce, AnnouncementRow, Compromised, Config, KeyTable, file_of_kid, is_receipt_key, storage,
+};
+
+use crate::cli::Context;
+use crate::commands::entry::Admin;
+use crate::commands::serve::failures::database;
+use crate::commands::verify::now;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
+use crate::service::Service;
+use crate::show;
+
+/// How often it is looked whether a key was taken up.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+pub struct Rotation {
+    /// Which key: receipt or checkpoint
+    #[arg(value_enum, hide_possible_values = true, default_value_t = Kind::Receipt)]
+    kind: Kind,
+    /// Use this key, made with `tabellion key new`, not one made now
+    #[arg(long, value_name = "FILE")]
+    new_key: Option<PathBuf>,
+    /// Mark the old key as compromised from this tree size on
+    #[arg(long, value_name = "SIZE", hide = true)]
+    compromised_since: Option<u64>,
+    /// Seconds to wait until the new key is taken up
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    wait: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct Revocation {
+    /// The key's kid
+    #[arg(allow_hyphen_values = true)]
+    kid: String,
+    /// First tree size at which somebody else may have signed with it
+    #[arg(long = "since", alias = "compromised-since", value_name = "SIZE")]
+    compromised_since: u64,
+}
+
+/// A key that signs tree heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Receipts.
+    Receipt,
+    /// C2SP checkpoints.
+    Checkpoint,
+}
+
+impl Kind {
+    fn of(key: &LogKey) -> Self {
+        if is_receipt_key(key) { Self::Receipt } else { Self::Checkpoint }
+    }
+
+    fn file(self, config: &Config) -> &Path {
+        match self {
+            Self::Receipt => &config.keys.receipt,
+            Self::Checkpoint => &config.keys.checkpoint,
+        }
+    }
+
+    fn signs(self) -> &'static str {
+        match self {
+            Self::Receipt => "receipts",
+            Self::Checkpoint => "checkpoints",
+        }
+    }
+}
+
+/// The way to the key table.
+enum Table {
+    Database(Arc<dyn LogStore>),
+    /// Of a service that has the database to itself.
+    Service(Box<Service>),
+}
+
+struct Keys<'c> {
+    runtime: Runtime,
+    table: Table,
+    config: &'c Config,
+}
+
+impl<'c> Keys<'c> {
+    fn open(context: &Context, admin: Admin, config: &'c Config) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let table = match runtime.block_on(storage::open_existing(&config.database, &config.origin)) {
+            Ok(store) => Table::Database(store),
+            Err(StoreError::InUse(_)) => Table::Service(Box::new(admin.connect(context)?)),
+            Err(error) => return Err(database(error)),
+        };
+        Ok(Self { runtime, table, config })
+    }
+
+    fn read(&self) -> Result<(Vec<LogKey>, Vec<KeyAnnouncement>), Failure> {
+        match &self.table {
+            Table::Database(store) => self.runtime.block_on(async {
+                let (keys, announced) = (store.keys().await, store.announced_keys().await);
+                Ok((keys.map_err(database)?, announced.map_err(database)?))
+            }),
+            Table::Service(service) => {
+                let table: KeyTable = service.block_on(service.client.json("keys"))?;
+                if table.origin != self.config.origin {
+                    return Err(Failure::new(Exit::Failure, "another-log", "the service has another log")
+                        .fact("configured", &self.config.origin)
+                        .fact("answered", table.origin));
+                }
+                let keys: Result<_, String> = table.keys.into_iter().map(LogKey::try_from).collect();
+                let announced: Result<_, String> =
+                    table.announced.into_iter().map(KeyAnnouncement::try_from).collect();
+                Ok((keys.map_err(nonsense)?, announced.map_err(nonsense)?))
+            }
+        }
+    }
+
+    fn announce(&self, key: &KeyAnnouncement) -> Result<(), Failure> {
+        match &self.table {
+            Table::Database(store) => self.runtime.block_on(store.announce_key(key)).map_err(database),
+            Table::Service(service) => {
+                let asked = Announce { origin: self.config.origin.clone(), key: AnnouncementRow::from(key) };
+                service.block_on(service.client.tell(Verb::Post, "keys/announce", &asked))?;
+                Ok(())
+            }
+        }
+    }
+
+    fn mark_compromised(&self, kid: &[u8], since: u64) -> Result<(), Failure> {
+        match &self.table {
+            Table::Database(store) => {
+                self.runtime.block_on(store.mark_compromised(kid, TreeSize::new(since))).map_err(database)
+            }
+            Table::Service(service) => {
+                let kid = BASE64URL_NOPAD.encode(kid);
+                let asked = Compromised { origin: self.config.origin.clone(), kid, since };
+                service.block_on(service.client.tell(Verb::Post, "keys/compromised", &asked))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Where no process leads, takes the key up. The epoch is raised first: a process that led a moment ago and does not
+    /// know of its end can commit nothing any more.
+    fn take_up_if_nobody_leads(&self, kid: &[u8]) -> Result<(), Failure> {
+        let Table::Database(store) = &self.table else { return Ok(()) };
+        let take_up = async {
+            let holder = format!("key rotate: process {}", std::process::id());
+            let Some(_lease) = store.lease(&holder).await? else { return Ok(()) };
+            let head = store.take_over(&holder).await?;
+            store.take_up_key(kid, head.epoch, now()).await.map(drop)
+        };
+        self.runtime.block_on(take_up).map_err(database)
+    }
+
+    fn wait_for(&self, kid: &[u8], wait: Duration) -> Result<LogKey, Failure> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let (keys, announced) = self.read()?;
+            if let Some(key) = keys.into_iter().find(|key| key.kid == kid) {
+                return Ok(key);
+            }
+            if !announced.iter().any(|key| key.kid == kid) {
+                return Err(Failure::new(
+                    Exit::Refused,
+                    "key-replaced",
+                    "another key was announced meanwhile",
+                )
+                .hint("tabellion key list"));
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::new(
+                    Exit::TryAgain,
+                    "key-not-taken-up",
+                    "no process took the new key up in time",
+                )
+                .fact("waited", format!("{} s", wait.as_secs()))
+                .why("it stays announced; the process that leads takes it up once it has the key file")
+                .hint("tabellion key list"));
+            }
+            self.runtime.block_on(async { sleep(LOOK).await });
+        }
+    }
+}
+
+impl Rotation {
+    pub fn run(self, context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
+        let keys = Keys::open(context, admin, config)?;
+        let (known, announced) = keys.read()?;
+        let in_force = |key: &&LogKey| Kind::of(key) == self.kind && key.retired_at.is_none();
+        let old = known.iter().find(in_force).ok_or_else(|| {
+            Failure::new(Exit::NotFound, "no-such-key", "the log has no such key yet")
+                .why("the first start of the service puts the configured keys on record")
+        })?;
+        let waiting = announced.iter().find(|key| key.replaces == old.kid);
+        let new = match waiting.filter(|_| self.new_key.is_none()).and_then(|key| self.resume(config, key)) {
+            Some(new) => new,
+            None => {
+                let new = self.new_key(config)?;
+                keys.announce(&new.announcement(&old.kid))?;
+                new
+            }
+        };
+        context.console.note(format!("announced  {} (key file {})", new.kid(), new.file.display()));
+        keys.take_up_if_nobody_leads(&new.record.kid)?;
+        let taken = keys.wait_for(&new.record.kid, Duration::from_secs(self.wait))?;
+        self.change_files(context, config, &old.kid, &new)?;
+        if let Some(since) = self.compromised_since {
+            keys.mark_compromised(&old.kid, since)?;
+        }
+        context.console.result(&Rotated {
+            signs: self.kind.signs(),
+            kid: new.kid(),
+            vkey: new.vkey(),
+            file: self.kind.file(config).display().to_string(),
+            from_size: taken.from_size.get(),
+            replaces: BASE64URL_NOPAD.encode(&old.kid),
+        })
+    }
+
+    /// A key that an earlier rotation announced, if its private half is here.
+    fn resume(&self, config: &Config, announced: &KeyAnnouncement) -> Option<NewKey> {
+        let file = file_of_kid(self.kind.file(config), &announced.kid);
+        let new = NewKey::read(self.kind, config, file).ok()?;
+        (new.record.kid == announced.kid).then_some(new)
+    }
+
+    fn new_key(&self, config: &Config) -> Result<NewKey, Failure> {
+        let secret = match &self.new_key {
+            Some(file) => keyfile::read(file)?,
+            None => SigningKey::generate(self.algorithm(config)).map_err(unusable)?,
+        };
+        let secret = secret.with_algorithm(self.algorithm(config)).map_err(unusable)?;
+        let mut new = NewKey::of(self.kind, config, secret)?;
+        new.file = file_of_kid(self.kind.file(config), &new.record.kid);
+        keyfile::write(&new.file, &new.secret)?;
+        Ok(new)
+    }
+
+    fn algorithm(&self, config: &Config) -> Algorithm {
+        match self.kind {
+            Kind::Receipt => config.receipt_algorithm.algorithm(),
+            Kind::Checkpoint => Algorithm::EdDsa,
+        }
+    }
+
+    /// The old key goes aside, for heads that were committed under it; the new one takes its place. Processes find either
+    /// key in either file.
+    fn change_files(
+        &self,
+        context: &Context,
+        config: &Config,
+        old_kid: &[u8],
+        new: &NewKey,
+    ) -> Result<(), Failure> {
+        let configured = self.kind.file(config);
+        if let Ok(old) = NewKey::read(self.kind, config, configured.to_owned())
+            && old.record.kid == old_kid
+        {
+            let aside = file_of_kid(configured, old_kid);
+            keyfile::write(&aside, &old.secret)?;
+            context.console.note(format!("kept       {}", aside.display()));
+        }
+        let pem = new.secret.to_pkcs8_pem().map_err(unusable)?;
+        files::write(configured, pem.as_bytes(), Access::Secret, Existing::Replace)
+    }
+}
+
+impl Revocation {
+    pub fn run(self, context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
+        let kid = BASE64URL_NOPAD
+            .decode(self.kid.as_bytes())
+            .map_err(|_| Failure::new(Exit::Usage, "usage", "a kid is unpadded base64url"))?;
+        let keys = Keys::open(context, admin, config)?;
+        let (known, _) = keys.read()?;
+        let key = known.iter().find(|key| key.kid == kid).ok_or_else(|| {
+            Failure::new(Exit::NotFound, "no-such-key", "no key with this kid is on record")
+                .hint("tabellion key list")
+        })?;
+        if key.retired_at.is_none() {
+            return Err(Failure::new(
+                Exit::Refused,
+                "key-in-use",
+                format!("this key signs {}", Kind::of(key).signs()),
+            )
+            .why("a key is replaced before it is marked as compromised, so that the log can go on")
+            .hint("tabellion key rotate --compromised-since SIZE"));
+        }
+        keys.mark_compromised(&kid, self.compromised_since)?;
+        print_list(context, &keys)
+    }
+}
+
+/// Shows every key on record.
+pub fn list(context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
+    print_list(context, &Keys::open(context, admin, config)?)
+}
+
+fn print_list(context: &Context, keys: &Keys<'_>) -> Result<(), Failure> {
+    let (keys, announced) = keys.read()?;
+    let recorded = keys.iter().map(RecordedKey::of).chain(announced.iter().map(RecordedKey::announced));
+    context.console.result(&Recorded { keys: recorded.collect() })
+}
+
+/// A key that is to sign for the log.
+struct NewKey {
+    secret: SigningKey,
+    record: LogKey,
+    file: PathBuf,
+}
+
+impl NewKey {
+    fn of(kind: Kind, config: &Config, secret: SigningKey) -> Result<Self, Failure> {
+        let (kid, public) = match kind {
+            Kind::Receipt => {
+                let kid = secret.public_key().thumbprint().to_vec();
+                let public = CoseKey {
+                    kid: Some(kid.clone()),
+                    algorithm: Some(secret.algorithm()),
+                    ..CoseKey::bare(secret.public_key().clone())
+                };
+                (kid, public.encode())
+            }
+            Kind::Checkpoint => {
+                let name = config.origin.parse().map_err(unusable)?;
+                let pem = secret.to_pkcs8_pem().map_err(unusable)?;
+                let note = LocalKey::from_pkcs8_pem(name, &pem).map_err(unusable)?;
+                (note.key().id().get().to_be_bytes().to_vec(), note.key().to_string().into_bytes())
+            }
+        };
+        let record = LogKey::new(kid, public.into(), TreeSize::EMPTY);
+        Ok(Self { secret, record, file: PathBuf::new() })
+    }
+
+    fn read(kind: Kind, config: &Config, file: PathBuf) -> Result<Self, Failure> {
+        Ok(Self { file: file.clone(), ..Self::of(kind, config, keyfile::read(&file)?)? })
+    }
+
+    fn announcement(&self, replaces: &[u8]) -> KeyAnnouncement {
+        let LogKey { kid, public, .. } = self.record.clone();
+        KeyAnnouncement { kid, public, replaces: replaces.to_vec(), at: now() }
+    }
+
+    fn kid(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.record.kid)
+    }
+
+    fn vkey(&self) -> Option<String> {
+        let text = std::str::from_utf8(&self.record.public).ok();
+        text.filter(|_| Kind::of(&self.record) == Kind::Checkpoint).map(str::to_owned)
+    }
+}
+
+fn unusable(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, "key-unusable", error.to_string())
+}
+
+fn nonsense(error: String) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read").fact("because", error)
+}
+
+#[derive(Serialize)]
+struct Rotated {
+    signs: &'static str,
+    kid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vkey: Option<String>,
+    file: String,
+    from_size: u64,
+    replaces: String,
+}
+
+impl Report for Rotated {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "signs     {}\nkid       {}\nfrom size {}",
+            self.signs,
+            safe(&self.kid),
+            self.from_size
+        )?;
+        writeln!(out, "replaces  {}\nfile      {}", safe(&self.replaces), safe(&self.file))?;
+        self.vkey.iter().try_for_each(|vkey| writeln!(out, "vkey      {}", safe(vkey)))
+    }
+}
+
+#[derive(Serialize)]
+struct Recorded {
+    keys: Vec<RecordedKey>,
+}
+
+#[derive(Serialize)]
+struct RecordedKey {
+    kid: String,
+    signs: &'static str,
+    /// Absent until the key is taken up.
+    from_size: Option<u64>,
+    retired_at: Option<String>,
+    retired_size: Option<u64>,
+    compromised_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    announced_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vkey: Option<String>,
+}
+
+impl RecordedKey {
+    fn of(key: &LogKey) -> Self {
+        let kind = Kind::of(key);
+        let vkey = (kind == Kind::Checkpoint).then(|| String::from_utf8_lossy(&key.public).into_owned());
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.kid),
+            signs: kind.signs(),
+            from_size: Some(key.from_size.get()),
+            retired_at: key.retired_at.map(time),
+            retired_size: key.retired_size.map(TreeSize::get),
+            compromised_size: key.compromised_size.map(TreeSize::get),
+            announced_at: None,
+            vkey,
+        }
+    }
+
+    fn announced(key: &KeyAnnouncement) -> Self {
+        let listed = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
+        Self { from_size: None, announced_at: Some(time(key.at)), ..Self::of(&listed) }
+    }
+}
+
+fn time(at: u64) -> String {
+    show::time(i64::try_from(at).unwrap_or(i64::MAX))
+}
+
+impl Report for Recorded {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.keys.iter().try_for_each(|key| {
+            write!(out, "{:11}  {}  ", key.signs, safe(&key.kid))?;
+            match (key.from_size, &key.announced_at) {
+                (Some(size), _) => write!(out, "from size {size}")?,
+                (None, at) => write!(out, "announced {}", at.as_deref().unwrap_or_default())?,
+            }
+            if let (Some(at), Some(size)) = (&key.retired_at, key.retired_size) {
+                write!(out, ", retired {at} at size {size}")?;
+            }
+            if let Some(size) = key.compromised_size {
+                write!(out, ", compromised from size {size} on")?;
+            }
+            writeln!(out)
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Rotation of the log's keys, on the admin listener: what `tabellion key` asks of a process that has the database to
+//! itself.
+//!
+//! Not here: taking a key up, which the leader does between two batches (`signer`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use data_encoding::BASE64URL_NOPAD;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use merkle::TreeSize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::{KeyAnnouncement, LogKey, StoreError};
+
+use crate::log::Log;
+use crate::media;
+
+/// The routes of keys.
+pub fn routes(log: Arc<Log>) -> Router {
+    Router::new()
+        .route("/keys", get(list))
+        .route("/keys/announce", post(announce))
+        .route("/keys/compromised", post(mark_compromised))
+        .with_state(log)
+}
+
+/// The key table, as the admin listener shows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyTable {
+    /// The log that it is of.
+    pub origin: String,
+    /// Keys on record, oldest first.
+    pub keys: Vec<KeyRow>,
+    /// Keys that wait to be taken up.
+    pub announced: Vec<AnnouncementRow>,
+}
+
+/// A key on record. Kids and keys are unpadded base64url.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRow {
+    kid: String,
+    public: String,
+    from_size: u64,
+    retired_at: Option<u64>,
+    retired_size: Option<u64>,
+    compromised_size: Option<u64>,
+}
+
+/// A key that was announced.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnnouncementRow {
+    kid: String,
+    public: String,
+    replaces: String,
+    at: u64,
+}
+
+/// Which log is meant, and which key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Announce {
+    /// The log.
+    pub origin: String,
+    /// Its new key.
+    pub key: AnnouncementRow,
+}
+
+/// A key, and from which tree size on somebody else may have signed with it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compromised {
+    /// The log.
+    pub origin: String,
+    /// Kid of the key, unpadded base64url.
+    pub kid: String,
+    /// The tree size.
+    pub since: u64,
+}
+
+impl From<&LogKey> for KeyRow {
+    fn from(key: &LogKey) -> Self {
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.kid),
+            public: BASE64URL_NOPAD.encode(&key.public),
+            from_size: key.from_size.get(),
+            retired_at: key.retired_at,
+            retired_size: key.retired_size.map(TreeSize::get),
+            compromised_size: key.compromised_size.map(TreeSize::get),
+        }
+    }
+}
+
+impl TryFrom<KeyRow> for LogKey {
+    type Error = String;
+
+    fn try_from(row: KeyRow) -> Result<Self, String> {
+        Ok(Self {
+            kid: bytes(&row.kid)?,
+            public: bytes(&row.public)?.into(),
+            from_size: TreeSize::new(row.from_size),
+            retired_at: row.retired_at,
+            retired_size: row.retired_size.map(TreeSize::new),
+            compromised_size: row.compromised_size.map(TreeSize::new),
+        })
+    }
+}
+
+impl From<&KeyAnnouncement> for AnnouncementRow {
+    fn from(key: &KeyAnnouncement) -> Self {
+        Self {
+            kid: BASE64URL_NOPAD.encode(&key.kid),
+            public: BASE64URL_NOPAD.encode(&key.public),
+            replaces: BASE64URL_NOPAD.encode(&key.replaces),
+            at: key.at,
+        }
+    }
+}
+
+impl TryFrom<AnnouncementRow> for KeyAnnouncement {
+    type Error = String;
+
+    fn try_from(row: AnnouncementRow) -> Result<Self, String> {
+        let (kid, public, replaces) = (bytes(&row.kid)?, bytes(&row.public)?.into(), bytes(&row.replaces)?);
+        Ok(Self { kid, public, replaces, at: row.at })
+    }
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|error| format!("not unpadded base64url: {error}"))
+}
+
+/// Why nothing was done, as problem details.
+struct Problem(StatusCode, String);
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self(status, detail) = self;
+        let title = status.canonical_reason().unwrap_or("Request Failed");
+        let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": "key-rotation" });
+        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let status = match &error {
+            StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+async fn list(State(log): State<Arc<Log>>) -> Result<Response, Problem> {
+    let (keys, announced) = (log.store.keys().await?, log.store.announced_keys().await?);
+    let table = KeyTable {
+        origin: log.identity.origin.clone(),
+        keys: keys.iter().map(KeyRow::from).collect(),
+        announced: announced.iter().map(AnnouncementRow::from).collect(),
+    };
+    Ok(Json(table).into_response())
+}
+
+async fn announce(
+    State(log): State<Arc<Log>>,
+    asked: Result<Json<Announce>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(Announce { origin, key }) = asked.map_err(|why| Problem(why.status(), why.body_text()))?;
+    check_origin(&log, &origin)?;
+    let key = KeyAnnouncement::try_from(key).map_err(|why| Problem(StatusCode::BAD_REQUEST, why))?;
+    let named = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
+    crate::meaning::check_key(&named).map_err(|why| Problem(StatusCode::BAD_REQUEST, why))?;
+    log.store.announce_key(&key).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn mark_compromised(
+    State(log): State<Arc<Log>>,
+    asked: Result<Json<Compromised>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(Compromised { origin, kid, since }) =
+        asked.map_err(|why| Problem(why.status(), why.body_text()))?;
+    check_origin(&log, &origin)?;
+    let kid = bytes(&kid).map_err(|why| Problem(StatusCode::BAD_REQUEST, why))?;
+    log.store.mark_compromised(&kid, TreeSize::new(since)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn check_origin(log: &Log, asked: &str) -> Result<(), Problem> {
+    let ours = &log.identity.origin;
+    match asked == ours {
+        true => Ok(()),
+        false => Err(Problem(StatusCode::CONFLICT, format!("this service has the log {ours}"))),
+    }
+}
