@@ -278,3 +278,22 @@ fn what_deploy_holds_can_be_used() {
         assert!(settings.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is no setting");
     }
 }
+
+#[test]
+fn r36_every_systemd_unit_starts_after_the_clock_is_set() {
+    let mut units = 0;
+    for file in fs::read_dir(repository("deploy")).expect("the folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_none_or(|ending| ending != "service") {
+            continue;
+        }
+        units += 1;
+        let unit = fs::read_to_string(&path).expect("the unit");
+        for order in ["After=", "Wants="] {
+            let targets = unit.lines().filter_map(|line| line.strip_prefix(order));
+            let waits = targets.flat_map(|line| line.split(' ')).any(|target| target == "time-sync.target");
+            assert!(waits, "{} has no {order}time-sync.target", path.display());
+        }
+    }
+    assert_eq!(units, 4);
+}
