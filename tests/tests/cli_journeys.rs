@@ -153,7 +153,7 @@ fn a_log_without_its_pin_registers_nothing_until_a_head_is_adopted() {
         log.tabellion(&["verify", "one.json.transparent.cose", "--trust", "trust.toml", "--json"]).json();
     let root = root["receipts"][0]["root"].as_str().expect("a root").to_owned();
     service.stop();
-    fs::remove_file(log.path("state/pin")).expect("the pin");
+    log.pins().iter().for_each(|pin| fs::remove_file(pin).expect("the pin"));
 
     let service = log.serve();
     assert!(service.said().contains("\"code\":\"no-pin\""), "{}", service.said());

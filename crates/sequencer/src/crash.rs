@@ -12,6 +12,8 @@ pub(crate) enum Point {
     AfterCommit,
     /// The batch is committed, the pin is not raised.
     BeforePin,
+    /// The pin was read and may be raised; nothing is written yet.
+    InPin,
     /// The pin is raised, nothing is signed.
     BeforeSign,
     /// The head is signed; nobody has seen it.
@@ -44,6 +46,7 @@ mod armed {
                 Self::BeforeCommit => "before-commit",
                 Self::AfterCommit => "after-commit",
                 Self::BeforePin => "before-pin",
+                Self::InPin => "in-pin",
                 Self::BeforeSign => "before-sign",
                 Self::AfterSign => "after-sign",
                 Self::BeforeAnswer => "before-answer",

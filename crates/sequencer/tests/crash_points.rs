@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use support::{Log, named, policy, statement};
 
-const POINTS: [&str; 9] = [
+const POINTS: [&str; 10] = [
     "before-take-over",
     "after-take-over",
     "before-commit",
     "after-commit",
     "before-pin",
+    "in-pin",
     "before-sign",
     "after-sign",
     "before-answer",

@@ -81,7 +81,7 @@ impl Log {
             holder: "a test".into(),
             store: Arc::new(store.clone()),
             signer: self.signer.clone(),
-            pin,
+            pin: Arc::new(pin),
             witnesses: self.witnesses.clone(),
             clock: self.clock.clone(),
             redecide: self.redecide.clone(),
@@ -226,9 +226,12 @@ impl Process {
         self.handle.status().borrow().role.clone()
     }
 
+    /// Why it registers nothing: it is halted, or may not lead.
     pub fn halt(&self) -> Option<Halt> {
-        match self.role() {
+        let status = self.handle.status().borrow().clone();
+        match status.role {
             Role::Halted(halt) => Some(halt),
+            Role::Following => status.ineligible,
             _ => None,
         }
     }
@@ -245,8 +248,11 @@ impl Process {
         self.until(|role| matches!(role, Role::Leading { .. })).await;
     }
 
+    /// Waits until it registers nothing, and says why.
     pub async fn until_halted(&self) -> Halt {
-        self.until(|role| matches!(role, Role::Halted(_))).await;
+        let mut status = self.handle.status();
+        let stopped = status.wait_for(|it| matches!(it.role, Role::Halted(_)) || it.ineligible.is_some());
+        tokio::time::timeout(Duration::from_secs(600), stopped).await.expect("it goes on").unwrap();
         self.halt().unwrap()
     }
 }
