@@ -1,7 +1,8 @@
 //! Named points at which a test may kill the process, as a power cut would.
 //!
-//! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of
-//! the point. Without the feature nothing of this is compiled in.
+//! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of the point, and
+//! `TABELLION_STOP_AT=<name>[:n]` stops the process there until it is sent SIGCONT. Without the feature nothing of this is
+//! compiled in.
 
 /// A moment at which a crash must lose nothing that was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,28 @@ mod armed {
 
     use super::Point;
 
-    static ORDER: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static VISITS: AtomicU64 = AtomicU64::new(0);
+    /// What a variable orders, and how often its point was visited.
+    struct Order {
+        variable: &'static str,
+        read: OnceLock<Option<(String, u64)>>,
+        visits: AtomicU64,
+    }
+
+    static CRASH: Order = Order::of("TABELLION_CRASH_AT");
+    static STOP: Order = Order::of("TABELLION_STOP_AT");
+
+    impl Order {
+        const fn of(variable: &'static str) -> Self {
+            Self { variable, read: OnceLock::new(), visits: AtomicU64::new(0) }
+        }
+
+        /// Whether this is the visit that was ordered.
+        fn is_due(&self, point: Point) -> bool {
+            let order = self.read.get_or_init(|| read(&std::env::var(self.variable).ok()?));
+            let Some((name, nth)) = order else { return false };
+            name == point.name() && self.visits.fetch_add(1, Ordering::Relaxed) + 1 == *nth
+        }
+    }
 
     impl Point {
         fn name(self) -> &'static str {
@@ -57,14 +78,17 @@ mod armed {
             }
         }
 
-        /// Aborts the process if this is the visit that was ordered.
+        /// Aborts or stops the process if this is the visit that was ordered.
         pub(crate) fn visit(self) {
-            let order = ORDER.get_or_init(|| read(&std::env::var("TABELLION_CRASH_AT").ok()?));
-            if let Some((name, nth)) = order
-                && name == self.name()
-                && VISITS.fetch_add(1, Ordering::Relaxed) + 1 == *nth
-            {
+            if CRASH.is_due(self) {
                 std::process::abort();
+            }
+            if STOP.is_due(self) {
+                let own = std::process::id().to_string();
+                let stopped = std::process::Command::new("kill").args(["-STOP", &own]).status();
+                assert!(stopped.is_ok_and(|status| status.success()), "the process cannot stop itself");
+                // The signal may first reach another thread, and stops this one a moment later.
+                std::thread::sleep(std::time::Duration::from_millis(500));
             }
         }
     }
