@@ -83,6 +83,13 @@ impl Log {
         self.folder.path().join(name)
     }
 
+    /// The files of its pin.
+    pub fn pins(&self) -> Vec<PathBuf> {
+        let Ok(files) = fs::read_dir(self.path("state")) else { return Vec::new() };
+        let is_pin = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == "pin");
+        files.filter_map(|file| Some(file.ok()?.path())).filter(is_pin).collect()
+    }
+
     /// Where entries are kept.
     pub fn database(&self) -> &Database {
         &self.database

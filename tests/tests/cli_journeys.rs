@@ -153,7 +153,7 @@ fn a_log_without_its_pin_registers_nothing_until_a_head_is_adopted() {
         log.tabellion(&["verify", "one.json.transparent.cose", "--trust", "trust.toml", "--json"]).json();
     let root = root["receipts"][0]["root"].as_str().expect("a root").to_owned();
     service.stop();
-    fs::remove_file(log.path("state/pin")).expect("the pin");
+    log.pins().iter().for_each(|pin| fs::remove_file(pin).expect("the pin"));
 
     let service = log.serve();
     assert!(service.said().contains("\"code\":\"no-pin\""), "{}", service.said());
@@ -277,4 +277,23 @@ fn what_deploy_holds_can_be_used() {
         let name = variable.split('=').next().expect("a name").trim_end_matches("_FILE");
         assert!(settings.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is no setting");
     }
+}
+
+#[test]
+fn r36_every_systemd_unit_starts_after_the_clock_is_set() {
+    let mut units = 0;
+    for file in fs::read_dir(repository("deploy")).expect("the folder") {
+        let path = file.expect("a file").path();
+        if path.extension().is_none_or(|ending| ending != "service") {
+            continue;
+        }
+        units += 1;
+        let unit = fs::read_to_string(&path).expect("the unit");
+        for order in ["After=", "Wants="] {
+            let targets = unit.lines().filter_map(|line| line.strip_prefix(order));
+            let waits = targets.flat_map(|line| line.split(' ')).any(|target| target == "time-sync.target");
+            assert!(waits, "{} has no {order}time-sync.target", path.display());
+        }
+    }
+    assert_eq!(units, 4);
 }

@@ -1,24 +1,48 @@
-//! Named points at which a test may abort the process, as a power cut would.
+//! Named points at which a test may abort the process, as a power cut would, or stop it.
 //!
-//! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of the point. Without the
-//! feature a visit compiles to nothing.
+//! With the feature `crash-points`, `TABELLION_CRASH_AT=<name>[:n]` aborts at the n-th visit of the point, and
+//! `TABELLION_STOP_AT=<name>[:n]` stops the process there until it is sent SIGCONT. Without the feature a visit compiles to
+//! nothing.
 
 #[cfg(feature = "crash-points")]
 mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    static ORDER: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static VISITS: AtomicU64 = AtomicU64::new(0);
+    /// What a variable orders, and how often its point was visited.
+    struct Order {
+        variable: &'static str,
+        read: OnceLock<Option<(String, u64)>>,
+        visits: AtomicU64,
+    }
 
-    /// Aborts the process if `TABELLION_CRASH_AT` names this visit of the point.
+    static CRASH: Order = Order::of("TABELLION_CRASH_AT");
+    static STOP: Order = Order::of("TABELLION_STOP_AT");
+
+    impl Order {
+        const fn of(variable: &'static str) -> Self {
+            Self { variable, read: OnceLock::new(), visits: AtomicU64::new(0) }
+        }
+
+        /// Whether this is the visit that was ordered.
+        fn is_due(&self, point: &str) -> bool {
+            let order = self.read.get_or_init(|| parse(&std::env::var(self.variable).ok()?));
+            let Some((name, nth)) = order else { return false };
+            name == point && self.visits.fetch_add(1, Ordering::Relaxed) + 1 == *nth
+        }
+    }
+
+    /// Aborts or stops the process if this is the visit of the point that was ordered.
     pub fn visit(point: &str) {
-        let order = ORDER.get_or_init(|| parse(&std::env::var("TABELLION_CRASH_AT").ok()?));
-        if let Some((name, nth)) = order
-            && name == point
-            && VISITS.fetch_add(1, Ordering::Relaxed) + 1 == *nth
-        {
+        if CRASH.is_due(point) {
             std::process::abort();
+        }
+        if STOP.is_due(point) {
+            let own = std::process::id().to_string();
+            let stopped = std::process::Command::new("kill").args(["-STOP", &own]).status();
+            assert!(stopped.is_ok_and(|status| status.success()), "the process cannot stop itself");
+            // The signal may first reach another thread, and stops this one a moment later.
+            std::thread::sleep(std::time::Duration::from_millis(500));
         }
     }
 

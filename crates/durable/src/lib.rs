@@ -9,7 +9,7 @@
 //! [`Place`] is for databases, which write their files themselves: one process at a time, on a file system that keeps locks,
 //! in the files that it opened.
 //!
-//! All of it blocks. Left out: a file that is written in place (the pin's slots, in `sequencer`), or that is too long for memory
+//! All of it blocks. Left out: a file that is written in place (the slots of a pin, in `sequencer`), or that is too long for memory
 //! or never to be replaced (`archive::Aside`). A process that is killed inside of a write leaves the file that it wrote
 //! aside; nobody takes it for anything ([`is_aside`]), and who works alone in a folder may remove it.
 
@@ -24,7 +24,7 @@ pub use folder::{make_folder, names, sync_folder_of};
 pub use lock::{Lock, LockError};
 pub use place::{FileSystem, LOCK_SUFFIX, Place, PlaceError};
 pub use read::read;
-pub use write::{WriteError, is_aside, mark, remove, rename, replace, write_anew};
+pub use write::{WriteError, create, is_aside, mark, remove, rename, replace, write_anew};
 
 /// Who may read what is made. The umask may take away more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

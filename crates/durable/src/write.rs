@@ -62,6 +62,21 @@ fn replace_and(
     sync(path).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
 }
 
+/// Makes a file that is not there yet; `false` if one of this name is. Of several callers at once, one makes it. Once `true`, it
+/// survives power loss. The file system must have hard links.
+pub fn create(path: &Path, bytes: &[u8], access: Access) -> Result<bool, WriteError> {
+    let unchanged = |error| WriteError::Unchanged { path: path.to_owned(), error };
+    let (aside, file) = begin_aside(path, access).map_err(unchanged)?;
+    let made = fill(file, bytes).and_then(|()| fs::hard_link(&aside, path));
+    let _ = fs::remove_file(&aside);
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        made => made.map_err(unchanged)?,
+    }
+    let synced = sync_folder_of(path);
+    synced.map(|()| true).map_err(|error| WriteError::InDoubt { path: path.to_owned(), error })
+}
+
 /// Makes an empty file, unless there is one, for good.
 pub fn mark(path: &Path) -> Result<(), WriteError> {
     let made = OpenOptions::new().write(true).create(true).truncate(false).open(path);

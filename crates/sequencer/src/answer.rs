@@ -162,17 +162,35 @@ pub enum Halt {
         /// The committed root of that size, if there is one.
         database: Option<RootHash>,
     },
-    /// Heads of this log were signed elsewhere, and nothing here says up to where.
+    /// The database has heads, and no pin says that they are the newest that were signed.
     #[error(
-        "the database has heads signed up to size {}, and there is no pin at {path}: \
-         bring the pin from where they were signed, or adopt a size and root that you know to be the newest \
-         (witnesses would do as well: {witnesses})",
+        "the database has heads up to size {}, and there is no pin at {path}: a process leads only with the pin under which the \
+         log was led last. Let this host use that pin; if it is lost, adopt the size and root that you know to be the newest \
+         signed (witnesses would do as well: {witnesses})",
         grouped(*size)
     )]
     NoPin {
-        /// The newest signed size that the database knows.
+        /// The newest size that the database knows.
         size: TreeSize,
         /// Where the pin should be.
+        path: String,
+        /// Why the witnesses did not confirm that size.
+        witnesses: String,
+    },
+    /// The log was led under another pin since this one was raised.
+    #[error(
+        "the pin at {path} is at size {}, and the log was led under another pin since, to size {} or beyond: let this host use \
+         that pin; if it is lost, adopt the size and root that you know to be the newest signed (witnesses would do as well: \
+         {witnesses})",
+        grouped(*pinned),
+        grouped(*size)
+    )]
+    PinTooOld {
+        /// The pinned size.
+        pinned: TreeSize,
+        /// The newest size that the database knows.
+        size: TreeSize,
+        /// Where the pin is.
         path: String,
         /// Why the witnesses did not confirm that size.
         witnesses: String,
@@ -234,6 +252,18 @@ pub enum Halt {
         /// The last committed time.
         last: u64,
     },
+    /// The wall clock is not that of the database's server and the witnesses.
+    #[error(
+        "the clock is {} s {} {by}: set it right",
+        ahead.unsigned_abs(),
+        if *ahead < 0 { "behind" } else { "ahead of" }
+    )]
+    ClockDiffers {
+        /// By how many seconds the clock is ahead; behind if negative.
+        ahead: i64,
+        /// Whose clocks say so.
+        by: String,
+    },
     /// The signer failed again and again.
     #[error("the head of size {} is committed but cannot be signed: {why}", grouped(*size))]
     Signer {
@@ -267,6 +297,7 @@ impl Halt {
             Self::DatabaseBehind { .. }
             | Self::DatabaseDisagrees { .. }
             | Self::NoPin { .. }
+            | Self::PinTooOld { .. }
             | Self::WitnessAhead { .. }
             | Self::WitnessDisagrees { .. }
             | Self::OtherLog { .. }
@@ -276,10 +307,19 @@ impl Halt {
             Self::Pin(_)
             | Self::ClockStepped { .. }
             | Self::ClockBehind { .. }
+            | Self::ClockDiffers { .. }
             | Self::Signer { .. }
             | Self::Refused(_) => Remedy::Retry,
             Self::Panicked | Self::Inconsistent(_) => Remedy::Restart,
         }
+    }
+
+    /// The same for a process whose pin does not do, with the reason why the witnesses did not stand for it.
+    pub(crate) fn unconfirmed(mut self, why: String) -> Self {
+        if let Self::NoPin { witnesses, .. } | Self::PinTooOld { witnesses, .. } = &mut self {
+            *witnesses = why;
+        }
+        self
     }
 }
 
@@ -317,10 +357,23 @@ pub enum Role {
 pub struct Status {
     /// What this process does.
     pub role: Role,
+    /// Why a process that follows may not lead, if nobody else does. It looks again by itself.
+    pub ineligible: Option<Halt>,
     /// The newest signed head known here.
     pub published: Option<Arc<PublishedHead>>,
     /// The policy in force, as far as this process knows. Zero while the log is empty.
     pub policy: LeafIndex,
     /// How many leaves are committed, as far as this process knows.
     pub size: TreeSize,
+}
+
+impl Status {
+    /// Why nothing is registered here: this process is halted, or may not lead and nobody else does.
+    pub fn obstacle(&self) -> Option<&Halt> {
+        match &self.role {
+            Role::Halted(halt) => Some(halt),
+            Role::Following => self.ineligible.as_ref(),
+            _ => None,
+        }
+    }
 }

@@ -48,37 +48,157 @@ fn steady() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-/// Judges the wall clock by the steady one.
+/// What somebody else's clock says of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockOpinion {
+    /// Whose clock.
+    pub by: String,
+    /// By how many seconds ours is ahead of it; behind if negative.
+    pub ahead: i64,
+}
+
+impl ClockOpinion {
+    /// The opinion of a clock that was read at an unknown moment between two readings of ours: what the way there and back
+    /// took, by the steady clock, is no difference.
+    pub fn between(by: impl Into<String>, theirs: Duration, asked: Now, answered: Now) -> Self {
+        let took = answered.steady.saturating_sub(asked.steady);
+        let ours = theirs.clamp(answered.wall.saturating_sub(took), answered.wall);
+        let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        Self { by: by.into(), ahead: seconds(ours) - seconds(theirs) }
+    }
+
+    fn agrees(&self) -> bool {
+        self.ahead.unsigned_abs() <= CLOCK_TOLERANCE
+    }
+}
+
+/// Refuses a clock that most of the others say is off. One of two alone may be off itself.
+pub(crate) fn compare(opinions: &[ClockOpinion]) -> Result<(), Halt> {
+    let against: Vec<&ClockOpinion> = opinions.iter().filter(|opinion| !opinion.agrees()).collect();
+    let Some(worst) = against.iter().map(|opinion| opinion.ahead).max_by_key(|ahead| ahead.unsigned_abs())
+    else {
+        return Ok(());
+    };
+    if against.len() * 2 <= opinions.len() {
+        return Ok(());
+    }
+    let by = against.iter().map(|opinion| opinion.by.as_str()).collect::<Vec<_>>().join(", ");
+    Err(Halt::ClockDiffers { ahead: worst, by })
+}
+
+/// A reading of both clocks that was found right, for the life of a process: a wall clock that was set since is noticed by the
+/// steady one, whatever the process did meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClockReference(Arc<Mutex<Option<Now>>>);
+
+impl ClockReference {
+    /// Judges the clock before this process leads. Without anybody else's opinion, a clock that was set since the last
+    /// reference is refused, and so is one that is behind the last committed time.
+    pub(crate) fn judge(&self, now: Now, last: u64, opinions: &[ClockOpinion]) -> Result<ClockJudge, Halt> {
+        compare(opinions)?;
+        let judge = ClockJudge { reference: self.clone() };
+        if opinions.is_empty() {
+            judge.must_not_have_stepped(now)?;
+        }
+        let wall = now.wall.as_secs();
+        if wall.saturating_add(CLOCK_TOLERANCE) < last {
+            return Err(Halt::ClockBehind { now: wall, last });
+        }
+        self.set(now);
+        Ok(judge)
+    }
+
+    fn get(&self) -> Option<Now> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, now: Now) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+}
+
+/// Judges the wall clock by the steady one while a process leads.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockJudge {
-    reference: Now,
+    reference: ClockReference,
 }
 
 impl ClockJudge {
-    /// Starts from a reading that is not far behind the last committed time.
-    pub(crate) fn start(now: Now, last: u64) -> Result<Self, Halt> {
-        match now.wall.as_secs() {
-            wall if wall.saturating_add(CLOCK_TOLERANCE) < last => Err(Halt::ClockBehind { now: wall, last }),
-            _ => Ok(Self { reference: now }),
-        }
-    }
-
-    /// Starts from what the wall clock should say now, in whole seconds.
-    pub(crate) fn expecting(wall: u64, now: Now) -> Self {
-        Self { reference: Now { wall: Duration::from_secs(wall), ..now } }
-    }
-
     /// The wall clock's whole seconds, if they are where they should be.
     pub(crate) fn seconds(&mut self, now: Now) -> Result<u64, Halt> {
-        let elapsed = now.steady.saturating_sub(self.reference.steady);
-        let expected = self.reference.wall + elapsed;
-        if now.wall.abs_diff(expected) > Duration::from_secs(CLOCK_TOLERANCE) {
-            return Err(Halt::ClockStepped { expected: expected.as_secs(), found: now.wall.as_secs() });
-        }
-        if elapsed >= CLOCK_REFERENCE {
-            self.reference = now;
+        if self.must_not_have_stepped(now)? >= CLOCK_REFERENCE {
+            self.reference.set(now);
         }
         Ok(now.wall.as_secs())
+    }
+
+    /// Answers how old the reference is.
+    fn must_not_have_stepped(&self, now: Now) -> Result<Duration, Halt> {
+        let Some(reference) = self.reference.get() else { return Ok(Duration::ZERO) };
+        let elapsed = now.steady.saturating_sub(reference.steady);
+        let expected = reference.wall + elapsed;
+        match now.wall.abs_diff(expected) > Duration::from_secs(CLOCK_TOLERANCE) {
+            true => Err(Halt::ClockStepped { expected: expected.as_secs(), found: now.wall.as_secs() }),
+            false => Ok(elapsed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(ahead: &[i64]) -> Vec<ClockOpinion> {
+        ahead.iter().map(|ahead| ClockOpinion { by: "somebody".into(), ahead: *ahead }).collect()
+    }
+
+    fn at(seconds: u64) -> Now {
+        Now { wall: Duration::from_secs(seconds), steady: Duration::from_secs(7) }
+    }
+
+    #[test]
+    fn r36_a_clock_is_refused_that_most_others_say_is_off_in_either_direction() {
+        let off = CLOCK_TOLERANCE as i64 + 1;
+        for right in [vec![], vec![0], vec![off - 1], vec![off, 0], vec![off, 0, -5], vec![off, -off, 0, 1]] {
+            assert!(compare(&says(&right)).is_ok(), "{right:?}");
+        }
+        for wrong in [vec![off], vec![-off], vec![off, off, 0]] {
+            assert!(matches!(compare(&says(&wrong)), Err(Halt::ClockDiffers { .. })), "{wrong:?}");
+        }
+        let halt = compare(&says(&[-off])).unwrap_err();
+        assert_eq!(halt.to_string(), "the clock is 61 s behind somebody: set it right");
+    }
+
+    #[test]
+    fn the_time_that_an_answer_took_is_no_difference() {
+        let now = |wall, steady| Now { wall: Duration::from_secs(wall), steady: Duration::from_secs(steady) };
+        let opinion = |theirs| {
+            ClockOpinion::between("it", Duration::from_secs(theirs), now(1000, 0), now(1200, 200)).ahead
+        };
+        assert_eq!([opinion(1000), opinion(1100), opinion(1200)], [0, 0, 0]);
+        assert_eq!([opinion(900), opinion(1300)], [100, -100]);
+        let set_meanwhile =
+            ClockOpinion::between("it", Duration::from_secs(1100), now(1000, 0), now(9000, 200));
+        assert_eq!(set_meanwhile.ahead, 7700);
+    }
+
+    #[test]
+    fn r36_a_clock_that_was_set_since_is_refused_until_it_is_set_back_or_another_clock_agrees() {
+        let reference = ClockReference::default();
+        reference.judge(at(1000), 0, &[]).unwrap();
+        assert!(matches!(reference.judge(at(5000), 0, &[]), Err(Halt::ClockStepped { .. })));
+        assert!(matches!(reference.judge(at(5000), 0, &says(&[4000])), Err(Halt::ClockDiffers { .. })));
+        reference.judge(at(1001), 0, &[]).unwrap();
+        reference.judge(at(5000), 0, &says(&[0])).unwrap();
+        reference.judge(at(5000), 0, &[]).unwrap();
+    }
+
+    #[test]
+    fn r36_a_clock_behind_the_newest_entry_is_refused() {
+        let reference = ClockReference::default();
+        let halt = reference.judge(at(1000), 1061, &[]).unwrap_err();
+        assert_eq!(halt, Halt::ClockBehind { now: 1000, last: 1061 });
+        reference.judge(at(1001), 1061, &[]).unwrap();
     }
 }
 
@@ -90,7 +210,9 @@ pub(crate) struct DoorClock {
 
 impl DoorClock {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let judge = Mutex::new(ClockJudge { reference: clock.now() });
+        let reference = ClockReference::default();
+        reference.set(clock.now());
+        let judge = Mutex::new(ClockJudge { reference });
         Self { clock, judge }
     }
 

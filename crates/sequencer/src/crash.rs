@@ -9,6 +9,8 @@ pub(crate) enum Point {
     AfterCommit,
     /// The batch is committed, the pin is not raised.
     BeforePin,
+    /// The pin was read and may be raised; nothing is written yet.
+    InPin,
     /// The pin is raised, nothing is signed.
     BeforeSign,
     /// The head is signed; nobody has seen it.
@@ -30,7 +32,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// Aborts the process if a test ordered it for this visit.
+    /// Aborts or stops the process if a test ordered it for this visit.
     pub(crate) fn visit(self) {
         durable::crash::visit(self.name());
     }
@@ -40,6 +42,7 @@ impl Point {
             Self::BeforeCommit => "before-commit",
             Self::AfterCommit => "after-commit",
             Self::BeforePin => "before-pin",
+            Self::InPin => "in-pin",
             Self::BeforeSign => "before-sign",
             Self::AfterSign => "after-sign",
             Self::BeforeAnswer => "before-answer",

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
-use crate::clock::{ClockJudge, DoorClock};
-use crate::follow::{Followed, Follower};
+use crate::clock::{ClockReference, DoorClock};
+use crate::follow::{Followed, Follower, refresh};
 use crate::handle::{Command, Handle};
 use crate::inbox::{Delayed, Drain};
 use crate::lead::{Ended, lead};
@@ -90,7 +90,13 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
     let head = parts.store.open(&parts.origin).await?;
     let parts = Arc::new(parts);
     let budget = Budget::new(parts.limits.queue_entries, parts.limits.queue_bytes);
-    let status = Status { role: Role::Following, published: None, policy: head.policy, size: head.size() };
+    let status = Status {
+        role: Role::Following,
+        ineligible: None,
+        published: None,
+        policy: head.policy,
+        size: head.size(),
+    };
     let (status, shown) = watch::channel(status);
     let (status, stop) = (Arc::new(status), Arc::new(watch::channel(false).0));
     let (commands, received) = mpsc::unbounded_channel();
@@ -119,6 +125,7 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         sender: commands.downgrade(),
         keeper: tokio::spawn(supervisor.watch("the task that keeps signatures", kept)),
         ready: Some(ready),
+        clock: ClockReference::default(),
     };
     let task = tokio::spawn(driver.run());
     let handle = Handle {
@@ -160,6 +167,7 @@ struct Driver {
     sender: mpsc::WeakUnboundedSender<Command>,
     keeper: JoinHandle<()>,
     ready: Option<oneshot::Sender<()>>,
+    clock: ClockReference,
 }
 
 impl Driver {
@@ -178,6 +186,11 @@ impl Driver {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
                     settle(self.ready.take());
                 }
+                // The lease is given back: another process may be able to lead.
+                Ended::Ineligible(why) => {
+                    self.ineligible(why).await;
+                    failures += 1;
+                }
                 Ended::Left(Leave::Halt(halt)) => {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
                     if self.halted(halt, failures).await == AfterHalt::Stop {
@@ -192,16 +205,22 @@ impl Driver {
     /// Until this process has the lease. After failures it is not asked for at once: two processes
     /// that cannot lead must not fence each other all the time.
     async fn follow(&mut self, failures: u32) -> Followed {
-        let pause = if failures == 0 { Duration::ZERO } else { self.context.parts.limits.pause(failures) };
+        let limits = &self.context.parts.limits;
+        let pause = match (failures, self.context.status().borrow().ineligible.is_some()) {
+            (0, _) => Duration::ZERO,
+            (_, false) => limits.pause(failures),
+            (_, true) => limits.wait(failures),
+        };
         let mut follower = Follower::new(&self.context, pause);
         follower.run(&mut self.commands, &mut self.ready).await
     }
 
     /// With the lease: takes over, and leads.
     async fn lead(&mut self, mut lease: Box<dyn Lease>) -> Ended {
-        let recovered = match recover(&self.context.parts).await {
+        let recovered = match recover(&self.context.parts, &self.clock).await {
             Ok(recovered) => recovered,
             Err(Obstacle::Halt(halt)) => return Ended::Left(Leave::Halt(halt)),
+            Err(Obstacle::Ineligible(why)) => return Ended::Ineligible(why),
             Err(Obstacle::Later(error)) => {
                 tracing::warn!(%error, "taking over failed");
                 return Ended::Left(Leave::StepDown("the database is not available"));
@@ -226,6 +245,22 @@ impl Driver {
             settle(ready.take());
         };
         lead(&self.context, &mut self.commands, &mut *lease, recovered, started).await
+    }
+
+    /// Follows, and shows why it may not lead, until it may or another process leads.
+    async fn ineligible(&mut self, why: Halt) {
+        let status = self.context.status();
+        if status.borrow().ineligible.as_ref() != Some(&why) {
+            tracing::error!(reason = %why, "this process may not lead; it follows, and looks again");
+        }
+        if let Err(error) = refresh(&self.context).await {
+            tracing::warn!(%error, "the newest signed head cannot be read");
+        }
+        self.context.show(|status| {
+            status.role = Role::Following;
+            status.ineligible = Some(why);
+        });
+        settle(self.ready.take());
     }
 
     /// Signs nothing and places nothing until the halt's remedy: a pause that grows with the failures in a row, or the
@@ -271,20 +306,10 @@ async fn end_of_halt(parts: Arc<Parts>, halt: Halt, failures: u32) {
     if halt.remedy() != Remedy::Retry {
         return std::future::pending().await;
     }
-    match halt {
-        Halt::ClockStepped { expected, .. } => until_clock_is_right(&parts, expected).await,
-        Halt::Refused(_) => until_durable(&parts, failures).await,
-        _ => {}
+    if let Halt::Refused(_) = halt {
+        until_durable(&parts, failures).await;
     }
     sleep(parts.limits.halt_pause(failures)).await;
-}
-
-/// A new start would take the stepped clock for a right one. This process knows better for as long as it runs.
-async fn until_clock_is_right(parts: &Parts, expected: u64) {
-    let mut judge = ClockJudge::expecting(expected, parts.clock.now());
-    while judge.seconds(parts.clock.now()).is_err() {
-        sleep(parts.limits.longest_pause).await;
-    }
 }
 
 /// A database that would forget what it acknowledges is not asked for its epoch either.

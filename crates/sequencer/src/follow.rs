@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use crate::driver::{Context, settle, stopped};
 use crate::handle::{Answer, Command, Follow};
 use crate::recover::known_signatures;
-use crate::{Placement, PublishedHead, Role, SubmitError};
+use crate::{Parts, Placement, PublishedHead, Role, SubmitError};
 
 /// Failures are asked for one by one, so only of so many at once.
 const FAILURES_AT_ONCE: usize = 16;
@@ -54,12 +54,13 @@ impl<'a> Follower<'a> {
         if !matches!(self.context.status().borrow().role, Role::Halted(_)) {
             self.show_following();
         }
+        let since = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => return Followed::Stopped,
                 _ = ask.tick() => {
-                    if let Some(lease) = self.lease().await {
+                    if let Some(lease) = self.lease(since).await {
                         return Followed::Lease(lease);
                     }
                     settle(ready.take());
@@ -74,20 +75,29 @@ impl<'a> Follower<'a> {
     }
 
     /// Asks for the lease; without it, shows what the leader has done.
-    async fn lease(&self) -> Option<Box<dyn Lease>> {
+    async fn lease(&self, since: Instant) -> Option<Box<dyn Lease>> {
         let parts = &self.context.parts;
         // A process without the key in force would fence the leader and then sign nothing.
         if parts.signer.missing().is_none() {
             match parts.store.lease(&parts.holder).await {
                 Ok(Some(lease)) => return Some(lease),
-                Ok(None) => self.show_following(),
+                Ok(None) => self.another_has_it(since),
                 Err(error) => tracing::warn!(%error, "the lease cannot be asked for"),
             }
         }
-        if let Err(error) = self.refresh().await {
+        if let Err(error) = refresh(self.context).await {
             tracing::warn!(%error, "the newest signed head cannot be read");
         }
         None
+    }
+
+    /// Another process has the lease. One that keeps it for longer than it takes to look whether it may lead does lead.
+    fn another_has_it(&self, since: Instant) {
+        let limits = &self.context.parts.limits;
+        self.show_following();
+        if since.elapsed() > limits.longest_wait + limits.confirm_patience {
+            self.context.show(|status| status.ineligible = None);
+        }
     }
 
     fn show_following(&self) {
@@ -126,7 +136,7 @@ impl<'a> Follower<'a> {
             }
         }
         if newest.is_some_and(|newest| !self.is_signed(newest)) {
-            self.refresh().await?;
+            refresh(self.context).await?;
         }
         self.look_for_failures(&missing).await
     }
@@ -166,31 +176,28 @@ impl<'a> Follower<'a> {
         let status = status.borrow();
         status.published.as_ref().is_some_and(|published| published.head.size.holds(leaf))
     }
+}
 
-    /// Shows the newest signed head and the policy in force.
-    async fn refresh(&self) -> Result<(), StoreError> {
-        let store = &self.context.parts.store;
-        let head = store.head().await?;
-        let newest = self.newest_signed().await?;
-        self.context.show(|status| {
-            status.policy = head.policy;
-            status.size = head.size();
-            let known = status.published.as_ref().map_or(TreeSize::EMPTY, |known| known.head.size);
-            if let Some(newest) = newest.filter(|newest| newest.head.size > known) {
-                status.published = Some(Arc::new(newest));
-            }
-        });
-        Ok(())
-    }
+/// Shows the newest signed head and the policy in force.
+pub(crate) async fn refresh(context: &Context) -> Result<(), StoreError> {
+    let head = context.parts.store.head().await?;
+    let newest = newest_signed(&context.parts, head.size()).await?;
+    context.show(|status| {
+        status.policy = head.policy;
+        status.size = head.size();
+        let known = status.published.as_ref().map_or(TreeSize::EMPTY, |known| known.head.size);
+        if let Some(newest) = newest.filter(|newest| newest.head.size > known) {
+            status.published = Some(Arc::new(newest));
+        }
+    });
+    Ok(())
+}
 
-    async fn newest_signed(&self) -> Result<Option<PublishedHead>, StoreError> {
-        let parts = &self.context.parts;
-        let size = self.context.status().borrow().size;
-        let kind = parts.signer.makes(size).first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
-        let Some(signed) = parts.store.newest_signed(kind).await? else {
-            return Ok(None);
-        };
-        let head: CommittedHead = signed.head;
-        Ok(Some(PublishedHead { head, signatures: known_signatures(parts, &head).await? }))
-    }
+async fn newest_signed(parts: &Parts, size: TreeSize) -> Result<Option<PublishedHead>, StoreError> {
+    let kind = parts.signer.makes(size).first().map_or(SignatureKind::Receipt, |(kind, _)| *kind);
+    let Some(signed) = parts.store.newest_signed(kind).await? else {
+        return Ok(None);
+    };
+    let head: CommittedHead = signed.head;
+    Ok(Some(PublishedHead { head, signatures: known_signatures(parts, &head).await? }))
 }

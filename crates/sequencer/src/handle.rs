@@ -96,14 +96,18 @@ impl Handle {
         if *self.stop.borrow() {
             return Err(SubmitError::Stopping);
         }
-        let role = self.status.borrow().role.clone();
+        let Status { role, ineligible, .. } = self.status.borrow().clone();
         match role {
             Role::Leading { .. } | Role::Following => self.check_window(&submission)?,
             Role::Halted(_) | Role::Stopped => {}
         }
         match role {
             Role::Leading { .. } => self.submit_here(issuer, Arc::new(submission)).await,
-            Role::Following => self.submit_there(issuer, &submission).await,
+            Role::Following => match ineligible {
+                // Nobody leads, as far as is known: there is nobody to hand it to.
+                Some(halt) => Err(SubmitError::Halted(halt)),
+                None => self.submit_there(issuer, &submission).await,
+            },
             Role::Halted(halt) => Err(SubmitError::Halted(halt)),
             Role::Stopped => Err(SubmitError::Stopping),
         }

@@ -4,22 +4,22 @@
 //! next batch. No lock is held anywhere in here.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::{Pin as Pinned, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use store::{Batch, CommitError, CommittedHead, Lease, State, StoreError};
+use store::{Batch, CommitError, CommittedHead, Lease, Pin, State, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::budget::Place;
-use crate::clock::ClockJudge;
+use crate::clock::{ClockJudge, compare};
 use crate::crash::Point;
 use crate::draft::{Known, LookUp};
 use crate::driver::Context;
 use crate::handle::{Answer, Command, Reply, Request};
 use crate::machine::{Effect, Event, Leave, Machine, Recovered};
-use crate::pin::{self, PinError};
+use crate::recover::clock_opinions;
 use crate::{Halt, Limits, Parts, PublishedHead, Role, SignFailed, Step};
 
 /// Commands taken from the channel at once.
@@ -33,6 +33,8 @@ pub(crate) enum Ended {
     Left(Leave),
     /// By the operator's: everything is finished.
     Stopped,
+    /// Before it began: this process may not lead.
+    Ineligible(Halt),
 }
 
 /// The way back to a waiter, and its place in the queue.
@@ -41,7 +43,7 @@ pub(crate) struct Waiter {
     _place: Place,
 }
 
-type Task = Pin<Box<dyn Future<Output = Event<Waiter>> + Send>>;
+type Task = Pinned<Box<dyn Future<Output = Event<Waiter>> + Send>>;
 
 struct Leading<'a> {
     context: &'a Context,
@@ -73,6 +75,7 @@ pub(crate) async fn lead(
     let parts = &context.parts;
     context.show(|status| {
         status.role = Role::Leading { epoch: recovered.head.epoch };
+        status.ineligible = None;
         status.policy = recovered.head.policy;
         status.size = recovered.head.size();
     });
@@ -148,6 +151,10 @@ async fn end_of_leading(context: &Context, lease: &mut dyn Lease) -> Leave {
         () = lease.lost() => Leave::StepDown("the lease is lost"),
         why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
         () = until_frozen(parts) => Leave::Halt(Halt::Frozen),
+        why = until_the_clock_differs(parts) => {
+            tracing::error!(%why, "leading ends");
+            Leave::StepDown("the clock is not right")
+        }
         halt = parts.witnesses.contradicted() => Leave::Halt(halt),
     }
 }
@@ -158,6 +165,21 @@ async fn until_frozen(parts: &Parts) {
         sleep(parts.limits.frozen_check).await;
         if let Ok(State::Frozen { .. }) = parts.store.state().await {
             return;
+        }
+    }
+}
+
+/// From the clocks of the database's server and of the witnesses.
+async fn until_the_clock_differs(parts: &Parts) -> Halt {
+    loop {
+        sleep(parts.limits.clock_check).await;
+        match clock_opinions(parts).await {
+            Ok((_, opinions)) => {
+                if let Err(why) = compare(&opinions) {
+                    return why;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the clock cannot be compared with that of the database"),
         }
     }
 }
@@ -284,6 +306,7 @@ impl Leading<'_> {
                     self.begin(Step::Commit, commit(self.parts(), batch, after));
                 }
                 Effect::TakeOver => self.begin(Step::Settle, take_over(self.parts())),
+                Effect::Claim(pin) => self.begin(Step::Pin, claim(self.parts(), pin)),
                 Effect::Pin(pin) => self.begin(Step::Pin, raise(self.parts(), pin)),
                 Effect::Sign { head, after } => self.begin(Step::Sign, sign(self.parts(), head, after)),
             }
@@ -378,13 +401,13 @@ async fn take_over(parts: Arc<Parts>) -> Event<Waiter> {
     }
 }
 
-async fn raise(parts: Arc<Parts>, pin: pin::Pin) -> Event<Waiter> {
-    let file = parts.pin.clone();
+async fn claim(parts: Arc<Parts>, pin: Pin) -> Event<Waiter> {
+    Event::Pinned(parts.pin.claim(&pin).await)
+}
+
+async fn raise(parts: Arc<Parts>, pin: Pin) -> Event<Waiter> {
     Point::BeforePin.visit();
-    let raised = tokio::task::spawn_blocking(move || file.raise(&pin)).await;
-    Event::Pinned(raised.unwrap_or_else(|error| {
-        Err(PinError::Io { path: parts.pin.path().to_owned(), error: std::io::Error::other(error) })
-    }))
+    Event::Pinned(parts.pin.raise(&pin).await)
 }
 
 async fn sign(parts: Arc<Parts>, head: CommittedHead, after: Duration) -> Event<Waiter> {

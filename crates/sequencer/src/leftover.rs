@@ -11,7 +11,7 @@ use store::{CommittedHead, HeadSignature, StoreError};
 
 use crate::Parts;
 use crate::limits::LEFT_UNSIGNED;
-use crate::recover::{kept_signatures, read_pin};
+use crate::recover::kept_signatures;
 
 /// Signs what was left, below the newest head. What cannot be signed or kept now stays left: the check of the storage
 /// tells it, and no promise hangs on it that the newest head does not keep.
@@ -24,7 +24,7 @@ pub(crate) async fn sign_what_was_left(parts: &Arc<Parts>, newest: TreeSize) {
 }
 
 async fn try_to(parts: &Arc<Parts>, newest: TreeSize) -> Result<usize, String> {
-    let pin = read_pin(parts).await.map_err(|halt| halt.to_string())?;
+    let pin = parts.pin.read().await.map_err(|error| error.to_string())?;
     let Some(pin) = pin else { return Ok(0) };
     let heads = unsigned(parts, pin.size, newest).await.map_err(|error| error.to_string())?;
     let mut signatures = Vec::new();

@@ -10,9 +10,9 @@
 //! * `machine`: events in, effects out; the only road to a signature leads through a commit and the
 //!   pin. No time, no tasks, no I/O.
 //! * `lead`, `follow`, `driver`: the task that performs the effects, for each role.
-//! * `recover`: taking over reads one row, at most one tile per level and the pin.
+//! * `recover`: who may lead, and taking over, which reads a few rows, at most one tile per level and the pin.
 //! * [`pin`]: what was signed, outside of the database, so that a database that went back is noticed;
-//!   `outside`: the witnesses, who notice it too.
+//!   `outside`: the witnesses, who notice it too; `clock`: whether the wall clock is right.
 //!
 //! Not here: what a statement is and who may enter (`scitt`, `registration`), what the signatures
 //! look like ([`HeadSigner`] is given), SQL (`store-*`), HTTP.
@@ -44,14 +44,14 @@ mod supervision;
 
 pub use activity::Step;
 pub use answer::{Halt, Placement, PublishedHead, Remedy, Role, Status, SubmitError};
-pub use clock::{Clock, Now, SystemClock};
+pub use clock::{Clock, ClockOpinion, Now, SystemClock};
 pub use driver::StartError;
 pub use handle::Handle;
 pub use inbox::Delay;
 pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, INBOX_BOUNDS, Limits};
 pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
-pub use pin::PinFile;
+pub use pin::{PinFile, PinStore};
 pub use submission::{Submission, TimeWindow, Unreadable};
 pub use supervision::Supervisor;
 

@@ -56,6 +56,10 @@ pub struct Limits {
     pub durability_check: Duration,
     /// How often a leader looks whether the log was frozen.
     pub frozen_check: Duration,
+    /// How often a leader compares its clock with those of the database's server and of the witnesses.
+    pub clock_check: Duration,
+    /// The longest pause before a process that may not lead looks whether it may.
+    pub longest_wait: Duration,
     /// How long witnesses may take to confirm the newest signed head to a process that has no pin.
     pub confirm_patience: Duration,
     /// How long they may take to say that a process with a pin must not lead all the same.
@@ -97,6 +101,8 @@ impl Default for Limits {
             patience: Duration::from_secs(30),
             durability_check: Duration::from_secs(60),
             frozen_check: Duration::from_secs(2),
+            clock_check: Duration::from_secs(30),
+            longest_wait: Duration::from_secs(10),
             confirm_patience: Duration::from_secs(10),
             objection_patience: Duration::from_secs(2),
             sign_attempts: 5,
@@ -119,6 +125,11 @@ impl Limits {
         doubled(self.first_pause, attempt).min(self.longest_halt)
     }
 
+    /// The pause before a process that may not lead looks again, after so many attempts.
+    pub(crate) fn wait(&self, attempt: u32) -> Duration {
+        doubled(self.first_pause, attempt).min(self.longest_wait)
+    }
+
     /// The pause before an inbox item is decided again for the `attempt`-th time.
     pub(crate) fn undecided_pause(&self, attempt: u32) -> Duration {
         doubled(self.undecided_first, attempt).min(self.undecided_longest)
@@ -136,8 +147,12 @@ pub const INBOX_BOUNDS: InboxBounds =
 /// The most heads that are signed again at a take-over because a crash took their signatures.
 pub const LEFT_UNSIGNED: usize = 1024;
 
+/// How often one take-over raises the epoch to get beyond that of the pin, after a database was restored.
+pub const EPOCHS_AT_ONCE: usize = 10_000;
+
 /// How far the wall clock may be from where the monotonic clock says it should be, and how far it
-/// may be behind the last committed time at start. Whole seconds.
+/// may be behind the last committed time at start, and from the clocks of the database's server and of the witnesses. Whole
+/// seconds.
 pub const CLOCK_TOLERANCE: u64 = 60;
 
 /// How long one reading of the clocks serves as the reference. Short enough that honest drift

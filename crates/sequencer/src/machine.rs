@@ -9,6 +9,7 @@
 //!    └── certainly not ────────┤ │
 //!                              ▼ │
 //!                           settling ── happened ─▶ pinning
+//!                                    ╰─ did not ──▶ claiming ─▶ committing
 //! ```
 //!
 //! Only `pinning` leads to `signing`, and only a committed head gets there. Starting is the same
@@ -29,12 +30,11 @@ use std::time::Duration;
 
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, Growth, LeafIndex};
-use store::{Batch, CommitError, CommittedHead, Head, HeadSignature, StoreError};
+use store::{Batch, CommitError, CommittedHead, Head, HeadSignature, Pin, PinError, StoreError};
 
 use crate::clock::{ClockJudge, Now};
 use crate::draft::{Known, LookUp};
 use crate::handle::Answer;
-use crate::pin::{Pin, PinError};
 use crate::pool::{Item, Pool};
 use crate::{Halt, Limits, PublishedHead, SignFailed, Submission, SubmitError};
 
@@ -51,7 +51,7 @@ pub(crate) enum Event<R> {
     Committed(Result<(), CommitError>),
     /// Answers [`Effect::TakeOver`], which is tried until it is answered.
     TakenOver(Head),
-    /// Answers [`Effect::Pin`].
+    /// Answers [`Effect::Pin`] and [`Effect::Claim`].
     Pinned(Result<(), PinError>),
     /// Answers [`Effect::Sign`].
     Signed(Result<Vec<HeadSignature>, SignFailed>),
@@ -59,15 +59,26 @@ pub(crate) enum Event<R> {
     Leave(Leave),
 }
 
-/// All that the machine asks for. The first five report back.
+/// All that the machine asks for. The first six report back.
 #[derive(Debug)]
 pub(crate) enum Effect<R> {
     LookUp(LookUp),
-    Commit { batch: Arc<Batch>, after: Duration },
+    Commit {
+        batch: Arc<Batch>,
+        after: Duration,
+    },
     TakeOver,
+    /// Take the pin for the epoch that the last take-over raised.
+    Claim(Pin),
     Pin(Pin),
-    Sign { head: CommittedHead, after: Duration },
-    Publish { head: Arc<PublishedHead>, policy: LeafIndex },
+    Sign {
+        head: CommittedHead,
+        after: Duration,
+    },
+    Publish {
+        head: Arc<PublishedHead>,
+        policy: LeafIndex,
+    },
     Keep(Vec<HeadSignature>),
     Answer(R, Answer),
     Leave(Leave),
@@ -101,6 +112,8 @@ enum Phase<R> {
     LookingUp(Draft<R>),
     Committing(Flight<R>),
     Settling(Flight<R>),
+    /// The commit did not happen, and is sent again in the new epoch once that has the pin.
+    Claiming(Flight<R>),
     Pinning(Outgoing<R>),
     Signing(Outgoing<R>),
     Left,
@@ -198,6 +211,7 @@ impl<R> Machine<R> {
             // publishes what is committed.
             (Phase::Committing(flight), Event::Committed(outcome)) => self.committed(flight, outcome),
             (Phase::Settling(flight), Event::TakenOver(head)) => self.settled(flight, head),
+            (Phase::Claiming(flight), Event::Pinned(outcome)) => self.claimed(flight, outcome),
             (Phase::Pinning(outgoing), Event::Pinned(outcome)) => self.pinned(outgoing, outcome),
             (Phase::Signing(outgoing), Event::Signed(outcome)) => self.signed(outgoing, outcome),
             (Phase::Resting, Event::Leave(leave)) => self.leave(leave),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::Halt;
+use crate::{ClockOpinion, Halt, Now};
 
 /// Those who have seen this log's heads.
 #[async_trait]
@@ -21,6 +21,12 @@ pub trait Witnesses: Send + Sync + 'static {
 
     /// Resolves once one of them has seen what is not in the database.
     async fn contradicted(&self) -> Halt;
+
+    /// What their newest cosignatures say of this reading of the clocks. Those that were not heard lately say nothing.
+    fn clocks(&self, now: Now) -> Vec<ClockOpinion> {
+        let _ = now;
+        Vec::new()
+    }
 }
 
 /// What the witnesses say of the newest signed head.

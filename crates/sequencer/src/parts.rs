@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 use store::{CommittedHead, GuardKey, HeadSignature, LogStore, SignatureKind};
 
-use crate::{Clock, Limits, PinFile, Role, Submission, Witnesses};
+use crate::{Clock, Limits, PinStore, Role, Submission, Witnesses};
 
 /// All that a sequencer needs.
 pub struct Parts {
@@ -20,7 +20,7 @@ pub struct Parts {
     /// Signs committed heads.
     pub signer: Arc<dyn HeadSigner>,
     /// What this log has signed, outside of the database.
-    pub pin: PinFile,
+    pub pin: Arc<dyn PinStore>,
     /// Who has seen its heads from outside.
     pub witnesses: Arc<dyn Witnesses>,
     /// Where time comes from.

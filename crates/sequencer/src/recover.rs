@@ -1,24 +1,29 @@
 //! Taking over: from the database's head, its open tiles and the pin to a machine that may lead.
 //!
-//! Reads one row, at most one tile per level, and the pin: the cost does not grow with the tree.
-//! Nothing is signed here. A database that contradicts itself or the pin ends in a [`Halt`].
+//! Whether this process may lead is checked before the epoch is raised, and again after. Reads a few rows, at most one tile per
+//! level, and the pin: the cost does not grow with the tree. Nothing is signed here. A database that contradicts itself or the
+//! pin ends in a [`Halt`].
 
 use bytes::Bytes;
-use merkle::TreeSize;
 use merkle::tile::OpenTiles;
-use store::{CommittedHead, Head, HeadSignature, LogStore, SignatureKind, StoreError, TileAddress};
+use merkle::{TreeSize, empty_root};
+use store::{
+    CommittedHead, Head, HeadSignature, LogStore, Pin, PinError, SignatureKind, StoreError, TileAddress,
+};
 
-use crate::clock::ClockJudge;
+use crate::clock::{ClockJudge, ClockOpinion, ClockReference, Now};
 use crate::crash::Point;
+use crate::limits::EPOCHS_AT_ONCE;
 use crate::machine::Recovered;
-use crate::pin::{Pin, PinError};
 use crate::{Confirmation, Halt, Parts, SignFailed};
 
 /// Why this process cannot lead now.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
-    /// It may be able to later.
+    /// The database or another process is in the way: it may be able to later.
     Later(StoreError),
+    /// It may not lead as things are here: its pin or its clock. It follows, and looks again.
+    Ineligible(Halt),
     /// It must not.
     Halt(Halt),
 }
@@ -42,26 +47,50 @@ impl From<Halt> for Obstacle {
     }
 }
 
-/// Raises the epoch and checks all that can be checked without reading the tree. The epoch of a
-/// frozen log stays: nobody commits to it, and its last head may still want a signature.
-pub(crate) async fn recover(parts: &Parts) -> Result<(Recovered, ClockJudge), Obstacle> {
+/// Checks that this process may lead, raises the epoch, and checks all again that can be checked without reading the tree: the
+/// head may have moved. Then the pin is claimed for the new epoch.
+///
+/// A process that may not lead ends before the epoch: it never fences a leader that may. The epoch of a frozen log stays:
+/// nobody commits to it, and its last head may still want a signature.
+pub(crate) async fn recover(
+    parts: &Parts,
+    clock: &ClockReference,
+) -> Result<(Recovered, ClockJudge), Obstacle> {
+    let before = eligible(parts, clock, None).await?;
     Point::BeforeTakeOver.visit();
-    let (head, frozen) = match parts.store.take_over(&parts.holder).await {
-        Ok(head) => (head, false),
-        Err(StoreError::Frozen) => (parts.store.head().await?, true),
-        Err(error) => return Err(error.into()),
-    };
+    let (mut head, frozen) = take_over(parts, before.pin.as_ref()).await?;
     Point::AfterTakeOver.visit();
     refresh_keys(parts).await?;
-    check_pin(parts, &head).await?;
-    let clock = ClockJudge::start(parts.clock.now(), head.at)?;
-    let newest = newest_batch(&*parts.store, &head).await?;
-    let tiles = open_tiles(&*parts.store, &head).await?;
+    match checked(parts, clock, &before, &mut head, frozen).await {
+        Err(Obstacle::Halt(_)) if parts.store.head().await?.epoch > head.epoch => {
+            let why = "another process took over while this one looked".to_owned();
+            Err(Obstacle::Later(StoreError::Unavailable(why)))
+        }
+        checked => checked,
+    }
+}
+
+/// All that is checked in the new epoch, ending with the claim of the pin.
+async fn checked(
+    parts: &Parts,
+    clock: &ClockReference,
+    before: &Eligible,
+    head: &mut Head,
+    frozen: bool,
+) -> Result<(Recovered, ClockJudge), Obstacle> {
+    let Eligible { pin, clock, .. } = eligible(parts, clock, Some(before)).await?;
+    let newest = newest_batch(&*parts.store, head).await?;
+    let tiles = open_tiles(&*parts.store, head).await?;
     let signatures = match newest {
         Some(newest) => kept_signatures(parts, &newest).await?,
         None => None,
     };
-    Ok((Recovered { head, tiles, newest, signatures, frozen }, clock))
+    if frozen {
+        // Its epoch was claimed when it led last.
+        head.epoch = head.epoch.max(pin.map_or(0, |pin| pin.epoch + 1));
+    }
+    claim_pin(parts, head).await?;
+    Ok((Recovered { head: head.clone(), tiles, newest, signatures, frozen }, clock))
 }
 
 /// Keys are read after the epoch was raised, so no other process can put one in force later.
@@ -70,64 +99,154 @@ async fn refresh_keys(parts: &Parts) -> Result<(), Obstacle> {
     refreshed.map_err(|SignFailed(why)| Obstacle::Later(StoreError::Unavailable(why)))
 }
 
-/// The pin is read after the epoch was raised, so no commit of another process can be behind it.
-async fn check_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
-    let pin = read_pin(parts).await?;
-    if let Some(pin) = &pin {
-        check_against(parts, head, pin).await?;
+/// Raises the epoch beyond that of the pin: a database that was restored may count anew.
+async fn take_over(parts: &Parts, pin: Option<&Pin>) -> Result<(Head, bool), Obstacle> {
+    let claimed = pin.map_or(0, |pin| pin.epoch);
+    for _ in 0..EPOCHS_AT_ONCE {
+        match parts.store.take_over(&parts.holder).await {
+            Ok(head) if head.epoch > claimed => return Ok((head, false)),
+            Ok(_) => {}
+            Err(StoreError::Frozen) => return Ok((parts.store.head().await?, true)),
+            Err(error) => return Err(error.into()),
+        }
     }
-    let signed = newest_signed(parts).await?;
-    ask_witnesses(parts, signed, pin.is_some()).await
+    let why = format!("its epoch is being raised beyond {claimed}, that of the pin");
+    Err(Obstacle::Later(StoreError::Unavailable(why)))
+}
+
+/// Before anything is committed in the new epoch: a pin of an older epoch than a batch is the pin of another process.
+async fn claim_pin(parts: &Parts, head: &Head) -> Result<(), Obstacle> {
+    let (size, root) = (head.size(), head.root());
+    let pin = Pin { origin: parts.origin.clone(), size, root, epoch: head.epoch };
+    match parts.pin.claim(&pin).await {
+        Ok(()) => Ok(()),
+        Err(error @ (PinError::Superseded(_) | PinError::Ahead(_))) => {
+            Err(Obstacle::Later(StoreError::Unavailable(error.to_string())))
+        }
+        Err(PinError::Disagrees(pin)) => {
+            Err(Halt::DatabaseDisagrees { size, signed: pin.root, database: Some(root) }.into())
+        }
+        Err(error) => Err(Obstacle::Ineligible(Halt::Pin(error.to_string()))),
+    }
+}
+
+/// What was found of a process that may lead.
+struct Eligible {
+    pin: Option<Pin>,
+    /// The newest signed size in the database, with which the witnesses were asked.
+    signed: Option<TreeSize>,
+    clock: ClockJudge,
+}
+
+/// Whether this process may lead: the pin under which the log was led last, or the word of the witnesses, and a clock that is
+/// right. `before`: what was found a moment ago; the witnesses are asked again only if more is signed now.
+///
+/// Reads the database, then the pin, then the database again: while another process leads, the pin it raises is never behind
+/// the signatures read before it, nor ahead of the head read after it.
+async fn eligible(
+    parts: &Parts,
+    reference: &ClockReference,
+    before: Option<&Eligible>,
+) -> Result<Eligible, Obstacle> {
+    let signed = newest_signed(&*parts.store).await?;
+    let newest = parts.store.head().await?;
+    let newest = newest_batch(&*parts.store, &newest).await?;
+    let pin = parts.pin.read().await.map_err(|error| Obstacle::Ineligible(Halt::Pin(error.to_string())))?;
+    let head = parts.store.head().await?;
+    let why_not = match &pin {
+        Some(pin) => {
+            check_against(parts, &head, pin).await?;
+            is_too_old(parts, pin, newest, signed)
+        }
+        None => newest.map(|newest| Halt::NoPin {
+            size: newest.size.max(signed.unwrap_or(TreeSize::EMPTY)),
+            path: parts.pin.place(),
+            witnesses: String::new(),
+        }),
+    };
+    if before.is_none_or(|before| before.signed != signed) {
+        ask_witnesses(parts, why_not).await?;
+    }
+    let clock = judge_clock(parts, reference, head.at).await?;
+    Ok(Eligible { pin, signed, clock })
+}
+
+/// A pin is claimed for an epoch before that epoch commits, and raised before a signature leaves. So if the database has a batch
+/// of a newer epoch, or a larger head that is signed, another process led under another pin.
+fn is_too_old(
+    parts: &Parts,
+    pin: &Pin,
+    newest: Option<CommittedHead>,
+    signed: Option<TreeSize>,
+) -> Option<Halt> {
+    let size = newest.map(|newest| newest.size).max(signed)?;
+    let older = newest.is_some_and(|newest| newest.epoch > pin.epoch) || signed > Some(pin.size);
+    older.then(|| Halt::PinTooOld {
+        pinned: pin.size,
+        size,
+        path: parts.pin.place(),
+        witnesses: String::new(),
+    })
 }
 
 /// The word of the witnesses can stand for the pin, and it counts against one: that may be as old as the database, if both
 /// came out of one backup. Where nothing is signed they are asked too, for database and pin may have been lost together;
 /// but a new log need not wait for them.
-async fn ask_witnesses(parts: &Parts, signed: Option<TreeSize>, has_pin: bool) -> Result<(), Obstacle> {
+async fn ask_witnesses(parts: &Parts, why_not: Option<Halt>) -> Result<(), Obstacle> {
     let limits = &parts.limits;
-    let needed = signed.filter(|_| !has_pin);
-    let patience = if needed.is_none() { limits.objection_patience } else { limits.confirm_patience };
-    match (parts.witnesses.confirm(patience).await, needed) {
+    let patience = if why_not.is_none() { limits.objection_patience } else { limits.confirm_patience };
+    match (parts.witnesses.confirm(patience).await, why_not) {
         (Confirmation::Contradicted(halt), _) => Err(halt.into()),
-        (Confirmation::Confirmed { by }, Some(size)) => {
-            let path = parts.pin.path().display();
-            tracing::warn!(%size, ?by, "there is no pin at {path}: starting on the word of the witnesses");
+        (Confirmation::Confirmed { by }, Some(why_not)) => {
+            tracing::warn!(%why_not, ?by, "starting on the word of the witnesses");
             Ok(())
         }
-        (Confirmation::Unknown(witnesses), Some(size)) => {
-            Err(Halt::NoPin { size, path: parts.pin.path().display().to_string(), witnesses }.into())
-        }
-        _ => Ok(()),
+        (Confirmation::Unknown(why), Some(why_not)) => Err(Obstacle::Ineligible(why_not.unconfirmed(why))),
+        (_, None) => Ok(()),
     }
-}
-
-pub(crate) async fn read_pin(parts: &Parts) -> Result<Option<Pin>, Halt> {
-    let file = parts.pin.clone();
-    let read = tokio::task::spawn_blocking(move || file.read()).await;
-    let read = read.map_err(|error| Halt::Pin(error.to_string()))?;
-    read.map_err(|error: PinError| Halt::Pin(error.to_string()))
 }
 
 async fn check_against(parts: &Parts, head: &Head, pin: &Pin) -> Result<(), Obstacle> {
     let (size, signed) = (pin.size, pin.root);
     if pin.origin != parts.origin {
-        let path = parts.pin.path().display().to_string();
-        return Err(Halt::OtherLog { path, pinned: pin.origin.clone(), origin: parts.origin.clone() }.into());
+        let path = parts.pin.place();
+        let halt = Halt::OtherLog { path, pinned: pin.origin.clone(), origin: parts.origin.clone() };
+        return Err(Obstacle::Ineligible(halt));
     }
     if size > head.size() {
         return Err(Halt::DatabaseBehind { database: head.size(), signed: size }.into());
     }
-    let database = parts.store.head_of_size(size).await?.map(|head| head.root);
+    let database = match size {
+        TreeSize::EMPTY => Some(empty_root()),
+        size => parts.store.head_of_size(size).await?.map(|head| head.root),
+    };
     match database == Some(signed) {
         true => Ok(()),
         false => Err(Halt::DatabaseDisagrees { size, signed, database }.into()),
     }
 }
 
-async fn newest_signed(parts: &Parts) -> Result<Option<TreeSize>, StoreError> {
+/// The wall clock, against the newest committed time and all other clocks that are known.
+async fn judge_clock(parts: &Parts, reference: &ClockReference, last: u64) -> Result<ClockJudge, Obstacle> {
+    let (now, opinions) = clock_opinions(parts).await?;
+    reference.judge(now, last, &opinions).map_err(Obstacle::Ineligible)
+}
+
+/// A reading of the clocks, and what the database's server and the witnesses say of it.
+pub(crate) async fn clock_opinions(parts: &Parts) -> Result<(Now, Vec<ClockOpinion>), StoreError> {
+    let asked = parts.clock.now();
+    let theirs = parts.store.clock().await?;
+    let now = parts.clock.now();
+    let mut opinions = parts.witnesses.clocks(now);
+    opinions.extend(theirs.map(|theirs| ClockOpinion::between("the database", theirs, asked, now)));
+    Ok((now, opinions))
+}
+
+/// The newest size of which any signature is kept.
+pub(crate) async fn newest_signed(store: &dyn LogStore) -> Result<Option<TreeSize>, StoreError> {
     let mut newest = None;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
-        newest = newest.max(parts.store.newest_signed(kind).await?.map(|signed| signed.head.size));
+        newest = newest.max(store.newest_signed(kind).await?.map(|signed| signed.head.size));
     }
     Ok(newest)
 }

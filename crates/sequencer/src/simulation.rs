@@ -1,49 +1,79 @@
-//! Several machines over one database and one pin, under seeded faults: calls fail before or after
-//! their effect, answers come late, commits of unknown outcome land later, processes are paused and
-//! killed at any step, anybody may take over at any time, and old copies of the database come back.
+//! Several processes over one database, each with a pin of its own or all with one, under seeded faults: calls fail before or
+//! after their effect, answers come late, commits of unknown outcome land later, processes are paused and killed at any step,
+//! between any two calls of the database and any two steps of the pin, anybody may take over at any time, copies of the database
+//! that lag behind become the database, clocks are off, and operators adopt heads.
 //!
-//! Whatever happens: one root for each size, only committed and pinned heads are signed, every
-//! answer stays true, and no statement has two leaves. A failing seed is printed;
-//! `SEQUENCER_SEEDS=n` runs so many.
+//! Whatever happens: one root for each size, only committed and pinned heads are signed, every answer stays true, no statement
+//! has two leaves, and no batch is of the future. A failing seed is printed; `SEQUENCER_SEEDS=n` runs so many.
 
 mod props;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::future::{Future, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize, verify};
-use store::{Batch, CommitError, CommittedHead, GuardKey, HeadSignature, LogStore, Memory, StoreError};
+use store::{
+    Batch, CommitError, CommittedHead, Failing, GuardKey, HeadSignature, LogStore, Memory, StoreError,
+};
 
-use self::props::{Chance, Signer, Wall, named};
+use self::props::{Chance, HostClock, MemoryPin, Signer, Wall, named};
+use crate::clock::{ClockJudge, ClockReference};
 use crate::draft::Known;
 use crate::handle::Answer;
-use crate::machine::{Effect, Event, Leave, Machine};
+use crate::limits::CLOCK_TOLERANCE;
+use crate::machine::{Effect, Event, Leave, Machine, Recovered};
+use crate::pin::adopt;
 use crate::recover::{Obstacle, recover};
-use crate::{Halt, HeadSigner, Limits, NeverAgain, Parts, PinFile, Placement, SignFailed, Submission};
+use crate::{Halt, HeadSigner, Limits, NeverAgain, Parts, Placement, SignFailed, Submission};
 
-const SEEDS: u64 = 500;
-const STEPS: u32 = 250;
+const ORIGIN: &str = "log.example";
+const SEEDS: u64 = 300;
+const STEPS: u32 = 400;
 const PROCESSES: usize = 3;
+/// Clocks that are off, in seconds.
+const OFF: [i64; 6] = [-86_400, -100, -30, 30, 100, 365 * 86_400];
 
-#[derive(Default)]
+type Doing<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// One process on a host of its own. It stands still wherever it is until it is chosen for the next step.
 struct Process {
+    parts: Arc<Parts>,
+    clock: Arc<HostClock>,
+    pin: MemoryPin,
+    /// For the life of the process.
+    reference: ClockReference,
+    starting: Option<Doing<Result<(Recovered, ClockJudge), Obstacle>>>,
     machine: Option<Machine<EntryDigest>>,
-    /// Asked for, not yet performed.
+    /// Asked for, not yet begun.
     asked: Option<Effect<EntryDigest>>,
-    /// Performed, the machine does not know yet.
+    /// Begun, not yet done.
+    doing: Option<Doing<Event<EntryDigest>>>,
+    /// Done, the machine does not know yet.
     heard: Option<Event<EntryDigest>>,
     halted: bool,
+    ineligible: Option<Halt>,
 }
 
 struct World {
     chance: Chance,
     memory: Memory,
-    parts: Parts,
     wall: Arc<Wall>,
+    /// Whether the database's server has a clock of its own, which is right.
+    second_clock: bool,
+    shared_pin: bool,
     processes: Vec<Process>,
+    /// What processes were at when they left; a thread that writes a file does not end with its future.
+    orphans: Vec<Doing<Event<EntryDigest>>>,
     /// Commits whose sender was told that the outcome is unknown, and that may still land.
     limbo: Vec<Arc<Batch>>,
     backup: Option<Memory>,
+    /// The epoch of the last adopted pin, until a batch of it or a newer one is in the database.
+    adopted: Option<u64>,
     restored: bool,
     signed: BTreeMap<TreeSize, RootHash>,
     placed: HashMap<EntryDigest, LeafIndex>,
@@ -51,46 +81,121 @@ struct World {
     faults: bool,
 }
 
-#[tokio::test]
-async fn no_history_forks_and_no_answer_is_taken_back_whatever_fails() {
+/// `SEQUENCER_SEEDS=1000000 cargo test --release -p sequencer --lib simulation` runs a million schedules.
+#[test]
+fn no_history_forks_and_no_answer_is_taken_back_whatever_fails() {
     let seeds = std::env::var("SEQUENCER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
-    let directory =
-        tempfile::tempdir_in(if cfg!(target_os = "linux") { "/dev/shm" } else { "/tmp" }).unwrap();
-    let mut leaves = 0;
-    for seed in 0..seeds {
-        let world = World::new(seed, &directory);
-        let run = tokio::spawn(world.run());
-        leaves += run.await.unwrap_or_else(|panic| panic!("seed {seed}: {panic}"));
-        std::fs::remove_dir_all(directory.path().join(seed.to_string())).unwrap();
-    }
+    let next = AtomicU64::new(0);
+    let leaves = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    leaves.fetch_add(play(seed), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let leaves = leaves.into_inner();
     assert!(leaves > 3 * seeds, "the simulation hardly gets anywhere: {leaves} leaves");
 }
 
-impl World {
-    fn new(seed: u64, directory: &tempfile::TempDir) -> Self {
-        let memory = Memory::new();
-        let wall = Arc::new(Wall(Mutex::new(1_800_000_000)));
+/// Seeds that forked the log while a pin counted that was older than what the database shows as signed or committed.
+#[test]
+fn r21_two_hosts_with_a_pin_each_and_a_lagging_copy_do_not_fork_the_log() {
+    for seed in [524, 1333] {
+        play(seed);
+    }
+}
+
+/// Plays one schedule to its end; answers how many leaves the log has then.
+fn play(seed: u64) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let played = catch_unwind(AssertUnwindSafe(|| runtime.block_on(World::new(seed).run())));
+    played.unwrap_or_else(|panic| {
+        eprintln!("seed {seed} fails");
+        resume_unwind(panic)
+    })
+}
+
+/// One step of what is under way.
+fn poll<T>(doing: &mut Doing<T>) -> Option<T> {
+    match doing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+impl Process {
+    fn new(memory: &Memory, wall: &Arc<Wall>, pin: MemoryPin) -> Self {
+        let clock = Arc::new(HostClock { wall: wall.clone(), ahead: AtomicI64::new(0) });
+        let store = Failing::new(memory.clone());
+        store.pause_before_calls();
         let parts = Parts {
-            origin: "log.example".into(),
+            origin: ORIGIN.into(),
             holder: "simulation".into(),
-            store: Arc::new(memory.clone()),
+            store: Arc::new(store),
             signer: Arc::new(Signer),
-            pin: PinFile::in_directory(directory.path().join(seed.to_string())),
+            pin: Arc::new(pin.clone()),
             witnesses: Arc::new(()),
-            clock: wall.clone(),
+            clock: clock.clone(),
             redecide: Arc::new(NeverAgain),
             observer: Arc::new(()),
             limits: Limits { batch_entries: 5, ..Limits::default() },
         };
-        std::fs::create_dir(directory.path().join(seed.to_string())).unwrap();
         Self {
-            chance: Chance(seed),
+            parts: Arc::new(parts),
+            clock,
+            pin,
+            reference: ClockReference::default(),
+            starting: None,
+            machine: None,
+            asked: None,
+            doing: None,
+            heard: None,
+            halted: false,
+            ineligible: None,
+        }
+    }
+
+    /// Does not lead any more. Answers what it was at.
+    fn left(&mut self) -> Option<Doing<Event<EntryDigest>>> {
+        (self.starting, self.machine, self.asked, self.heard) = (None, None, None, None);
+        self.doing.take()
+    }
+
+    /// Is killed where it stands, and starts again.
+    fn killed(&mut self) {
+        drop(self.left());
+        self.reference = ClockReference::default();
+        (self.halted, self.ineligible) = (false, None);
+    }
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut chance = Chance(seed);
+        let memory = Memory::new();
+        let wall = Arc::new(Wall(AtomicU64::new(1_800_000_000)));
+        let (shared_pin, second_clock) = (chance.percent(40), chance.percent(60));
+        let shared = MemoryPin::default();
+        let pin = |_| if shared_pin { shared.clone() } else { MemoryPin::default() };
+        Self {
+            processes: (0..PROCESSES).map(pin).map(|pin| Process::new(&memory, &wall, pin)).collect(),
+            chance,
             memory,
-            parts,
             wall,
-            processes: (0..PROCESSES).map(|_| Process::default()).collect(),
+            second_clock,
+            shared_pin,
+            orphans: Vec::new(),
             limbo: Vec::new(),
             backup: None,
+            adopted: None,
             restored: false,
             signed: BTreeMap::new(),
             placed: HashMap::new(),
@@ -100,7 +205,7 @@ impl World {
     }
 
     async fn run(mut self) -> u64 {
-        self.memory.open("log.example").await.unwrap();
+        self.memory.open(ORIGIN).await.unwrap();
         for _ in 0..STEPS {
             self.step().await;
         }
@@ -109,51 +214,142 @@ impl World {
     }
 
     async fn step(&mut self) {
-        *self.wall.0.lock().unwrap() += self.chance.below(3);
+        self.pass_time();
         for signature in std::mem::take(&mut self.to_keep) {
             let _ = self.memory.keep_signature(&signature).await; // refused where the database went back
         }
         let process = self.chance.below(PROCESSES as u64) as usize;
         match self.chance.below(100) {
-            0..2 => self.processes[process] = Process { halted: false, ..Process::default() },
-            2..3 => self.deliver(process, Event::Leave(Leave::StepDown("the lease is lost"))),
-            3..4 => self.backup = Some(self.memory.backup()),
-            4 if self.chance.percent(3) => self.restore(),
-            5..9 => self.land().await,
-            9..40 => self.submit(process).await,
+            0 => self.processes[process].killed(),
+            1 => self.deliver(process, Event::Leave(Leave::StepDown("the lease is lost"))),
+            2 => self.back_up().await,
+            3 if self.chance.percent(20) => self.restore(),
+            4 => self.set_clock(process),
+            5..8 => self.adopt(process).await,
+            8..10 => self.land().await,
+            10..12 => self.advance_orphan(),
+            12..35 => self.submit(process).await,
             _ => self.advance(process).await,
+        }
+    }
+
+    fn pass_time(&mut self) {
+        self.wall.0.fetch_add(self.chance.below(3), Ordering::Relaxed);
+        let now = Duration::from_secs(self.wall.seconds());
+        self.memory.set_clock(self.second_clock.then_some(now));
+    }
+
+    /// Without a second clock nothing tells that one is ahead when the process starts.
+    fn set_clock(&mut self, at: usize) {
+        let which = self.chance.below(2 * OFF.len() as u64) as usize;
+        let ahead = OFF.get(which).copied().unwrap_or(0);
+        if self.second_clock || ahead < 60 {
+            self.processes[at].clock.ahead.store(ahead, Ordering::Relaxed);
+        }
+    }
+
+    /// A copy is made unless the newest pin has left no trace in the database yet: of such a copy nothing tells which pin is
+    /// the newest, and one of an empty log is a new log to a host without a pin.
+    async fn back_up(&mut self) {
+        let head = self.memory.head().await.unwrap();
+        if head.batch == 0 && !self.shared_pin {
+            return;
+        }
+        let newest = self.memory.head_of_size(head.size()).await.unwrap().map_or(0, |newest| newest.epoch);
+        if self.adopted.is_none_or(|epoch| newest >= epoch) {
+            self.adopted = None;
+            self.backup = Some(self.memory.backup());
+        }
+    }
+
+    /// An operator who knows that the database holds all that was signed lets a process lead that may not.
+    async fn adopt(&mut self, at: usize) {
+        let process = &self.processes[at];
+        if !matches!(process.ineligible, Some(Halt::NoPin { .. } | Halt::PinTooOld { .. })) {
+            return;
+        }
+        for (size, root) in &self.signed {
+            if self.memory.head_of_size(*size).await.unwrap().map(|head| head.root) != Some(*root) {
+                return;
+            }
+        }
+        let head = self.memory.head().await.unwrap();
+        let adopted = adopt(&self.memory, &process.pin, ORIGIN, head.size(), head.root()).await;
+        if let Ok(pin) = adopted {
+            self.adopted = Some(pin.epoch);
+            self.backup = None;
+        }
+    }
+
+    fn advance_orphan(&mut self) {
+        if !self.orphans.is_empty() {
+            let which = self.chance.below(self.orphans.len() as u64) as usize;
+            if poll(&mut self.orphans[which]).is_some() {
+                drop(self.orphans.swap_remove(which));
+            }
         }
     }
 
     /// The next thing that this process does.
     async fn advance(&mut self, at: usize) {
         let process = &mut self.processes[at];
-        if process.machine.is_none() {
-            if !process.halted && self.chance.percent(20) {
-                self.start(at).await;
+        if let Some(starting) = &mut process.starting {
+            // Mostly a good way, for it is long.
+            let steps = 1 + self.chance.below(16);
+            if let Some(outcome) = (0..steps).find_map(|_| poll(starting)) {
+                process.starting = None;
+                self.started(at, outcome);
+            }
+        } else if process.machine.is_none() {
+            if !process.halted && self.chance.percent(30) {
+                self.start(at);
             }
         } else if let Some(event) = process.heard.take() {
             self.deliver(at, event);
+        } else if let Some(doing) = &mut process.doing {
+            if let Some(event) = poll(doing) {
+                process.doing = None;
+                process.heard = Some(event);
+            }
         } else if let Some(effect) = process.asked.take() {
             self.perform(at, effect).await;
         } else if process.machine.as_ref().is_some_and(Machine::has_work) {
-            let now = self.parts.clock.now();
+            let now = process.parts.clock.now();
             self.deliver(at, Event::Seal(now));
         }
     }
 
-    async fn start(&mut self, at: usize) {
-        match recover(&self.parts).await {
+    fn start(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let (parts, reference) = (process.parts.clone(), process.reference.clone());
+        process.starting = Some(Box::pin(async move { recover(&parts, &reference).await }));
+    }
+
+    fn started(&mut self, at: usize, outcome: Result<(Recovered, ClockJudge), Obstacle>) {
+        let process = &mut self.processes[at];
+        match outcome {
             Ok((recovered, clock)) => {
-                let (origin, limits) = (self.parts.origin.clone(), self.parts.limits.clone());
+                let (origin, limits) = (process.parts.origin.clone(), process.parts.limits.clone());
                 let (machine, effects) = Machine::start(origin, limits, clock, recovered);
-                self.processes[at].machine = Some(machine);
+                process.machine = Some(machine);
+                process.ineligible = None;
                 self.take(at, effects);
             }
-            Err(Obstacle::Halt(Halt::DatabaseBehind { .. } | Halt::DatabaseDisagrees { .. })) => {
+            Err(Obstacle::Halt(
+                Halt::DatabaseBehind { .. } | Halt::DatabaseDisagrees { .. } | Halt::Damaged(_),
+            )) => {
                 assert!(self.restored, "a database that never went back is refused");
-                self.processes[at].halted = true;
+                process.halted = true;
             }
+            Err(Obstacle::Ineligible(halt)) => {
+                let of_pin = matches!(halt, Halt::NoPin { .. } | Halt::PinTooOld { .. });
+                assert!(
+                    !of_pin || !self.shared_pin || self.restored,
+                    "the one pin there is does not do: {halt}"
+                );
+                process.ineligible = Some(halt);
+            }
+            Err(Obstacle::Later(_)) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -177,11 +373,14 @@ impl World {
                     if let Leave::Halt(Halt::Damaged(why) | Halt::Inconsistent(why)) = &leave {
                         assert!(self.restored, "{why}");
                     }
-                    self.processes[at] = Process::default();
+                    let orphan = self.processes[at].left();
+                    self.orphans.extend(orphan);
                 }
                 reporting => {
-                    let replaced = self.processes[at].asked.replace(reporting);
-                    assert!(replaced.is_none() && self.processes[at].heard.is_none(), "two things at once");
+                    let process = &mut self.processes[at];
+                    let replaced = process.asked.replace(reporting);
+                    let alone = replaced.is_none() && process.heard.is_none() && process.doing.is_none();
+                    assert!(alone, "two things at once");
                 }
             }
         }
@@ -195,49 +394,51 @@ impl World {
 
     async fn perform(&mut self, at: usize, effect: Effect<EntryDigest>) {
         let unavailable = || StoreError::Unavailable("simulated".into());
-        let event = match effect {
-            Effect::LookUp(_) if self.fails(5) => Event::LookedUp(Err(unavailable())),
-            Effect::LookUp(ask) => {
-                let found = self.memory.find(&ask.digests).await.unwrap();
-                let guards = self.memory.guards(&ask.guards).await.unwrap();
+        let parts = self.processes[at].parts.clone();
+        let heard = |event| -> Doing<_> { Box::pin(ready(event)) };
+        let doing: Doing<Event<EntryDigest>> = match effect {
+            Effect::LookUp(_) if self.fails(5) => heard(Event::LookedUp(Err(unavailable()))),
+            Effect::LookUp(ask) => Box::pin(async move {
+                let found = parts.store.find(&ask.digests).await.unwrap();
+                let guards = parts.store.guards(&ask.guards).await.unwrap();
                 Event::LookedUp(Ok(Known { found, guards }))
-            }
-            Effect::Commit { batch, .. } => Event::Committed(self.commit(batch).await),
+            }),
+            Effect::Commit { batch, .. } => self.commit(parts, batch),
             Effect::TakeOver if self.fails(30) => {
                 self.processes[at].asked = Some(Effect::TakeOver); // tried until it is answered
                 return;
             }
-            Effect::TakeOver => Event::TakenOver(self.memory.take_over("simulation").await.unwrap()),
-            Effect::Pin(pin) => {
-                let raised = self.parts.pin.raise(&pin);
-                match self.fails(2) {
-                    true => return self.processes[at] = Process::default(), // killed right after it
-                    false => Event::Pinned(raised),
-                }
+            Effect::TakeOver => {
+                Box::pin(async move { Event::TakenOver(parts.store.take_over("simulation").await.unwrap()) })
             }
-            Effect::Sign { .. } if self.fails(5) => Event::Signed(Err(SignFailed("simulated".into()))),
+            Effect::Claim(pin) => Box::pin(async move { Event::Pinned(parts.pin.claim(&pin).await) }),
+            Effect::Pin(pin) => Box::pin(async move { Event::Pinned(parts.pin.raise(&pin).await) }),
+            Effect::Sign { .. } if self.fails(5) => heard(Event::Signed(Err(SignFailed("simulated".into())))),
             Effect::Sign { head, .. } => {
-                self.check_signable(&head).await;
-                Event::Signed(Signer.sign(&head))
+                self.check_signable(at, &head).await;
+                heard(Event::Signed(Signer.sign(&head)))
             }
             _ => unreachable!("not an effect that reports"),
         };
-        self.processes[at].heard = Some(event);
+        self.processes[at].doing = Some(doing);
     }
 
-    async fn commit(&mut self, batch: Arc<Batch>) -> Result<(), CommitError> {
-        let unknown = || CommitError::Unknown("simulated".into());
+    fn commit(&mut self, parts: Arc<Parts>, batch: Arc<Batch>) -> Doing<Event<EntryDigest>> {
+        let unknown = || Err(CommitError::Unknown("simulated".into()));
+        let latest = self.wall.seconds() + 2 * CLOCK_TOLERANCE;
+        assert!(!self.second_clock || batch.to.at <= latest, "a batch of the future");
+        let refused = || Err(CommitError::NotCommitted(StoreError::Unavailable("simulated".into())));
         match self.chance.below(100) {
-            0..5 if self.faults => {
-                Err(CommitError::NotCommitted(StoreError::Unavailable("simulated".into())))
-            }
-            5..10 if self.faults => Err(unknown()),
-            10..15 if self.faults => self.memory.commit(&batch).await.and_then(|()| Err(unknown())),
+            0..5 if self.faults => Box::pin(ready(Event::Committed(refused()))),
+            5..10 if self.faults => Box::pin(ready(Event::Committed(unknown()))),
+            10..15 if self.faults => Box::pin(async move {
+                Event::Committed(parts.store.commit(&batch).await.and_then(|()| unknown()))
+            }),
             15..22 if self.faults => {
                 self.limbo.push(batch);
-                Err(unknown())
+                Box::pin(ready(Event::Committed(unknown())))
             }
-            _ => self.memory.commit(&batch).await,
+            _ => Box::pin(async move { Event::Committed(parts.store.commit(&batch).await) }),
         }
     }
 
@@ -259,16 +460,17 @@ impl World {
     }
 
     /// The heart of it: what may be signed.
-    async fn check_signable(&mut self, head: &CommittedHead) {
+    async fn check_signable(&mut self, at: usize, head: &CommittedHead) {
         let known = self.signed.entry(head.size).or_insert(head.root);
         assert_eq!(*known, head.root, "size {} is signed with two roots", head.size);
         if !self.restored {
             let committed = self.memory.head_of_size(head.size).await.unwrap();
             assert_eq!(committed.as_ref(), Some(head), "a head is signed that is not in the history");
         }
-        let pin = self.parts.pin.read().unwrap().unwrap();
+        let pin = self.processes[at].pin.stands().unwrap();
         let newest = self.signed.last_key_value().map(|(size, _)| *size);
-        assert!(Some(pin.size) >= newest, "the pin is behind a head that is signed");
+        let least = if self.shared_pin { newest } else { Some(head.size) };
+        assert!(Some(pin.size) >= least, "the pin is behind a head that is signed");
     }
 
     async fn submit(&mut self, at: usize) {
@@ -335,12 +537,21 @@ impl World {
     /// All faults end; one process goes on; everything is checked.
     async fn recover_for_good(&mut self) {
         self.faults = false;
-        for process in &mut self.processes {
-            *process = Process::default();
+        while !self.orphans.is_empty() {
+            self.advance_orphan();
         }
-        self.start(0).await;
-        if !self.processes[0].halted {
+        for at in 0..PROCESSES {
+            self.processes[at].killed();
+            self.processes[at].clock.ahead.store(0, Ordering::Relaxed);
+        }
+        self.start(0);
+        self.settle().await;
+        if self.processes[0].ineligible.is_some() {
+            self.adopt(0).await;
+            self.start(0);
             self.settle().await;
+        }
+        if self.processes[0].machine.is_some() {
             for name in 0..60 {
                 let mut submission = named(name);
                 submission.decided_under = self.memory.head().await.unwrap().policy;
@@ -355,10 +566,14 @@ impl World {
     }
 
     async fn settle(&mut self) {
-        while self.processes[0].machine.as_ref().is_some_and(Machine::has_work)
-            || self.processes[0].asked.is_some()
-            || self.processes[0].heard.is_some()
-        {
+        let is_busy = |process: &Process| {
+            process.machine.as_ref().is_some_and(Machine::has_work)
+                || process.starting.is_some()
+                || process.asked.is_some()
+                || process.doing.is_some()
+                || process.heard.is_some()
+        };
+        while is_busy(&self.processes[0]) {
             self.advance(0).await;
         }
     }
@@ -379,9 +594,9 @@ impl World {
         assert_eq!(range.size().get() as usize, entries.len());
         let unique: HashSet<EntryDigest> = entries.iter().map(|entry| entry.digest).collect();
         assert_eq!(unique.len(), entries.len(), "a statement has two leaves");
-        let behind = self.processes[0].halted;
-        assert!(!behind || self.restored);
-        if !behind {
+        let leads = self.processes[0].machine.is_some();
+        assert!(leads || self.restored, "{:?}", self.processes[0].ineligible);
+        if leads {
             for (size, root) in &self.signed {
                 let row = history.iter().find(|head| head.size == *size);
                 assert_eq!(row.map(|head| head.root), Some(*root), "a signed head is not in the history");

@@ -96,7 +96,7 @@ async fn a_sequencer_that_panics_is_shown_as_halted_and_answers_nobody() {
         holder: "a test".into(),
         store: Arc::new(log.memory.clone()),
         signer: Arc::new(Panics),
-        pin: log.pin(),
+        pin: Arc::new(log.pin()),
         witnesses: Arc::new(()),
         clock: log.clock.clone(),
         redecide: log.redecide.clone(),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use merkle::LeafIndex;
-use sequencer::{Redecide, Redecision, Role, Submission, SubmitError};
+use merkle::{LeafIndex, TreeSize};
+use sequencer::{Halt, Redecide, Redecision, Role, Submission, SubmitError};
 use store::{Call, Fault, GuardKey, InboxItem, LogStore, Progress};
-use support::{But, Log, named, policy, statement};
+use support::{But, Log, ORIGIN, START, named, policy, statement};
 
 #[tokio::test(start_paused = true)]
 async fn of_two_processes_one_leads_and_the_other_gets_places_through_the_inbox() {
@@ -120,12 +120,99 @@ async fn a_process_with_a_pin_of_its_own_takes_over_only_when_it_may() {
     let stranger = log.start_at(log.other_pin()).await;
     leader.handle.stop().await;
     let halt = stranger.until_halted().await;
-    assert!(matches!(halt, sequencer::Halt::NoPin { .. }), "{halt:?}");
+    assert!(matches!(halt, Halt::NoPin { .. }), "{halt:?}");
     assert!(log.submit(&stranger, statement(1)).await.is_err());
     let third = log.start().await;
     third.until_leading().await;
     log.submit(&third, statement(1)).await.unwrap();
     log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r23_a_process_that_may_not_lead_fences_nobody_and_leads_once_its_pin_does() {
+    let log = Log::with(3).await;
+    let before = log.memory.head().await.unwrap().epoch;
+    let stranger = log.start_at(log.other_pin()).await;
+    assert!(matches!(stranger.halt(), Some(Halt::NoPin { .. })), "{:?}", stranger.role());
+    assert_eq!(stranger.role(), Role::Following);
+    assert_eq!(stranger.handle.published().map(|head| head.head.size), Some(TreeSize::new(4)), "reads go on");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(log.memory.head().await.unwrap().epoch, before, "no epoch was raised");
+    let refused = log.submit(&stranger, statement(20)).await;
+    assert!(matches!(refused, Err(SubmitError::Halted(Halt::NoPin { .. }))), "{refused:?}");
+
+    // Another process leads: what this one accepts is placed.
+    let leader = log.start().await;
+    leader.until_leading().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(stranger.halt(), None);
+    log.insist(&stranger, statement(20)).await;
+    leader.handle.stop().await;
+
+    // An operator adopts the newest head here: nobody restarts anything.
+    let head = log.memory.head().await.unwrap();
+    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, head.size(), head.root()).await.unwrap();
+    stranger.until_leading().await;
+    log.submit(&stranger, statement(21)).await.unwrap();
+
+    // Now the first pin is the one that is too old, though the database agrees with it.
+    stranger.handle.stop().await;
+    let old = log.start().await;
+    assert!(matches!(old.halt(), Some(Halt::PinTooOld { .. })), "{:?}", old.role());
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r21_a_pin_that_a_newer_signature_in_the_database_outdates_does_not_let_a_copy_be_continued() {
+    let log = Log::with(50).await;
+    let head = log.memory.head().await.unwrap();
+    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, head.size(), head.root()).await.unwrap();
+    let second = log.start_at(log.other_pin()).await;
+    log.submit_all(&second, (100..150).map(statement)).await;
+    let copy = log.memory.backup();
+    log.submit_all(&second, (150..180).map(statement)).await;
+    second.handle.stop().await;
+    let signed = log.signer.signed().len();
+    log.memory.restore(&copy);
+    let first = log.start().await;
+    assert!(matches!(first.halt(), Some(Halt::PinTooOld { .. })), "{:?}", first.role());
+    assert!(log.submit(&first, statement(999)).await.is_err());
+    assert_eq!(log.signer.signed().len(), signed, "not one size has two roots");
+}
+
+#[tokio::test(start_paused = true)]
+async fn r36_a_clock_that_is_ahead_or_behind_is_refused_and_the_process_goes_on_once_it_is_set_right() {
+    for off in [-86_400, 365 * 86_400] {
+        let log = Log::with(3).await;
+        let server = || Some(Duration::from_secs(START));
+        log.memory.set_clock(server());
+        log.clock.step(off);
+        let process = log.start().await;
+        assert!(matches!(process.halt(), Some(Halt::ClockDiffers { ahead, .. }) if ahead == off));
+        assert!(log.submit(&process, statement(10)).await.is_err());
+        log.clock.step(-off);
+        process.until_leading().await;
+        log.submit(&process, statement(10)).await.unwrap();
+        // And while it leads.
+        log.clock.step(off);
+        assert!(matches!(process.until_halted().await, Halt::ClockDiffers { .. }));
+        log.clock.step(-off);
+        process.until_leading().await;
+        log.submit(&process, statement(11)).await.unwrap();
+        assert!(log.memory.head().await.unwrap().at <= START + 1);
+        log.check().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r36_a_clock_behind_the_newest_entry_at_the_start_ends_nothing_for_good() {
+    let log = Log::with(1).await;
+    log.clock.step(-86_400);
+    let process = log.start().await;
+    assert!(matches!(process.halt(), Some(Halt::ClockBehind { .. })), "{:?}", process.role());
+    log.clock.step(86_400);
+    process.until_leading().await;
+    log.submit(&process, statement(10)).await.unwrap();
 }
 
 struct Decide;

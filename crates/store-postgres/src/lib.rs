@@ -11,6 +11,7 @@
 //! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite
 //! (`store-sqlite`), which shares no SQL with this crate because sqlx checks one database each.
 
+mod clock;
 mod commit;
 mod cosignature;
 mod custody;
@@ -28,6 +29,7 @@ mod moving;
 mod notices;
 mod number;
 mod partition;
+mod pin;
 mod promises;
 mod quota;
 mod schema;
@@ -53,6 +55,7 @@ use crate::commit::Sequencing;
 use crate::error::too_late;
 pub use crate::limits::MAX_CONNECTIONS;
 use crate::partition::Partitions;
+pub use crate::pin::PinDatabase;
 pub use crate::schema::schema_version;
 use crate::session::{Role, Server};
 
@@ -270,5 +273,9 @@ impl LogStore for Postgres {
     async fn close(&self) {
         self.pool.close().await;
         self.sequencers.close().await;
+    }
+
+    async fn clock(&self) -> Result<Option<Duration>, StoreError> {
+        self.in_time(clock::read(&self.pool)).await.map(Some)
     }
 }

@@ -88,6 +88,11 @@ impl Server {
         PgConnectOptions::from_str(url).map(Self).map_err(store_error)
     }
 
+    /// Host and database, for messages; no user, no password.
+    pub(crate) fn place(&self) -> String {
+        format!("postgres://{}/{}", self.0.get_host(), self.0.get_database().unwrap_or_default())
+    }
+
     /// A connection of its own, outside the pool.
     pub(crate) async fn connect(&self, role: Role) -> Result<PgConnection, StoreError> {
         let options = self.options(role);

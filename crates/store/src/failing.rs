@@ -66,6 +66,7 @@ pub enum Call {
     MarkCompromised,
     Keys,
     CheckDurability,
+    Clock,
     Erase,
     Hold,
     Release,
@@ -112,6 +113,7 @@ struct Orders {
     /// Faults waiting for the n-th call of one method, or of any.
     waiting: Vec<(Option<Call>, u64, Fault)>,
     made: HashMap<Call, u64>,
+    pausing: bool,
 }
 
 impl Failing {
@@ -123,6 +125,11 @@ impl Failing {
     /// Wraps a shared store.
     pub fn over(inner: Arc<dyn LogStore>) -> Self {
         Self { inner, orders: Arc::default() }
+    }
+
+    /// Yields once before every call from now on: whoever polls may do anything else in between.
+    pub fn pause_before_calls(&self) {
+        self.orders().pausing = true;
     }
 
     /// Makes the `nth` such call from now on (1 is the next) fail, once.
@@ -166,11 +173,19 @@ impl Failing {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn pause(&self) {
+        let pausing = self.orders().pausing;
+        if pausing {
+            tokio::task::yield_now().await;
+        }
+    }
+
     async fn run<T>(
         &self,
         call: Call,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.pause().await;
         let fault = self.orders().strike(call);
         match fault {
             None => work.await,
@@ -222,6 +237,7 @@ impl LogStore for Failing {
 
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
         let unknown = || CommitError::Unknown("failed on request".into());
+        self.pause().await;
         let fault = self.orders().strike(Call::Commit);
         match fault {
             None => self.inner.commit(batch).await,
@@ -330,5 +346,9 @@ impl LogStore for Failing {
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         self.run(Call::CheckDurability, self.inner.check_durability()).await
+    }
+
+    async fn clock(&self) -> Result<Option<std::time::Duration>, StoreError> {
+        self.run(Call::Clock, self.inner.clock()).await
     }
 }

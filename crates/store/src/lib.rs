@@ -23,6 +23,7 @@ pub mod lookup;
 mod memory;
 mod model;
 pub mod moving;
+mod pin;
 pub mod proofs;
 pub mod quota;
 mod report;
@@ -36,6 +37,7 @@ pub use lookup::{Indexed, Lookup, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
 pub use moving::{GuardRow, History, Moving, SeenKey, SeenRow, Source, State};
+pub use pin::{Pin, PinError, PinStore};
 pub use quota::Quotas;
 pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};
 pub use rotation::{KeyAnnouncement, KeyRotation};
@@ -201,6 +203,10 @@ pub trait LogStore:
 
     /// Ends the use of the database: waits for what is running and closes every connection. Later calls fail.
     async fn close(&self) {}
+    /// The wall clock of the database's server, since 1970, read now. `None` for a database on this machine: its clock is ours.
+    async fn clock(&self) -> Result<Option<std::time::Duration>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// The right to try to sequence, until dropped or lost.

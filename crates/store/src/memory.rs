@@ -12,6 +12,7 @@ mod rotation;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -40,6 +41,7 @@ struct Shared {
     lease: watch::Sender<u64>,
     leases_given: Mutex<u64>,
     quotas: Counters,
+    clock: Mutex<Option<Duration>>,
 }
 
 impl Memory {
@@ -59,6 +61,11 @@ impl Memory {
     pub fn restore(&self, backup: &Self) {
         let tables = backup.tables().clone();
         *self.tables() = tables;
+    }
+
+    /// Sets what its server's clock says from now on; `None`: it has no clock of its own.
+    pub fn set_clock(&self, clock: Option<Duration>) {
+        *self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
     }
 
     /// Takes the lease away from its holder, as a dying connection would.
@@ -287,6 +294,10 @@ impl LogStore for Memory {
 
     async fn check_durability(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn clock(&self) -> Result<Option<Duration>, StoreError> {
+        Ok(*self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

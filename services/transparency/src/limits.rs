@@ -194,6 +194,8 @@ pub const WITNESS_SCAN: usize = 1 << 20;
 pub const WITNESS_FRESH_ROUNDS: u64 = 3;
 /// A witness's clock may be this far from ours before that is said; what it signs further ahead is not kept.
 pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+/// A cosignature that is older says nothing of our clock: by then the steady clock may have drifted too.
+pub const WITNESS_CLOCK_AGE: Duration = Duration::from_secs(3600);
 /// Memory for the tiles that proofs for witnesses are made of.
 pub const WITNESS_TILES_BYTES: u64 = 4 << 20;
 /// Checkpoints on one page.

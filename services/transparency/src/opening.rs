@@ -117,7 +117,7 @@ pub async fn open_log(
         holder: format!("{}:{}", hostname(), std::process::id()),
         store: store.for_sequencing().unwrap_or_else(|| store.clone()),
         signer: signer.clone(),
-        pin: PinFile::in_directory(&config.state_dir),
+        pin: Arc::new(PinFile::in_directory(&config.state_dir)),
         witnesses: Arc::new(witnessing::Word(witnessing.clone())),
         clock: Arc::new(SystemClock),
         redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),

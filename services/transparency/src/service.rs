@@ -309,7 +309,8 @@ async fn reload(service: &Service, reread: Result<Config, String>) {
 /// A log that may not be sequenced here still serves what it has.
 async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
     let configured = policy::read(config)?;
-    if matches!(log.sequencer.status().borrow().role, Role::Halted(_)) {
+    let registers_nothing = log.sequencer.status().borrow().obstacle().is_some();
+    if registers_nothing {
         let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
         if head.size().get() > 0 {
             log.policies.follow(head.policy).await?;

@@ -212,7 +212,9 @@ impl Readiness for Ready {
         let status = log.sequencer.status().borrow().clone();
         match &status.role {
             // What a frozen log is for, reading, goes on.
-            Role::Leading { .. } | Role::Following | Role::Halted(Halt::Frozen) => {}
+            Role::Leading { .. } | Role::Halted(Halt::Frozen) => {}
+            Role::Following => found
+                .extend(status.ineligible.as_ref().map(|why| format!("this process may not lead: {why}"))),
             Role::Halted(halt) => found.push(format!("sequencing stopped: {halt}")),
             Role::Stopped => found.push("the service is stopping".into()),
         }

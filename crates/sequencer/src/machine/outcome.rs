@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{Batch, CommitError, Head, StoreError};
+use store::{Batch, CommitError, Head, PinError, StoreError};
 
 use super::publish::committed_head;
 use super::{Draft, Effect, Flight, Leave, Machine, Outgoing, Phase};
@@ -64,7 +64,8 @@ impl<R> Machine<R> {
     pub(super) fn settled(&mut self, mut flight: Flight<R>, now: Head) {
         let Batch { from, to, .. } = &*flight.batch;
         let alone = now.epoch == self.head.epoch + 1;
-        if alone && same_but_epoch(&now, to) {
+        // A batch without entries is sent again in any case: it settles the same inbox items.
+        if alone && !flight.batch.entries.is_empty() && same_but_epoch(&now, to) {
             self.happened(flight, Some(now.epoch));
         } else if same_but_epoch(&now, from) {
             self.head.epoch = now.epoch;
@@ -72,7 +73,8 @@ impl<R> Machine<R> {
             batch.from.epoch = now.epoch;
             batch.to.epoch = now.epoch;
             flight.attempt += 1;
-            self.send(flight);
+            self.effects.push(Effect::Claim(self.pin_of(now.size(), now.root())));
+            self.phase = Phase::Claiming(flight);
         } else if alone {
             let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
             self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why)));
@@ -83,7 +85,21 @@ impl<R> Machine<R> {
         }
     }
 
-    /// The batch is history.
+    /// The pin is this epoch's: now it may commit.
+    pub(super) fn claimed(&mut self, flight: Flight<R>, outcome: Result<(), PinError>) {
+        if let Some(leave) = self.leaving.take() {
+            return self.leave_with(flight.draft.items, leave);
+        }
+        match outcome {
+            Ok(()) => self.send(flight),
+            Err(error) => {
+                let (size, root) = (self.head.size(), self.head.root());
+                self.pin_refused(flight.draft.items, error, size, root);
+            }
+        }
+    }
+
+    /// The batch is history. `epoch`: the one that a take-over has raised meanwhile, and that has no pin yet.
     fn happened(&mut self, flight: Flight<R>, epoch: Option<u64>) {
         let Flight { draft, batch, growth, tiles, .. } = flight;
         self.head = batch.to.clone();
@@ -95,8 +111,11 @@ impl<R> Machine<R> {
         }
         let Some(items) = self.unless_forbidden(draft.items) else { return };
         let head = committed_head(&batch.to);
-        let growth = Some(growth);
-        self.pin(Outgoing { head, items, growth, signatures: None, attempt: 0 });
+        let outgoing = Outgoing { head, items, growth: Some(growth), signatures: None, attempt: 0 };
+        match epoch {
+            Some(_) => self.claim(outgoing),
+            None => self.pin(outgoing),
+        }
     }
 
     /// The database did not take the batch; its waiters may try again, and others are served.

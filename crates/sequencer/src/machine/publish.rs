@@ -3,20 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merkle::{Growth, LeafIndex};
-use store::{CommittedHead, Head, HeadSignature};
+use merkle::{Growth, LeafIndex, RootHash, TreeSize};
+use store::{CommittedHead, Head, HeadSignature, Pin, PinError};
 
 use super::{Effect, Leave, Machine, Outgoing, Phase};
 use crate::handle::Answer;
-use crate::pin::{Pin, PinError};
 use crate::pool::Item;
 use crate::{Halt, Placement, PublishedHead, SignFailed};
 
 impl<R> Machine<R> {
     pub(super) fn pin(&mut self, outgoing: Outgoing<R>) {
-        let CommittedHead { size, root, epoch, .. } = outgoing.head;
-        self.effects.push(Effect::Pin(Pin { origin: self.origin.clone(), size, root, epoch }));
+        self.effects.push(Effect::Pin(self.pin_of(outgoing.head.size, outgoing.head.root)));
         self.phase = Phase::Pinning(outgoing);
+    }
+
+    /// The same in an epoch that has no pin yet.
+    pub(super) fn claim(&mut self, outgoing: Outgoing<R>) {
+        self.effects.push(Effect::Claim(self.pin_of(outgoing.head.size, outgoing.head.root)));
+        self.phase = Phase::Pinning(outgoing);
+    }
+
+    /// A pin of this process's epoch.
+    pub(super) fn pin_of(&self, size: TreeSize, root: RootHash) -> Pin {
+        Pin { origin: self.origin.clone(), size, root, epoch: self.head.epoch }
     }
 
     pub(super) fn pinned(&mut self, mut outgoing: Outgoing<R>, outcome: Result<(), PinError>) {
@@ -29,16 +38,29 @@ impl<R> Machine<R> {
                     None => self.sign(outgoing),
                 }
             }
-            Err(PinError::Ahead(_) | PinError::Busy(_)) => {
-                self.leave_with(outgoing.items, Leave::StepDown("another process raised the pin"));
-            }
-            Err(PinError::Disagrees(pin)) => {
+            Err(error) => {
                 let CommittedHead { size, root, .. } = outgoing.head;
-                let halt = Halt::DatabaseDisagrees { size, signed: pin.root, database: Some(root) };
-                self.leave_with(outgoing.items, Leave::Halt(halt));
+                self.pin_refused(outgoing.items, error, size, root);
             }
-            Err(error) => self.leave_with(outgoing.items, Leave::Halt(Halt::Pin(error.to_string()))),
         }
+    }
+
+    /// The pin does not allow this head, or cannot be written: nothing is signed.
+    pub(super) fn pin_refused(
+        &mut self,
+        items: Vec<Item<R>>,
+        error: PinError,
+        size: TreeSize,
+        root: RootHash,
+    ) {
+        let leave = match error {
+            PinError::Ahead(_) | PinError::Superseded(_) => Leave::StepDown("another process raised the pin"),
+            PinError::Disagrees(pin) => {
+                Leave::Halt(Halt::DatabaseDisagrees { size, signed: pin.root, database: Some(root) })
+            }
+            error => Leave::Halt(Halt::Pin(error.to_string())),
+        };
+        self.leave_with(items, leave);
     }
 
     fn sign(&mut self, outgoing: Outgoing<R>) {

@@ -1,13 +1,18 @@
-//! What the simulation is played with: chance, a clock, a signer, statements.
+//! The parts of the simulation: chance, clocks, a pin, a signer, statements.
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
-use store::{CommittedHead, HeadSignature, NewEntry, SignatureKind};
+use store::{CommittedHead, HeadSignature, NewEntry, Pin, PinError, PinStore, SignatureKind};
+use tokio::task::yield_now;
 
 use crate::clock::Now;
+use crate::pin::protocol::{self, Operation, Registers};
 use crate::{HeadSigner, SignFailed, Submission, TimeWindow};
 
 /// SplitMix64: all the chance there is, so that a seed tells everything.
@@ -31,14 +36,91 @@ impl Chance {
     }
 }
 
-/// The clock that all processes look at.
+/// The time.
 #[derive(Default)]
-pub(super) struct Wall(pub(super) Mutex<u64>);
+pub(super) struct Wall(pub(super) AtomicU64);
 
-impl crate::Clock for Wall {
+impl Wall {
+    pub(super) fn seconds(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The clock of one host, which may be off.
+pub(super) struct HostClock {
+    pub(super) wall: Arc<Wall>,
+    pub(super) ahead: AtomicI64,
+}
+
+impl crate::Clock for HostClock {
     fn now(&self) -> Now {
-        let now = Duration::from_secs(*self.0.lock().unwrap());
-        Now { wall: now, steady: now }
+        let steady = self.wall.seconds();
+        let wall = steady.saturating_add_signed(self.ahead.load(Ordering::Relaxed));
+        Now { wall: Duration::from_secs(wall), steady: Duration::from_secs(steady) }
+    }
+}
+
+/// A pin in memory, whose operations yield before each step.
+#[derive(Clone, Default)]
+pub(super) struct MemoryPin(Arc<Mutex<BTreeMap<u64, Pin>>>);
+
+impl MemoryPin {
+    pub(super) fn stands(&self) -> Option<Pin> {
+        protocol::newest(&self.all().unwrap()).unwrap()
+    }
+
+    async fn perform(&self, mut operation: Operation) -> Result<(), PinError> {
+        loop {
+            yield_now().await;
+            if operation.step(self)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Registers for MemoryPin {
+    fn all(&self) -> Result<Vec<Pin>, PinError> {
+        Ok(self.0.lock().unwrap().values().cloned().collect())
+    }
+
+    fn create(&self, pin: &Pin) -> Result<bool, PinError> {
+        let mut cells = self.0.lock().unwrap();
+        let free = !cells.contains_key(&pin.epoch);
+        cells.entry(pin.epoch).or_insert_with(|| pin.clone());
+        Ok(free)
+    }
+
+    fn write(&self, pin: &Pin) -> Result<(), PinError> {
+        let mut cells = self.0.lock().unwrap();
+        let cell = cells.get_mut(&pin.epoch).ok_or(PinError::Superseded(pin.epoch))?;
+        *cell = pin.clone();
+        Ok(())
+    }
+
+    fn remove(&self, epoch: u64) -> Result<(), PinError> {
+        self.0.lock().unwrap().remove(&epoch);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl PinStore for MemoryPin {
+    async fn read(&self) -> Result<Option<Pin>, PinError> {
+        yield_now().await;
+        protocol::newest(&self.all()?)
+    }
+
+    async fn claim(&self, pin: &Pin) -> Result<(), PinError> {
+        self.perform(Operation::claim(pin)).await
+    }
+
+    async fn raise(&self, pin: &Pin) -> Result<(), PinError> {
+        self.perform(Operation::raise(pin)).await
+    }
+
+    fn place(&self) -> String {
+        "memory".into()
     }
 }
 

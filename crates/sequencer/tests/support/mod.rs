@@ -81,7 +81,7 @@ impl Log {
             holder: "a test".into(),
             store: Arc::new(store.clone()),
             signer: self.signer.clone(),
-            pin,
+            pin: Arc::new(pin),
             witnesses: self.witnesses.clone(),
             clock: self.clock.clone(),
             redecide: self.redecide.clone(),
@@ -99,15 +99,13 @@ impl Log {
         PinFile::in_directory(self.directory.path().join("elsewhere"))
     }
 
-    /// Makes every write of the pin fail, until [`unblock_pin`](Self::unblock_pin).
+    /// Makes every read and write of the pin fail, until [`unblock_pin`](Self::unblock_pin).
     pub fn block_pin(&self) {
-        let lock = self.directory.path().join("pin.lock");
-        std::fs::remove_file(&lock).expect("our own folder");
-        std::fs::create_dir(&lock).expect("our own folder");
+        std::fs::create_dir(self.directory.path().join("pin.0")).expect("our own folder");
     }
 
     pub fn unblock_pin(&self) {
-        std::fs::remove_dir(self.directory.path().join("pin.lock")).expect("our own folder");
+        std::fs::remove_dir(self.directory.path().join("pin.0")).expect("our own folder");
     }
 
     /// Submits one statement and remembers a placement.
@@ -237,9 +235,12 @@ impl Process {
         self.handle.status().borrow().role.clone()
     }
 
+    /// Why it registers nothing: it is halted, or may not lead.
     pub fn halt(&self) -> Option<Halt> {
-        match self.role() {
+        let status = self.handle.status().borrow().clone();
+        match status.role {
             Role::Halted(halt) => Some(halt),
+            Role::Following => status.ineligible,
             _ => None,
         }
     }
@@ -256,8 +257,11 @@ impl Process {
         self.until(|role| matches!(role, Role::Leading { .. })).await;
     }
 
+    /// Waits until it registers nothing, and says why.
     pub async fn until_halted(&self) -> Halt {
-        self.until(|role| matches!(role, Role::Halted(_))).await;
+        let mut status = self.handle.status();
+        let stopped = status.wait_for(|it| matches!(it.role, Role::Halted(_)) || it.ineligible.is_some());
+        tokio::time::timeout(Duration::from_secs(600), stopped).await.expect("it goes on").unwrap();
         self.halt().unwrap()
     }
 }

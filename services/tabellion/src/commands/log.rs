@@ -10,8 +10,8 @@ use archive::Purpose;
 use clap::Subcommand;
 use client::Verb;
 use merkle::{RootHash, TreeSize};
-use sequencer::PinFile;
 use sequencer::pin::{AdoptError, PinError, adopt};
+use sequencer::{PinFile, PinStore};
 use serde::Serialize;
 use serde_json::json;
 use transparency::{Config, storage};
@@ -117,19 +117,15 @@ async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootH
     std::fs::create_dir_all(&config.state_dir)?;
     let file = PinFile::in_directory(&config.state_dir);
     let pin = adopt(&*store, &file, &config.origin, size, root).await.map_err(not_adopted)?;
-    context.console.result(&Adopted {
-        size: pin.size.get(),
-        root: pin.root.to_string(),
-        pin: file.path().display().to_string(),
-    })
+    context.console.result(&Adopted { size: pin.size.get(), root: pin.root.to_string(), pin: file.place() })
 }
 
 fn not_adopted(error: AdoptError) -> Failure {
     let exit = match &error {
         AdoptError::NoSuchHead(_) => Exit::NotFound,
-        AdoptError::OtherRoot { .. } | AdoptError::Pin(PinError::Ahead(_) | PinError::Disagrees(_)) => {
-            Exit::LogMisbehaviour
-        }
+        AdoptError::OtherRoot { .. }
+        | AdoptError::NotNewest { .. }
+        | AdoptError::Pin(PinError::Ahead(_) | PinError::Disagrees(_)) => Exit::LogMisbehaviour,
         _ => Exit::Failure,
     };
     Failure::new(exit, "not-adopted", error.to_string())

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use client::witness::AddError;
 use merkle::{RootHash, TreeSize, verify};
-use sequencer::Halt;
+use sequencer::{Clock, Halt, Now, SystemClock};
 use store::{Cosignature, StoreError};
 use thiserror::Error;
 use tlog::checkpoint::Origin;
@@ -95,8 +95,10 @@ impl Trouble {
 impl Witnessing {
     /// Shows a witness a head, and keeps its cosignature.
     pub(super) async fn ask(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Cosignature, Trouble> {
-        let lines = self.submit(witness, head).await?;
+        let (lines, asked) = self.submit(witness, head).await?;
+        let answered = SystemClock.now();
         let cosignature = verified(witness, head, lines).ok_or(Trouble::NotSigned)?;
+        witness.has_signed_at(cosignature.at, asked, answered);
         witness.has_seen(head.size);
         judge_clock(witness, cosignature.at)?;
         self.store.keep_cosignature(&cosignature).await?;
@@ -104,13 +106,18 @@ impl Witnessing {
         Ok(cosignature)
     }
 
-    /// Finds the size from which the witness wants the proof.
-    async fn submit(&self, witness: &Arc<Witness>, head: &Shown) -> Result<Vec<SignatureLine>, Trouble> {
+    /// Finds the size from which the witness wants the proof. Answers with the time of the request that it granted.
+    async fn submit(
+        &self,
+        witness: &Arc<Witness>,
+        head: &Shown,
+    ) -> Result<(Vec<SignatureLine>, Now), Trouble> {
         let mut old = self.believed_seen(witness).await?.min(head.size);
         for _ in 0..=CORRECTIONS {
             let request = self.request(old, head).await?;
+            let asked = SystemClock.now();
             match witness.client.add_checkpoint(&request).await {
-                Ok(lines) => return Ok(lines),
+                Ok(lines) => return Ok((lines, asked)),
                 // The first version of the protocol has no other way to say that it knows another root of this size.
                 Err(AddError::Conflict(seen)) if seen == head.size && old == head.size => {
                     return Err(self.disagrees(witness, head.size));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use merkle::TreeSize;
-use sequencer::{Confirmation, Halt};
+use sequencer::{ClockOpinion, Confirmation, Halt, Now};
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::note::Note;
 use tokio::task::JoinSet;
@@ -42,6 +42,10 @@ impl sequencer::Witnesses for Word {
             Ok(Some(halt)) => halt,
             _ => std::future::pending().await,
         }
+    }
+
+    fn clocks(&self, now: Now) -> Vec<ClockOpinion> {
+        self.0.asked.iter().filter_map(|witness| witness.opinion(now)).collect()
     }
 }
 

@@ -1,12 +1,16 @@
 //! One witness: its key, the way to it, and what is remembered of it in this process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use client::ClientError;
 use client::witness::{Options, WitnessClient};
 use merkle::TreeSize;
+use sequencer::{ClockOpinion, Now};
 use tlog::key::VerifierKey;
 use tlog::policy;
+
+use crate::limits::WITNESS_CLOCK_AGE;
 
 /// A witness that can be asked.
 pub struct Witness {
@@ -24,6 +28,27 @@ struct State {
     /// The size that it is believed to have seen.
     seen: Option<TreeSize>,
     trouble: Option<Trouble>,
+    heard: Option<Heard>,
+}
+
+/// A cosignature's time, with the readings of our clocks before it was asked for and after it came.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at: u64,
+    asked: Now,
+    answered: Now,
+}
+
+impl Heard {
+    fn opinion(&self, name: &str, now: Now) -> Option<ClockOpinion> {
+        let since = now.steady.saturating_sub(self.answered.steady);
+        let theirs = Duration::from_secs(self.at) + since;
+        // The same exchange, seen from now: our clock may have been set since.
+        let took = self.answered.steady.saturating_sub(self.asked.steady);
+        let asked = Now { steady: now.steady.saturating_sub(took), ..now };
+        let by = format!("the witness {name}");
+        (since <= WITNESS_CLOCK_AGE).then(|| ClockOpinion::between(by, theirs, asked, now))
+    }
 }
 
 /// Why the witness did not cosign when it was asked last.
@@ -64,6 +89,17 @@ impl Witness {
         self.state().seen = Some(size);
     }
 
+    /// It cosigned at this time by its clock.
+    pub fn has_signed_at(&self, at: u64, asked: Now, answered: Now) {
+        self.state().heard = Some(Heard { at, asked, answered });
+    }
+
+    /// What its newest cosignature says of a reading of our clocks, unless it is too long ago.
+    pub fn opinion(&self, now: Now) -> Option<ClockOpinion> {
+        let heard = self.state().heard?;
+        heard.opinion(&self.name, now)
+    }
+
     /// Why it did not cosign when it was asked last.
     pub fn trouble(&self) -> Option<Trouble> {
         self.state().trouble.clone()
@@ -90,4 +126,29 @@ impl Witness {
 /// How the store knows the witness with this key.
 pub fn id_of(key: &VerifierKey) -> Vec<u8> {
     key.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now(wall: u64, steady: u64) -> Now {
+        Now { wall: Duration::from_secs(wall), steady: Duration::from_secs(steady) }
+    }
+
+    #[test]
+    fn r36_a_witness_s_newest_time_says_for_a_while_by_how_much_our_clock_is_off() {
+        let heard = Heard { at: 1005, asked: now(1000, 0), answered: now(1010, 10) };
+        let ahead = |at| heard.opinion("w1", at).map(|opinion| opinion.ahead);
+        assert_eq!(ahead(now(1010, 10)), Some(0));
+        assert_eq!(ahead(now(1110, 110)), Some(0), "time went by");
+        assert_eq!(
+            ahead(now(1410, 110)),
+            Some(295),
+            "our clock was set: what the exchange took is no difference"
+        );
+        assert_eq!(ahead(now(10, 110)), Some(-1095));
+        let long_after = 11 + WITNESS_CLOCK_AGE.as_secs();
+        assert_eq!(ahead(now(1000 + long_after, long_after)), None);
+    }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use archive::{FillError, Purpose, Summary};
 use merkle::TreeSize;
 use sequencer::pin::Pin;
-use sequencer::{Halt, PinFile};
+use sequencer::{Halt, PinFile, PinStore};
 use serde::Serialize;
 use store::fsck::Fsck;
 use store::{Head, LogStore};
@@ -171,7 +171,7 @@ impl Restored {
             root: head.root().to_string(),
             epoch: head.epoch,
             pinned,
-            pin: PinFile::in_directory(&config.state_dir).path().display().to_string(),
+            pin: PinFile::in_directory(&config.state_dir).place(),
             counts: summary.counts,
         }
     }

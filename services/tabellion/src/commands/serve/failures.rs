@@ -87,9 +87,12 @@ pub fn halted(halt: &Halt) -> Failure {
         Halt::Damaged(_) => (Exit::LogMisbehaviour, "database-damaged"),
         Halt::Inconsistent(_) => (Exit::LogMisbehaviour, "head-inconsistent"),
         Halt::NoPin { .. } => (Exit::Failure, "no-pin"),
+        Halt::PinTooOld { .. } => (Exit::Failure, "pin-too-old"),
         Halt::OtherLog { .. } => (Exit::Failure, "pin-of-another-log"),
         Halt::Pin(_) => (Exit::Failure, "pin-unusable"),
-        Halt::ClockStepped { .. } | Halt::ClockBehind { .. } => (Exit::Failure, "clock"),
+        Halt::ClockStepped { .. } | Halt::ClockBehind { .. } | Halt::ClockDiffers { .. } => {
+            (Exit::Failure, "clock")
+        }
         Halt::Signer { .. } => (Exit::Failure, "signer"),
         Halt::Refused(_) => (Exit::Failure, "database-refused"),
         Halt::Frozen => (Exit::Failure, "log-frozen"),
@@ -104,7 +107,7 @@ pub fn halted(halt: &Halt) -> Failure {
         | Halt::WitnessDisagrees { .. } => failure.why(
             "signing another history would fork the log: bring back the database that holds what was signed",
         ),
-        Halt::NoPin { .. } => failure.hint("tabellion log adopt --help"),
+        Halt::NoPin { .. } | Halt::PinTooOld { .. } => failure.hint("tabellion log adopt --help"),
         Halt::Damaged(_) => failure.hint("tabellion log fsck --deep"),
         _ => failure,
     }

@@ -10,7 +10,6 @@ use std::io::{self, Write};
 use std::pin::{Pin, pin};
 
 use clap::Args;
-use sequencer::Role;
 use serde::Serialize;
 use tlog::policy::Policy;
 use transparency::{Config, Halt, Service, stop_signal};
@@ -78,8 +77,7 @@ fn ended(halt: Halt) -> Failure {
 /// A log that may not be continued here still serves what it has; a person has to hear of it. Logs for machines have
 /// their own line about it.
 fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> bool {
-    let role = service.sequencer().status().borrow().role.clone();
-    let Role::Halted(halt) = role else { return false };
+    let Some(halt) = service.sequencer().status().borrow().obstacle().cloned() else { return false };
     if logging::for_machines(settings) {
         return true;
     }

@@ -1,0 +1,240 @@
+//! Claiming and raising a pin over registers that several processes write, without a lock.
+//!
+//! Each epoch that claims the pin has a register of its own, which it creates and which no other epoch ever writes. The pin is
+//! the largest head of all registers, in the newest epoch. A lock would do as well, until its holder is paused: with registers
+//! a writer that wakes late writes only its own, and then finds that a newer epoch has claimed the pin.
+//!
+//! Both operations write their register first and look at the others afterwards. Of a raise and a newer claim that happen at
+//! once, at least one therefore sees the other: either the raise is refused, and its head is not signed; or the claim finds a
+//! larger head than it was made with, and is refused.
+
+use super::{Pin, PinError};
+
+/// The registers of one log's pin.
+pub(crate) trait Registers {
+    /// The register of each epoch that claimed the pin and was not removed.
+    fn all(&self) -> Result<Vec<Pin>, PinError>;
+
+    /// Makes the register of `pin.epoch`, durably; `false` if there is one.
+    fn create(&self, pin: &Pin) -> Result<bool, PinError>;
+
+    /// Writes the register of `pin.epoch`, durably. Makes none.
+    fn write(&self, pin: &Pin) -> Result<(), PinError>;
+
+    /// Removes the register of an epoch.
+    fn remove(&self, epoch: u64) -> Result<(), PinError>;
+}
+
+/// The pin of these registers: the largest head, in the newest epoch.
+pub(crate) fn newest(registers: &[Pin]) -> Result<Option<Pin>, PinError> {
+    let Some(largest) = registers.iter().max_by_key(|pin| (pin.size, pin.epoch)) else { return Ok(None) };
+    for other in registers {
+        other.allows(largest)?;
+    }
+    let epoch = registers.iter().map(|pin| pin.epoch).max().unwrap_or(largest.epoch);
+    Ok(Some(Pin { epoch, ..largest.clone() }))
+}
+
+/// A claim or a raise under way.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pin: Pin,
+    claims: bool,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Compare,
+    Write,
+    Verify,
+    Tidy,
+    Done,
+}
+
+impl Operation {
+    /// Takes the pin for its epoch.
+    pub(crate) fn claim(pin: &Pin) -> Self {
+        Self { pin: pin.clone(), claims: true, step: Step::Compare }
+    }
+
+    /// Raises the pin in the epoch that claimed it.
+    pub(crate) fn raise(pin: &Pin) -> Self {
+        Self { pin: pin.clone(), claims: false, step: Step::Compare }
+    }
+
+    /// Whether the next step is the write.
+    pub(crate) fn is_about_to_write(&self) -> bool {
+        self.step == Step::Write
+    }
+
+    /// One step: the process may be paused, or end, between any two. Answers whether it was the last.
+    pub(crate) fn step(&mut self, registers: &impl Registers) -> Result<bool, PinError> {
+        self.step = match self.step {
+            Step::Compare => self.compare(&registers.all()?)?,
+            Step::Write => self.write(registers)?,
+            Step::Verify => self.verify(&registers.all()?)?,
+            Step::Tidy => self.tidy(registers)?,
+            Step::Done => Step::Done,
+        };
+        Ok(self.step == Step::Done)
+    }
+
+    fn compare(&self, all: &[Pin]) -> Result<Step, PinError> {
+        let newest = newest(all)?;
+        match newest {
+            Some(newest) if self.claims && newest.epoch >= self.pin.epoch => {
+                Err(PinError::Superseded(newest.epoch))
+            }
+            None if !self.claims => Err(PinError::Superseded(0)),
+            Some(newest) => self.may_follow(&newest).map(|()| Step::Write),
+            None => Ok(Step::Write),
+        }
+    }
+
+    fn may_follow(&self, newest: &Pin) -> Result<(), PinError> {
+        match newest.epoch > self.pin.epoch {
+            true => Err(PinError::Superseded(newest.epoch)),
+            false => newest.allows(&self.pin),
+        }
+    }
+
+    fn write(&self, registers: &impl Registers) -> Result<Step, PinError> {
+        match self.claims {
+            true if !registers.create(&self.pin)? => return Err(PinError::Superseded(self.pin.epoch)),
+            true => {}
+            false => registers.write(&self.pin)?,
+        }
+        Ok(Step::Verify)
+    }
+
+    /// What others wrote until now is seen here; who writes from now on sees this register.
+    fn verify(&self, all: &[Pin]) -> Result<Step, PinError> {
+        let newest = newest(all)?.ok_or(PinError::Superseded(0))?;
+        self.may_follow(&newest)?;
+        Ok(if self.claims { Step::Tidy } else { Step::Done })
+    }
+
+    /// Older registers say nothing that this one does not say.
+    fn tidy(&self, registers: &impl Registers) -> Result<Step, PinError> {
+        for old in registers.all()?.iter().filter(|old| old.epoch < self.pin.epoch) {
+            registers.remove(old.epoch)?;
+        }
+        Ok(Step::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use merkle::{RootHash, TreeSize};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Registers in memory.
+    #[derive(Default)]
+    struct Cells(RefCell<BTreeMap<u64, Pin>>);
+
+    impl Registers for Cells {
+        fn all(&self) -> Result<Vec<Pin>, PinError> {
+            Ok(self.0.borrow().values().cloned().collect())
+        }
+
+        fn create(&self, pin: &Pin) -> Result<bool, PinError> {
+            let mut cells = self.0.borrow_mut();
+            let free = !cells.contains_key(&pin.epoch);
+            cells.entry(pin.epoch).or_insert_with(|| pin.clone());
+            Ok(free)
+        }
+
+        fn write(&self, pin: &Pin) -> Result<(), PinError> {
+            match self.0.borrow_mut().get_mut(&pin.epoch) {
+                Some(cell) => *cell = pin.clone(),
+                None => return Err(PinError::Superseded(pin.epoch)),
+            }
+            Ok(())
+        }
+
+        fn remove(&self, epoch: u64) -> Result<(), PinError> {
+            self.0.borrow_mut().remove(&epoch);
+            Ok(())
+        }
+    }
+
+    fn pin(size: u64, epoch: u64) -> Pin {
+        let root = RootHash::from_bytes([size as u8; 32]);
+        Pin { origin: "log.example".into(), size: TreeSize::new(size), root, epoch }
+    }
+
+    fn run(cells: &Cells, mut operation: Operation) -> Result<(), PinError> {
+        while !operation.step(cells)? {}
+        Ok(())
+    }
+
+    #[test]
+    fn r31_a_raise_that_is_paused_at_any_step_keeps_no_claim_waiting_and_never_lowers_the_pin() {
+        for steps in 0..3 {
+            let cells = Cells::default();
+            run(&cells, Operation::claim(&pin(1, 1))).unwrap();
+            let mut paused = Operation::raise(&pin(2, 1));
+            (0..steps).for_each(|_| assert!(!paused.step(&cells).unwrap()));
+            // The next leader finds what was committed, and goes on.
+            run(&cells, Operation::claim(&pin(2, 2))).unwrap();
+            run(&cells, Operation::raise(&pin(3, 2))).unwrap();
+            let late = loop {
+                match paused.step(&cells) {
+                    Ok(false) => {}
+                    ended => break ended,
+                }
+            };
+            assert!(matches!(late, Err(PinError::Superseded(_))), "paused after {steps}: {late:?}");
+            assert_eq!(newest(&cells.all().unwrap()).unwrap(), Some(pin(3, 2)));
+        }
+    }
+
+    #[test]
+    fn an_epoch_claims_once_and_an_older_one_never_again() {
+        let cells = Cells::default();
+        assert!(run(&cells, Operation::raise(&pin(1, 1))).is_err(), "nobody has claimed it");
+        run(&cells, Operation::claim(&pin(1, 2))).unwrap();
+        for epoch in [1, 2] {
+            assert!(matches!(run(&cells, Operation::claim(&pin(1, epoch))), Err(PinError::Superseded(2))));
+        }
+        assert!(matches!(run(&cells, Operation::raise(&pin(2, 1))), Err(PinError::Superseded(2))));
+        assert!(matches!(run(&cells, Operation::claim(&pin(0, 3))), Err(PinError::Ahead(_))));
+    }
+
+    proptest! {
+        /// Two epochs, one after the other in the database, over a database that may have gone back between them: at most
+        /// one of two heads of one size is ever signed, whatever the order of the steps.
+        #[test]
+        fn of_two_heads_of_one_size_at_most_one_is_signed(order in proptest::collection::vec(any::<bool>(), 12)) {
+            let cells = Cells::default();
+            run(&cells, Operation::claim(&pin(1, 1))).unwrap();
+            let other = Pin { root: RootHash::from_bytes([99; 32]), ..pin(2, 2) };
+            let mut old = vec![Operation::raise(&pin(2, 1))];
+            let mut new = vec![Operation::claim(&pin(1, 2)), Operation::raise(&other)];
+            let (mut signed_old, mut signed_new) = (false, false);
+            for old_moves in order.into_iter().chain([true; 8]).chain([false; 8]) {
+                let (side, signed) = if old_moves { (&mut old, &mut signed_old) } else { (&mut new, &mut signed_new) };
+                let Some(operation) = side.first_mut() else { continue };
+                match operation.step(&cells) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        side.remove(0);
+                        *signed = side.is_empty();
+                    }
+                    Err(_) => side.clear(),
+                }
+            }
+            prop_assert!(!(signed_old && signed_new), "two roots of size 2 are signed");
+            let stands = newest(&cells.all().unwrap());
+            if signed_old || signed_new {
+                prop_assert!(stands.unwrap().unwrap().size == TreeSize::new(2), "the pin is behind a signature");
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The wall clock of the server.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use store::StoreError;
+
+use crate::error::store_error;
+
+/// Reads it now: inside a transaction, `now()` would be that of its begin.
+pub(crate) async fn read(pool: &PgPool) -> Result<Duration, StoreError> {
+    let micros: i64 = sqlx::query_scalar("SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint")
+        .fetch_one(pool)
+        .await
+        .map_err(store_error)?;
+    Ok(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+}
