@@ -144,6 +144,33 @@ impl ClockJudge {
     }
 }
 
+/// The time at which submissions are judged before they are sequenced, by whichever process takes them.
+pub(crate) struct DoorClock {
+    clock: Arc<dyn Clock>,
+    judge: Mutex<ClockJudge>,
+}
+
+impl DoorClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let reference = ClockReference::default();
+        reference.set(clock.now());
+        let judge = Mutex::new(ClockJudge { reference });
+        Self { clock, judge }
+    }
+
+    /// Unix seconds; `None` while the wall clock is not where it should be. Nothing is refused by
+    /// such a clock: the leader judges by its own.
+    pub(crate) fn seconds(&self) -> Option<u64> {
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        judge.seconds(self.clock.now()).ok()
+    }
+
+    /// What the wall clock says, in Unix seconds.
+    pub(crate) fn wall_seconds(&self) -> u64 {
+        self.clock.now().wall.as_secs()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,32 +226,5 @@ mod tests {
         let halt = reference.judge(at(1000), 1061, &[]).unwrap_err();
         assert_eq!(halt, Halt::ClockBehind { now: 1000, last: 1061 });
         reference.judge(at(1001), 1061, &[]).unwrap();
-    }
-}
-
-/// The time at which submissions are judged before they are sequenced, by whichever process takes them.
-pub(crate) struct DoorClock {
-    clock: Arc<dyn Clock>,
-    judge: Mutex<ClockJudge>,
-}
-
-impl DoorClock {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let reference = ClockReference::default();
-        reference.set(clock.now());
-        let judge = Mutex::new(ClockJudge { reference });
-        Self { clock, judge }
-    }
-
-    /// Unix seconds; `None` while the wall clock is not where it should be. Nothing is refused by
-    /// such a clock: the leader judges by its own.
-    pub(crate) fn seconds(&self) -> Option<u64> {
-        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        judge.seconds(self.clock.now()).ok()
-    }
-
-    /// What the wall clock says, in Unix seconds.
-    pub(crate) fn wall_seconds(&self) -> u64 {
-        self.clock.now().wall.as_secs()
     }
 }

@@ -8,7 +8,7 @@ use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry};
 use store::{
     Batch, Collateral, CommitError, Cosignature, Cosignatures, Custody, GuardKey, Head, HeadSignature,
-    InboxItem, LogKey, LogStore, NewEntry, Report, Reports, SignatureKind, StoreError,
+    InboxItem, KeyRotation, LogKey, LogStore, NewEntry, Report, Reports, SignatureKind, StoreError,
 };
 use store_postgres::testing::Database;
 use store_postgres::{Postgres, schema_version};

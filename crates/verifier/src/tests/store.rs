@@ -19,7 +19,7 @@ fn a_store_survives_its_file() {
         KeyEnd { retired_at: Some(1_700_000_000), retired_size: Some(9), compromised_size: Some(7) };
     let end = KeyEnd { compromised_size: Some(3), ..KeyEnd::default() };
     let key = store.logs[0].checkpoint_keys[0].clone();
-    store.logs[0].retired_checkpoint_keys = vec![crate::RetiredCheckpointKey { key, end }];
+    store.logs[0].retired_checkpoint_keys = vec![RetiredCheckpointKey { key, end }];
     store.logs.push(TrustedLog {
         iss: None,
         origin: None,

@@ -256,9 +256,8 @@ fn a_checkpoint_of_a_retired_key_counts_only_below_the_size_of_its_successor() {
     let checkpoint = world.checkpoint(&[]);
     for (size, expected) in [(10, None), (9, Some(Code::LogKeyRetired))] {
         let end = KeyEnd { retired_size: Some(size), ..KeyEnd::default() };
-        world.trust.logs[0].retired_checkpoint_keys =
-            vec![crate::RetiredCheckpointKey { key: key.clone(), end }];
-        let verdict = crate::verify_checkpoint(&checkpoint, &[], None, &world.trust);
+        world.trust.logs[0].retired_checkpoint_keys = vec![RetiredCheckpointKey { key: key.clone(), end }];
+        let verdict = verify_checkpoint(&checkpoint, &[], None, &world.trust);
         let failed = verdict.checks.iter().find(|check| check.state == State::Failed);
         assert_eq!(failed.and_then(|check| check.code), expected, "{verdict:?}");
     }

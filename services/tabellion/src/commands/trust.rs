@@ -25,7 +25,7 @@ pub enum Trust {
         before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem"
     )]
     #[command(subcommand)]
-    Add(Add),
+    Add(Box<Add>),
     /// Whom the trust file believes
     #[command(before_help = "example:  tabellion trust list")]
     List(Which),
