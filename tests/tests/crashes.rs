@@ -12,6 +12,8 @@ use black_box::{Load, Log, Recorder, on_both_databases, resolve_what_was_left_op
 const ROUNDS: u64 = 10;
 /// Times that a process is killed at random.
 const RESTARTS: u32 = 50;
+/// Crashes under load that are followed by five more in the starts after them.
+const RECOVERIES: u32 = 4;
 /// How long a process may go on until it reaches its crash point.
 const LONG_ENOUGH: Duration = Duration::from_secs(20);
 
@@ -69,6 +71,25 @@ on_both_databases! {
             service.kill();
         }
         assert!(recorder.registered() > 100, "{:?}", recorder.answers());
+        recorder.verdict(&log, log.serve());
+    }
+
+    fn r3_a_start_that_is_killed_again_and_again_keeps_every_promise(log: Log) {
+        let recorder = Recorder::new();
+        let load = Load { log: &log, recorder: &recorder, writers: 4 };
+        let mut killed_in_the_start = 0;
+        for _ in 0..RECOVERIES {
+            let service = log.serve();
+            load.on(&service, || sleep(Duration::from_millis(100)));
+            service.kill();
+            for point in ["before-take-over", "after-take-over", "in-pin", "before-pin", "before-sign"] {
+                match log.serve_until(point, 1) {
+                    Ok(service) => service.kill(), // Nothing was left to sign or to pin.
+                    Err(_) => killed_in_the_start += 1,
+                }
+            }
+        }
+        assert!(killed_in_the_start >= 2 * RECOVERIES, "{killed_in_the_start}");
         recorder.verdict(&log, log.serve());
     }
 

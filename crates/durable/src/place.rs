@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_systems_that_break_locks_are_known_by_name() {
+    fn r65_file_systems_that_break_locks_are_known_by_name() {
         let named = [
             (0x6969, "NFS"),
             (0x517B, "SMB"),

@@ -26,8 +26,10 @@ pub struct Config {
     pub public_url: String,
     /// Where the log is kept.
     pub database: Database,
-    /// Holds the pin: what this log has signed. Never on the disk of the database it guards.
+    /// Holds the pin, unless `pin` says otherwise. Never on the disk of the database it guards.
     pub state_dir: PathBuf,
+    /// A PostgreSQL URL of a database for the pin, for a log that is led by several hosts. `None`: a file in `state_dir`.
+    pub pin: Option<SecretString>,
     /// The public listener. Port 0 takes a free one.
     pub listen: SocketAddr,
     /// Health and metrics. `None`: no such listener.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use sequencer::{Parts, PinFile, Sequencer, SystemClock};
+use sequencer::{Parts, Sequencer, SystemClock};
 use store::{LogStore, StoreError};
 
 use crate::admission::{DecideAgain, Policies};
@@ -22,6 +22,7 @@ use crate::policy::PolicyError;
 use crate::published_keys::PublishedKeys;
 use crate::receipts::Receipts;
 use crate::signer::{IntroduceError, LogSigner};
+use crate::storage;
 use crate::tiles::Tiles;
 use crate::tls::{Tls, TlsError};
 use crate::watch::Counting;
@@ -117,7 +118,7 @@ pub async fn open_log(
         holder: format!("{}:{}", hostname(), std::process::id()),
         store: store.for_sequencing().unwrap_or_else(|| store.clone()),
         signer: signer.clone(),
-        pin: Arc::new(PinFile::in_directory(&config.state_dir)),
+        pin: storage::pin(config)?,
         witnesses: Arc::new(witnessing::Word(witnessing.clone())),
         clock: Arc::new(SystemClock),
         redecide: Arc::new(DecideAgain { policies: policies.clone(), metrics: metrics.clone() }),

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use merkle::TreeSize;
 use scitt::receipt::{ReceiptHeader, SignedRoot};
@@ -27,6 +28,7 @@ use tokio::sync::{Mutex, watch};
 use crate::config::Config;
 use crate::key_files::{KeyFileError, PrivateKeys, checkpoint_kid, file_of_kid, receipt_kid};
 use crate::limits::KEY_LISTED;
+use crate::meaning::check_key;
 use crate::watch::now;
 
 /// The private key that signs for the log is not on this machine.
@@ -132,7 +134,7 @@ impl LogSigner {
 
     /// Adds the first keys of a log, and refuses files that hold neither key in force.
     async fn introduce(&self, receipt: &SigningKey, checkpoint: &LocalKey) -> Result<(), IntroduceError> {
-        let known = self.store.keys().await?;
+        let known = self.undamaged(self.store.keys().await?);
         let first = TreeSize::EMPTY;
         let ours = [
             ("receipt", LogKey::new(receipt_kid(receipt), cose_key(receipt).encode().into(), first)),
@@ -219,7 +221,8 @@ impl LogSigner {
     }
 
     async fn read_table(&self, noticed: &mut HashMap<Vec<u8>, Instant>) -> Result<bool, StoreError> {
-        let (keys, announced) = (self.store.keys().await?, self.store.announced_keys().await?);
+        let keys = self.undamaged(self.store.keys().await?);
+        let announced = self.store.announced_keys().await?;
         let before = self.ring.load_full();
         let changed = before.keys != keys || before.announced != announced;
         if changed || before.missing.is_some() || before.at_hand.len() < announced.len() {
@@ -241,6 +244,23 @@ impl LogSigner {
         let is_due = |kid: &Vec<u8>| noticed.get(kid).is_some_and(|since| since.elapsed() >= KEY_LISTED);
         self.waits.send_replace(ring.at_hand.iter().any(is_due));
         Ok(changed)
+    }
+
+    /// The records that are sound. One that is damaged is made anew from the private key of that name, if that is here;
+    /// otherwise it signs and verifies nothing, and the check of the storage names it.
+    fn undamaged(&self, records: Vec<LogKey>) -> Vec<LogKey> {
+        let sound = |record: LogKey| match check_key(&record) {
+            Ok(()) => Some(record),
+            Err(_) => self.public_of(&record.kid).map(|public| LogKey { public, ..record }),
+        };
+        records.into_iter().filter_map(sound).collect()
+    }
+
+    /// The public half of a private key on this machine, as it is recorded.
+    fn public_of(&self, kid: &[u8]) -> Option<Bytes> {
+        let receipt = self.files.find_receipt(kid).map(|key| cose_key(&key).encode());
+        let checkpoint = || Some(self.files.find_checkpoint(kid)?.key().to_string().into_bytes());
+        receipt.or_else(checkpoint).map(Bytes::from)
     }
 
     fn ring_of(&self, keys: Vec<LogKey>, announced: Vec<KeyAnnouncement>, before: &Ring) -> Ring {

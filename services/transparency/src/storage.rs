@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use secrecy::ExposeSecret;
-use store::{LogStore, StoreError};
-use store_postgres::{Options, Postgres};
+use sequencer::PinFile;
+use store::{LogStore, PinStore, StoreError};
+use store_postgres::{Options, PinDatabase, Postgres};
 use store_sqlite::{Settings, Sqlite};
 
-use crate::config::Database;
+use crate::config::{Config, Database};
 
 /// Opens the database to serve from it; its tables are brought up to date.
 pub async fn open(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
@@ -49,6 +50,17 @@ pub async fn open_read_only(database: &Database) -> Result<Arc<dyn LogStore>, St
         Database::Postgres(url) => {
             Ok(Arc::new(Postgres::connect(&Options::from_url(url.expose_secret())?).await?))
         }
+    }
+}
+
+/// The log's pin, where the configuration keeps it. Nothing is read or connected yet.
+///
+/// # Errors
+/// If the setting `pin` is no URL of a PostgreSQL database.
+pub fn pin(config: &Config) -> Result<Arc<dyn PinStore>, StoreError> {
+    match &config.pin {
+        Some(url) => Ok(Arc::new(PinDatabase::from_url(url.expose_secret(), &config.origin)?)),
+        None => Ok(Arc::new(PinFile::in_directory(&config.state_dir))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tabellion log`: check the log's storage, vouch for a head by hand, end the log, and move it.
 
 mod freeze;
-mod fsck;
+pub mod fsck;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +11,6 @@ use clap::Subcommand;
 use client::Verb;
 use merkle::{RootHash, TreeSize};
 use sequencer::pin::{AdoptError, PinError, adopt};
-use sequencer::{PinFile, PinStore};
 use serde::Serialize;
 use serde_json::json;
 use transparency::{Config, storage};
@@ -115,9 +114,9 @@ impl Log {
 async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootHash) -> Result<(), Failure> {
     let store = storage::open_existing(&config.database, &config.origin).await.map_err(database)?;
     std::fs::create_dir_all(&config.state_dir)?;
-    let file = PinFile::in_directory(&config.state_dir);
-    let pin = adopt(&*store, &file, &config.origin, size, root).await.map_err(not_adopted)?;
-    context.console.result(&Adopted { size: pin.size.get(), root: pin.root.to_string(), pin: file.place() })
+    let pins = storage::pin(config).map_err(database)?;
+    let pin = adopt(&*store, &*pins, &config.origin, size, root).await.map_err(not_adopted)?;
+    context.console.result(&Adopted { size: pin.size.get(), root: pin.root.to_string(), pin: pins.place() })
 }
 
 fn not_adopted(error: AdoptError) -> Failure {

@@ -34,6 +34,10 @@ pub const SETTINGS: &[Setting] = &[
     fixed("public_url", None, "where clients reach the service; Location headers start with it"),
     secret("db", "sqlite:PATH or postgres://USER@HOST/NAME"),
     fixed("state_dir", Some("state"), "holds the pin, and so must outlive and be apart from the database"),
+    secret(
+        "pin",
+        "postgres://USER@HOST/NAME that holds the pin for several hosts; a file in state_dir unless given",
+    ),
     fixed("listen", Some("127.0.0.1:7390"), "address of the public listener"),
     fixed("admin_listen", Some("127.0.0.1:7391"), "address of health and metrics; keep it private"),
     fixed("receipt_key", Some("keys/receipt.pem"), "signs receipts (PKCS#8 PEM, mode 0600)"),

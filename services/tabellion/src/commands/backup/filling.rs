@@ -9,8 +9,8 @@ use std::path::Path;
 
 use archive::{FillError, Purpose, Summary};
 use merkle::TreeSize;
+use sequencer::Halt;
 use sequencer::pin::Pin;
-use sequencer::{Halt, PinFile, PinStore};
 use serde::Serialize;
 use store::fsck::Fsck;
 use store::{Head, LogStore};
@@ -18,22 +18,21 @@ use transparency::{ArchiveMeaning, Config, LogMeaning, NotOurs, is_ours, storage
 
 use super::checking::{checked, unreadable};
 use crate::cli::Context;
+use crate::commands::log::fsck::unreadable_pin;
 use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, Report, safe};
 
 /// Fills the configured database.
 pub fn fill(context: &Context, config: &Config, file: &Path, purpose: Purpose) -> Result<(), Failure> {
-    let pin = PinFile::in_directory(&config.state_dir).read().map_err(|error| {
-        Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read")
-            .fact("because", error.to_string())
-    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let pins = runtime.block_on(async { storage::pin(config) }).map_err(database)?;
+    let pin = runtime.block_on(pins.read()).map_err(unreadable_pin)?;
     let summary = checked(context, file, pin.as_ref().map(|pin| pin.size))?;
     for_this(&summary, purpose)?;
     is_ours(config, &summary).map_err(not_ours)?;
     let pinned = pin.as_ref().map(|pin| holds_what_was_signed(&summary, pin)).transpose()?.is_some();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let head = runtime.block_on(filled(context, config, file, &summary))?;
-    context.console.result(&Restored::of(&summary, &head, pinned, config))
+    context.console.result(&Restored::of(&summary, &head, pinned, pins.place()))
 }
 
 /// A copy of a log that goes on is not how it moves, and the other way round.
@@ -164,14 +163,14 @@ struct Restored {
 }
 
 impl Restored {
-    fn of(summary: &Summary, head: &Head, pinned: bool, config: &Config) -> Self {
+    fn of(summary: &Summary, head: &Head, pinned: bool, pin: String) -> Self {
         Self {
             origin: summary.origin.clone(),
             size: head.size().get(),
             root: head.root().to_string(),
             epoch: head.epoch,
             pinned,
-            pin: PinFile::in_directory(&config.state_dir).place(),
+            pin,
             counts: summary.counts,
         }
     }

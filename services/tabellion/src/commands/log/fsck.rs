@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use merkle::TreeSize;
+use sequencer::Halt;
 use sequencer::pin::{Pin, PinError};
-use sequencer::{Halt, PinFile};
 use serde::Serialize;
 use store::fsck::{BadState, Fsck, Meaning, Report as FsckReport, State, Step, Walk};
 use store::{LogStore, StoreError};
@@ -37,7 +37,7 @@ pub struct Going {
 /// Checks, and says what was found.
 pub async fn check(context: &Context, config: &Config, deep: bool, going: &Going) -> Result<(), Failure> {
     // Before the database: it must hold what the pin says, and a running service moves the pin on.
-    let pin = PinFile::in_directory(&config.state_dir).read().map_err(unreadable_pin)?;
+    let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let meaning = LogMeaning::of(&config.origin).map_err(database)?;
     let mut checked = match deep {
@@ -132,7 +132,8 @@ async fn behind(store: &dyn LogStore, pin: &Pin) -> Result<Option<Halt>, StoreEr
     Ok(disagrees.then_some(Halt::DatabaseDisagrees { size: pin.size, signed: pin.root, database: stored }))
 }
 
-fn unreadable_pin(error: PinError) -> Failure {
+/// A pin that cannot be read or reached.
+pub fn unreadable_pin(error: PinError) -> Failure {
     Failure::new(Exit::Failure, "pin-unusable", "the pin cannot be read").fact("because", error.to_string())
 }
 

@@ -8,6 +8,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use scitt::Algorithm;
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use transparency::{Config, Database, ReceiptAlgorithm, TlsFiles};
 
@@ -41,7 +42,18 @@ pub fn runnable(settings: &Settings) -> Result<Config, Failure> {
 
 /// The pin guards against a database that went back: whoever restores the one would restore the other with it.
 pub fn pin_beside_database(config: &Config) -> Option<Mistake> {
-    let Database::Sqlite { path, .. } = &config.database else { return None };
+    let path = match (&config.database, &config.pin) {
+        (Database::Sqlite { path, .. }, None) => path,
+        (Database::Postgres(log), Some(pin)) if log.expose_secret() == pin.expose_secret() => {
+            return Some(Mistake {
+                key: "pin".into(),
+                what:
+                    "must not be the log's database: restored together, they could not contradict each other"
+                        .into(),
+            });
+        }
+        _ => return None,
+    };
     let folder = |path: &Path| {
         path.canonicalize().unwrap_or_else(|_| std::path::absolute(path).unwrap_or(path.into()))
     };

@@ -61,6 +61,7 @@ impl Reading<'_> {
         let public_url: Option<String> = self.required("public_url");
         let database = self.database();
         let iss = self.optional("iss").or_else(|| Some(format!("https://{}", origin.as_deref()?)));
+        let pin = self.pin();
         let (state_dir, policy) = (self.path("state_dir"), self.path("policy"));
         let listen: Option<SocketAddr> = self.parsed("listen");
         let admin_listen = self.admin_listen();
@@ -73,6 +74,7 @@ impl Reading<'_> {
             public_url: public_url?.trim_end_matches('/').to_owned(),
             database: database?,
             state_dir: state_dir?,
+            pin,
             listen: listen?,
             admin_listen,
             tls,
@@ -96,6 +98,13 @@ impl Reading<'_> {
             other => other,
         });
         self.noted("db", database)
+    }
+
+    fn pin(&mut self) -> Option<SecretString> {
+        let url: String = self.optional("pin")?;
+        let is_postgres = matches!(database(&url, false), Ok(Database::Postgres(_)));
+        let url = is_postgres.then(|| SecretString::from(url));
+        self.noted("pin", url.ok_or_else(|| "give postgres://USER@HOST/NAME".into()))
     }
 
     /// An empty address means no admin listener.
