@@ -45,7 +45,9 @@ fn a_verdict_is_verified_offline_and_a_changed_one_is_not() {
         changed[member] = forged.into();
         assert_ne!(verify(&changed, &key).status.code(), Some(0), "{member}");
     }
-    assert_ne!(verify(&verdict.0, &key.replace(['0', 'a', 'A'], "b")).status.code(), Some(0), "another key");
+    let first = if key.starts_with('b') { "c" } else { "b" };
+    let another = format!("{first}{}", &key[1..]);
+    assert_ne!(verify(&verdict.0, &another).status.code(), Some(0), "another key");
 }
 
 #[test]

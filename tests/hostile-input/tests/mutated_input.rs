@@ -1,6 +1,6 @@
 //! Every parser against generated and mutated input, for as long as it is told.
 //!
-//! `TABELLION_FUZZ_SECONDS` says for how long each (CI: 60). A failure names its seed; with
+//! `TABELLION_FUZZ_SECONDS` says for how long each (CI: 20). A failure names its seed; with
 //! `TABELLION_FUZZ_SEED` that one input is tried again.
 
 use std::env;
