@@ -7,7 +7,7 @@
 //!   locks cannot: they drop when any descriptor of the database file closes, so nothing here opens
 //!   that file but SQLite.
 //! * After a write that failed, the writing connection is closed, and the next write opens another
-//!   one ([`connection`]); reads go on meanwhile. Only when the file was moved, replaced or truncated is
+//!   one (`connection`); reads go on meanwhile. Only when the file was moved, replaced or truncated is
 //!   nothing written any more until the process starts again.
 //!
 //! Not here: order, signatures and the pin that notices an old backup (`sequencer`).

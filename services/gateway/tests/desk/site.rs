@@ -61,6 +61,7 @@ impl Site {
             iss: testkit::LOG_ISS.into(),
             public_url: self.url(),
             database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
+            pin: None,
             state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
             admin_listen: None,

@@ -50,6 +50,7 @@ impl Place {
             iss: testkit::LOG_ISS.into(),
             public_url: "http://127.0.0.1:0".into(),
             database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
+            pin: None,
             state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin_listen: None,
