@@ -203,6 +203,8 @@ on_both_databases! {
         let service = log.serve();
         let victim = log.statement();
         assert_eq!(service.connection().post(victim.bytes()).status, 201);
+        // Waits until the index has read it: what it reads of a damaged entry is nothing.
+        assert_eq!(service.connection().get("/v1/entries?limit=1").status, 200);
         log.database().flip(&cell("entry", "digest", "idx = 1"), 7);
         let mut connection = service.connection();
         let cose = [("Content-Type", "application/cose")];

@@ -127,7 +127,11 @@ fn signed_at(head: &CommittedHead, signature: &HeadSignature, keys: &[LogKey]) -
     if !key.signs(head.size) {
         return Err("its key signs no head of that size".to_owned());
     }
-    let key = CoseKey::parse(&key.public).map_err(|error| error.to_string())?;
+    let recorded = &key.public;
+    let key = CoseKey::parse(recorded).map_err(|error| error.to_string())?;
+    if key.encode()[..] != recorded[..] {
+        return Err("its key is not as it was written".to_owned());
+    }
     signed.verify(&head.root, &key.key).map_err(|error| error.to_string())?;
     signed.committed_at().ok_or_else(|| "it signs no time".to_owned())
 }

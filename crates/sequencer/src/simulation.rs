@@ -262,7 +262,8 @@ impl World {
         }
     }
 
-    /// An operator who knows that the database holds all that was signed lets a process lead that may not.
+    /// An operator who knows that the database holds all that was signed, and has stopped every other process, lets a process
+    /// lead that may not. One that was left running could sign a head that it has committed and that nobody knows of.
     async fn adopt(&mut self, at: usize) {
         let process = &self.processes[at];
         if !matches!(process.ineligible, Some(Halt::NoPin { .. } | Halt::PinTooOld { .. })) {
@@ -274,6 +275,9 @@ impl World {
             }
         }
         let head = self.memory.head().await.unwrap();
+        self.orphans.clear();
+        (0..PROCESSES).filter(|other| *other != at).for_each(|other| self.processes[other].killed());
+        let process = &self.processes[at];
         let adopted = adopt(&self.memory, &process.pin, ORIGIN, head.size(), head.root()).await;
         if let Ok(pin) = adopted {
             self.adopted = Some(pin.epoch);
