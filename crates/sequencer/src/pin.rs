@@ -69,8 +69,8 @@ pub async fn adopt(
         return Err(AdoptError::NotNewest { size, signed });
     }
     let old = pins.read().await?;
-    // Newer than every batch of the database, so that it counts; newer than every claim before.
-    let epoch = store.head().await?.epoch.max(old.map_or(0, |old| old.epoch + 1));
+    // Newer than every epoch of the database and than every claim before: no other host has a pin of it.
+    let epoch = store.head().await?.epoch.max(old.map_or(0, |old| old.epoch)) + 1;
     let pin = Pin { origin: origin.to_owned(), size, root, epoch };
     pins.claim(&pin).await?;
     tracing::warn!(%size, %root, origin, "adopted a head as the newest signed one");

@@ -161,7 +161,9 @@ impl From<StoreError> for Problem {
 }
 
 async fn list(State(log): State<Arc<Log>>) -> Result<Response, Problem> {
-    let (keys, announced) = (log.store.keys().await?, log.store.announced_keys().await?);
+    // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
+    let announced = log.store.announced_keys().await?;
+    let keys = log.store.keys().await?;
     let table = KeyTable {
         origin: log.identity.origin.clone(),
         keys: keys.iter().map(KeyRow::from).collect(),

@@ -221,8 +221,9 @@ impl LogSigner {
     }
 
     async fn read_table(&self, noticed: &mut HashMap<Vec<u8>, Instant>) -> Result<bool, StoreError> {
-        let keys = self.undamaged(self.store.keys().await?);
+        // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
         let announced = self.store.announced_keys().await?;
+        let keys = self.undamaged(self.store.keys().await?);
         let before = self.ring.load_full();
         let changed = before.keys != keys || before.announced != announced;
         if changed || before.missing.is_some() || before.at_hand.len() < announced.len() {

@@ -118,8 +118,9 @@ impl<'c> Keys<'c> {
     fn read(&self) -> Result<(Vec<LogKey>, Vec<KeyAnnouncement>), Failure> {
         match &self.table {
             Table::Database(store) => self.runtime.block_on(async {
-                let (keys, announced) = (store.keys().await, store.announced_keys().await);
-                Ok((keys.map_err(database)?, announced.map_err(database)?))
+                // The announcements first: a key that is taken up between the two reads is seen twice, and not missed.
+                let announced = store.announced_keys().await.map_err(database)?;
+                Ok((store.keys().await.map_err(database)?, announced))
             }),
             Table::Service(service) => {
                 let table: KeyTable = service.block_on(service.client.json("keys"))?;
