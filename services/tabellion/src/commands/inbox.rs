@@ -22,7 +22,7 @@ pub enum Inbox {
         admin: Admin,
     },
     /// Refuse an accepted statement for good; its submitter is told the reason
-    #[command(before_help = "example:  tabellion inbox refuse report.json.cose --reason 'sent by mistake'")]
+    #[command(before_help = "example:  tabellion inbox refuse report.json.cose --reason superseded")]
     Refuse {
         /// An entry ID, or a file that holds the statement
         entry: String,
