@@ -135,11 +135,14 @@ struct Eligible {
     pin: Option<Pin>,
     /// The newest signed size in the database, with which the witnesses were asked.
     signed: Option<TreeSize>,
+    /// What speaks against its pin, for which the witnesses stood in.
+    why_not: Option<Halt>,
     clock: ClockJudge,
 }
 
 /// Whether this process may lead: the pin under which the log was led last, or the word of the witnesses, and a clock that is
-/// right. `before`: what was found a moment ago; the witnesses are asked again only if more is signed now.
+/// right. `before`: what was found a moment ago; the witnesses are asked again only if more is signed now, or something
+/// else speaks against the pin.
 ///
 /// Reads the database, then the pin, then the database again: while another process leads, the pin it raises is never behind
 /// the signatures read before it, nor ahead of the head read after it.
@@ -164,11 +167,11 @@ async fn eligible(
             witnesses: String::new(),
         }),
     };
-    if before.is_none_or(|before| before.signed != signed) {
-        ask_witnesses(parts, why_not).await?;
+    if before.is_none_or(|before| before.signed != signed || before.why_not != why_not) {
+        ask_witnesses(parts, why_not.clone()).await?;
     }
     let clock = judge_clock(parts, reference, head.at).await?;
-    Ok(Eligible { pin, signed, clock })
+    Ok(Eligible { pin, signed, why_not, clock })
 }
 
 /// A pin is claimed for an epoch before that epoch commits, and raised before a signature leaves. So if the database has a batch

@@ -306,7 +306,7 @@ impl Revocation {
                 format!("this key signs {}", Kind::of(key).signs()),
             )
             .why("a key is replaced before it is marked as compromised, so that the log can go on")
-            .hint("tabellion key rotate --compromised-since SIZE"));
+            .hint("tabellion key rotate --help"));
         }
         keys.mark_compromised(&kid, self.compromised_since)?;
         print_list(context, &keys)
