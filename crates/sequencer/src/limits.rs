@@ -150,6 +150,12 @@ pub const LEFT_UNSIGNED: usize = 1024;
 /// How often one take-over raises the epoch to get beyond that of the pin, after a database was restored.
 pub const EPOCHS_AT_ONCE: usize = 10_000;
 
+/// How often adopting a head asks for the lease, with [`ADOPT_PAUSE`] after each, before it says that a process leads.
+pub const ADOPT_ATTEMPTS: u32 = 50;
+
+/// The pause between two attempts to get the lease.
+pub const ADOPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// How far the wall clock may be from where the monotonic clock says it should be, and how far it
 /// may be behind the last committed time at start, and from the clocks of the database's server and of the witnesses. Whole
 /// seconds.

@@ -99,19 +99,29 @@ async fn refresh_keys(parts: &Parts) -> Result<(), Obstacle> {
     refreshed.map_err(|SignFailed(why)| Obstacle::Later(StoreError::Unavailable(why)))
 }
 
-/// Raises the epoch beyond that of the pin: a database that was restored may count anew.
+/// Raises the epoch beyond that of the pin; `true` with the last head if the log is frozen.
 async fn take_over(parts: &Parts, pin: Option<&Pin>) -> Result<(Head, bool), Obstacle> {
-    let claimed = pin.map_or(0, |pin| pin.epoch);
+    match raise_epoch(&*parts.store, &parts.holder, pin.map_or(0, |pin| pin.epoch)).await {
+        Ok(head) => Ok((head, false)),
+        Err(StoreError::Frozen) => Ok((parts.store.head().await?, true)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Raises the epoch until it is beyond `claimed`, that of a pin: a database that was restored may count anew.
+pub(crate) async fn raise_epoch(
+    store: &dyn LogStore,
+    holder: &str,
+    claimed: u64,
+) -> Result<Head, StoreError> {
     for _ in 0..EPOCHS_AT_ONCE {
-        match parts.store.take_over(&parts.holder).await {
-            Ok(head) if head.epoch > claimed => return Ok((head, false)),
-            Ok(_) => {}
-            Err(StoreError::Frozen) => return Ok((parts.store.head().await?, true)),
-            Err(error) => return Err(error.into()),
+        let head = store.take_over(holder).await?;
+        if head.epoch > claimed {
+            return Ok(head);
         }
     }
     let why = format!("its epoch is being raised beyond {claimed}, that of the pin");
-    Err(Obstacle::Later(StoreError::Unavailable(why)))
+    Err(StoreError::Unavailable(why))
 }
 
 /// Before anything is committed in the new epoch: a pin of an older epoch than a batch is the pin of another process.

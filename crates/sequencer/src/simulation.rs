@@ -108,7 +108,7 @@ fn no_history_forks_and_no_answer_is_taken_back_whatever_fails() {
 /// Seeds that forked the log while a pin counted that was older than what the database shows as signed or committed.
 #[test]
 fn r21_two_hosts_with_a_pin_each_and_a_lagging_copy_do_not_fork_the_log() {
-    for seed in [524, 1333, 15690, 27870, 150_823] {
+    for seed in [524, 1333, 15690, 27870, 150_823, 383_727, 460_978] {
         play(seed);
     }
 }
@@ -278,7 +278,7 @@ impl World {
         self.orphans.clear();
         (0..PROCESSES).filter(|other| *other != at).for_each(|other| self.processes[other].killed());
         let process = &self.processes[at];
-        let adopted = adopt(&self.memory, &process.pin, ORIGIN, head.size(), head.root()).await;
+        let adopted = adopt(&self.memory, &process.pin, ORIGIN, "operator", head.size(), head.root()).await;
         if let Ok(pin) = adopted {
             self.adopted = Some(pin.epoch);
             self.backup = None;

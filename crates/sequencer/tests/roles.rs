@@ -151,7 +151,9 @@ async fn r23_a_process_that_may_not_lead_fences_nobody_and_leads_once_its_pin_do
 
     // An operator adopts the newest head here: nobody restarts anything.
     let head = log.memory.head().await.unwrap();
-    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, head.size(), head.root()).await.unwrap();
+    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, "operator", head.size(), head.root())
+        .await
+        .unwrap();
     stranger.until_leading().await;
     log.submit(&stranger, statement(21)).await.unwrap();
 
@@ -166,7 +168,9 @@ async fn r23_a_process_that_may_not_lead_fences_nobody_and_leads_once_its_pin_do
 async fn r21_a_pin_that_a_newer_signature_in_the_database_outdates_does_not_let_a_copy_be_continued() {
     let log = Log::with(50).await;
     let head = log.memory.head().await.unwrap();
-    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, head.size(), head.root()).await.unwrap();
+    sequencer::pin::adopt(&log.memory, &log.other_pin(), ORIGIN, "operator", head.size(), head.root())
+        .await
+        .unwrap();
     let second = log.start_at(log.other_pin()).await;
     log.submit_all(&second, (100..150).map(statement)).await;
     let copy = log.memory.backup();

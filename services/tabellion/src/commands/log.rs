@@ -115,7 +115,8 @@ async fn adopted(context: &Context, config: &Config, size: TreeSize, root: RootH
     let store = storage::open_existing(&config.database, &config.origin).await.map_err(database)?;
     std::fs::create_dir_all(&config.state_dir)?;
     let pins = storage::pin(config).map_err(database)?;
-    let pin = adopt(&*store, &*pins, &config.origin, size, root).await.map_err(not_adopted)?;
+    let holder = format!("log adopt: process {}", std::process::id());
+    let pin = adopt(&*store, &*pins, &config.origin, &holder, size, root).await.map_err(not_adopted)?;
     context.console.result(&Adopted { size: pin.size.get(), root: pin.root.to_string(), pin: pins.place() })
 }
 
