@@ -129,10 +129,17 @@ impl<'c> Ahead<'c> {
             GuardKind::VrfPlace | GuardKind::AuditDecision => self
                 .unread_of(questions, Erasable, leaf)
                 .or_else(|| self.unread_of(questions, Anything, leaf)),
+            // Asked for in case the log does not hold the predecessor.
+            GuardKind::VrfGenesis | GuardKind::VrfPosition if self.holds_all_of(questions, leaf) => None,
             GuardKind::Permanent => self.unread_of(questions, Anything, leaf),
             GuardKind::PolicyRevision | GuardKind::ErasureSequence => self.first_unread(Anything, leaf),
             _ => self.first_unread(Anything, leaf).or_else(|| self.first_unread(Erasable, leaf)),
         }
+    }
+
+    /// Whether every entry that is asked about stands below a leaf.
+    fn holds_all_of(&self, questions: &Questions, leaf: LeafIndex) -> bool {
+        questions.digests.iter().all(|digest| self.place(digest).is_some_and(|place| below(place, leaf)))
     }
 
     /// The first entry below a leaf whose claims are not known.

@@ -4,8 +4,8 @@
 //! the service or an auditor looks it up, and [`decide`](crate::PolicyInForce::decide) is given the [`Answers`].
 //!
 //! What is in the log stays there, so "yes" is never out of date. "No" may be: a decision that relied on an absence
-//! says so in its permit ([`relied_absent`](crate::Permit::relied_absent)), or takes a guard that whatever would
-//! turn up has to take as well. An auditor of leaf *i* answers with what stands below *i*.
+//! says so in its permit ([`relied_absent`](crate::Permit::relied_absent), [`relied_free`](crate::Permit::relied_free)),
+//! or takes a guard that whatever would turn up has to take as well. An auditor of leaf *i* answers with what stands below *i*.
 
 use std::collections::HashMap;
 

@@ -118,6 +118,7 @@ impl PolicyInForce {
             bounds: vec![statement.bound()],
             guards: Vec::new(),
             relied_absent: Vec::new(),
+            relied_free: Vec::new(),
             facts: String::new(),
             learned: Map::new(),
             successor: None,

@@ -119,6 +119,7 @@ pub struct Permit {
     pub(crate) bounds: Vec<Bound>,
     pub(crate) guards: Vec<Guard>,
     pub(crate) relied_absent: Vec<EntryDigest>,
+    pub(crate) relied_free: Vec<Guard>,
     pub(crate) facts: String,
     /// What deciding found out; it goes into the facts.
     pub(crate) learned: Map<String, Value>,
@@ -159,6 +160,11 @@ impl Permit {
     /// Statements the decision took to be absent from the log: if one turned up, decide again.
     pub fn relied_absent(&self) -> &[EntryDigest] {
         &self.relied_absent
+    }
+
+    /// Claims that the decision took to be made by no entry of the log: if one was made, decide again.
+    pub fn relied_free(&self) -> &[Guard] {
+        &self.relied_free
     }
 
     /// What was read from the statement, as canonical JSON, for display and look-up. Nothing decides by it.

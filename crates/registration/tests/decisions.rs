@@ -259,10 +259,10 @@ fn a_chained_receipt_claims_its_place_before_its_id() {
     let first = testkit::receipt(0).sign(&verifier()).unwrap();
     let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
     assert_eq!(kinds(&decide(&first, &policy()).unwrap()), [VrfGenesis, VrfPlace, VrfReceiptId]);
-    assert_eq!(
-        kinds(&decide(&second, &policy()).unwrap()),
-        [VrfSuccessor, VrfPosition, VrfPlace, VrfReceiptId]
-    );
+    let follows = decide_after(&second, &policy(), log_of(&policy(), &[&first])).unwrap();
+    assert_eq!(kinds(&follows), [VrfSuccessor, VrfPosition, VrfPlace, VrfReceiptId]);
+    let unknown = decide(&second, &policy()).unwrap();
+    assert_eq!(kinds(&unknown), [VrfSuccessor, VrfPlace, VrfReceiptId], "it may be at the wrong position");
     assert_eq!(kinds(&decide(&testkit::vrf(2), &policy()).unwrap()), [VrfReceiptId]);
     let off = with_vrf("chain = \"off\"");
     for statement in [&first, &second] {
@@ -288,6 +288,13 @@ fn a_known_predecessor_is_compared_and_an_unknown_one_is_waited_for() {
     let unknown = decide(&second, &policy()).unwrap();
     assert!(unknown.facts().contains(r#""chain_verified":false"#), "{}", unknown.facts());
     assert_eq!(unknown.relied_absent(), [first.digest()], "if it turns up, decide again");
+    let free: Vec<GuardKind> = unknown.relied_free().iter().map(Guard::kind).collect();
+    assert_eq!(free, [GuardKind::VrfGenesis], "if another first receipt turns up, decide again");
+
+    let misled = testkit::receipt(4).after(testkit::vrf(9).digest(), 1).sign(&verifier()).unwrap();
+    let wrong_hash = decide_after(&misled, &policy(), &log).unwrap_err();
+    assert_eq!(wrong_hash.rule.as_str(), "vrf-chain-mismatch");
+    assert!(wrong_hash.to_string().contains("leaf 20 is number 0 of this chain"), "{wrong_hash}");
 
     let skipping = decide_after(&third, &policy(), &log).unwrap_err();
     assert_eq!(skipping.rule.as_str(), "vrf-chain-mismatch");

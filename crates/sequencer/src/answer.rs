@@ -64,12 +64,10 @@ pub enum SubmitError {
     /// The log is empty: its first entry must be a registration policy.
     #[error("the log has no registration policy yet")]
     NoPolicy,
-    /// The decision relied on a statement's absence, and it is in the log: decide again.
-    #[error("entry {index} ({digest}) is in the log, and the decision relied on its absence")]
+    /// The decision relied on the absence of a statement or a claim that is in the log: decide again.
+    #[error("entry {index} is in the log, and the decision relied on its absence")]
     RelyOnAbsent {
-        /// What was relied on to be absent.
-        digest: EntryDigest,
-        /// Where it is.
+        /// The entry that is the statement, or makes the claim.
         index: LeafIndex,
     },
     /// A claim that must be unique is taken by an earlier entry. Final.

@@ -42,11 +42,12 @@ impl LookUp {
     pub(crate) fn about<R>(items: &[Item<R>], thorough: bool) -> Self {
         let mut ask = Self::default();
         for item in items {
-            let Submission { entry, relied_absent, .. } = &*item.submission;
+            let Submission { entry, relied_absent, relied_free, .. } = &*item.submission;
             ask.digests.push(entry.digest);
             ask.digests.extend(entry.twin.filter(|_| thorough));
             ask.digests.extend(relied_absent);
             ask.guards.extend_from_slice(&entry.guards);
+            ask.guards.extend_from_slice(relied_free);
         }
         ask
     }
@@ -73,17 +74,19 @@ fn judge_one(
     thorough: bool,
     rest: &mut (&[Option<Found>], &[Option<LeafIndex>]),
 ) -> Option<Verdict> {
-    let Submission { entry, relied_absent, .. } = submission;
+    let Submission { entry, relied_absent, relied_free, .. } = submission;
     let own = split(&mut rest.0, 1)?[0];
     let twins = split(&mut rest.0, usize::from(thorough && entry.twin.is_some()))?;
     let relied = split(&mut rest.0, relied_absent.len())?;
     let guards = split(&mut rest.1, entry.guards.len())?;
+    let free = split(&mut rest.1, relied_free.len())?;
     Some(match own {
         Some(Found { index, digest }) if digest == entry.digest => Verdict::There(index),
         Some(Found { index, digest }) => Verdict::Refused(SubmitError::Twin { index, digest }),
         None => twin_there(twins)
             .or_else(|| guard_taken(&entry.guards, guards))
             .or_else(|| relied_on_there(relied_absent, relied))
+            .or_else(|| free.iter().flatten().next().map(|index| SubmitError::RelyOnAbsent { index: *index }))
             .map_or(Verdict::New, Verdict::Refused),
     })
 }
@@ -100,7 +103,7 @@ fn guard_taken(keys: &[GuardKey], known: &[Option<LeafIndex>]) -> Option<SubmitE
 
 fn relied_on_there(asked: &[EntryDigest], known: &[Option<Found>]) -> Option<SubmitError> {
     let hits = asked.iter().zip(known).filter_map(|(asked, found)| found.filter(|it| it.digest == *asked));
-    hits.map(|Found { index, digest }| SubmitError::RelyOnAbsent { digest, index }).next()
+    hits.map(|Found { index, .. }| SubmitError::RelyOnAbsent { index }).next()
 }
 
 fn split<'a, T>(rest: &mut &'a [T], count: usize) -> Option<&'a [T]> {
@@ -122,10 +125,10 @@ impl Claims {
     /// Takes up the claims of one more member, unless they contradict those of an earlier one: it
     /// then has to wait until that is in the log, or not.
     pub(crate) fn add(&mut self, submission: &Submission) -> bool {
-        let Submission { entry, relied_absent, .. } = submission;
+        let Submission { entry, relied_absent, relied_free, .. } = submission;
         let keys = || std::iter::once(&entry.digest).chain(&entry.twin).map(seen_key);
         let clash = keys().any(|key| self.keys.contains(&key))
-            || entry.guards.iter().any(|key| self.guards.contains(key))
+            || entry.guards.iter().chain(relied_free).any(|key| self.guards.contains(key))
             || relied_absent.iter().any(|digest| self.digests.contains(digest));
         if !clash {
             self.keys.extend(keys());

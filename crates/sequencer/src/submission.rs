@@ -39,6 +39,8 @@ pub struct Submission {
     pub decided_under: LeafIndex,
     /// The decision relied on none of these being in the log.
     pub relied_absent: Vec<EntryDigest>,
+    /// The decision relied on no entry of the log making any of these claims.
+    pub relied_free: Vec<GuardKey>,
     /// What came beside the statement and is needed to decide it again, but is not stored with the entry.
     pub beside: Vec<Collateral>,
     /// Whether the statement is a registration policy: it is then the last entry of its batch, and
@@ -61,11 +63,12 @@ const VERSION: u8 = 1;
 const HAS_TWIN: u8 = 1;
 const IS_POLICY: u8 = 2;
 const HAS_BESIDE: u8 = 4;
+const HAS_RELIED_FREE: u8 = 8;
 
 impl Submission {
     /// How many bytes of the queue it takes.
     pub(crate) fn weight(&self) -> usize {
-        let guards: usize = self.entry.guards.iter().map(|key| key.0.len()).sum();
+        let guards: usize = self.entry.guards.iter().chain(&self.relied_free).map(|key| key.0.len()).sum();
         let beside = self.entry.collateral.iter().chain(&self.beside);
         let collateral: usize = beside.map(|item| item.bytes.len()).sum();
         let strings = self.entry.rule.len() + self.entry.facts.len();
@@ -85,13 +88,15 @@ impl Submission {
         for string in [&self.entry.statement[..], self.entry.rule.as_bytes(), self.entry.facts.as_bytes()] {
             put_string(&mut out, string);
         }
-        put_count(&mut out, self.entry.guards.len());
-        self.entry.guards.iter().for_each(|key| put_string(&mut out, &key.0));
+        put_guards(&mut out, &self.entry.guards);
         put_collateral(&mut out, &self.entry.collateral);
         put_count(&mut out, self.relied_absent.len());
         out.extend(self.relied_absent.iter().flat_map(EntryDigest::as_bytes));
         if !self.beside.is_empty() {
             put_collateral(&mut out, &self.beside);
+        }
+        if !self.relied_free.is_empty() {
+            put_guards(&mut out, &self.relied_free);
         }
         out.into()
     }
@@ -101,6 +106,7 @@ impl Submission {
         set(HAS_TWIN, self.entry.twin.is_some())
             | set(IS_POLICY, self.is_policy)
             | set(HAS_BESIDE, !self.beside.is_empty())
+            | set(HAS_RELIED_FREE, !self.relied_free.is_empty())
     }
 
     /// Reads what [`encode`](Self::encode) wrote, and nothing else.
@@ -110,7 +116,7 @@ impl Submission {
             return Err(Unreadable { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
-        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE) != 0 {
+        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE) != 0 {
             return Err(Unreadable { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
@@ -123,6 +129,11 @@ impl Submission {
 
 fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&(count as u32).to_be_bytes());
+}
+
+fn put_guards(out: &mut Vec<u8>, guards: &[GuardKey]) {
+    put_count(out, guards.len());
+    guards.iter().for_each(|key| put_string(out, &key.0));
 }
 
 fn put_collateral(out: &mut Vec<u8>, collateral: &[Collateral]) {
@@ -152,20 +163,33 @@ impl Input<'_> {
         let valid = TimeWindow { from: self.number()?, until: self.number()? };
         let statement = self.string("a statement")?;
         let (rule, facts) = (self.text("a rule name")?, self.text("facts")?);
-        let guards = self.list(|input| input.string("a guard key").map(|key| GuardKey(key.into())))?;
+        let guards = self.list(Self::guard)?;
         let collateral = self.list(Self::collateral)?;
         let relied_absent = self.list(Self::digest)?;
-        let beside = if flags & HAS_BESIDE != 0 { self.some_collateral()? } else { Vec::new() };
+        let beside = self.list_if(flags & HAS_BESIDE != 0, "collateral", Self::collateral)?;
+        let relied_free = self.list_if(flags & HAS_RELIED_FREE != 0, "a guard key", Self::guard)?;
         let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
         let is_policy = flags & IS_POLICY != 0;
-        Ok(Submission { entry, valid, decided_under, relied_absent, beside, is_policy })
+        Ok(Submission { entry, valid, decided_under, relied_absent, relied_free, beside, is_policy })
     }
 
-    /// A list that is there only because something is in it.
-    fn some_collateral(&mut self) -> Result<Vec<Collateral>, Unreadable> {
+    /// A list that is there only if something is in it.
+    fn list_if<T>(
+        &mut self,
+        there: bool,
+        expected: &'static str,
+        item: impl Fn(&mut Self) -> Result<T, Unreadable>,
+    ) -> Result<Vec<T>, Unreadable> {
         let offset = self.offset;
-        let some = self.list(Self::collateral)?;
-        if some.is_empty() { Err(Unreadable { offset, expected: "collateral" }) } else { Ok(some) }
+        match there.then(|| self.list(item)).transpose()? {
+            None => Ok(Vec::new()),
+            Some(items) if items.is_empty() => Err(Unreadable { offset, expected }),
+            Some(items) => Ok(items),
+        }
+    }
+
+    fn guard(&mut self) -> Result<GuardKey, Unreadable> {
+        self.string("a guard key").map(|key| GuardKey(key.into()))
     }
 
     fn collateral(&mut self) -> Result<Collateral, Unreadable> {
@@ -241,8 +265,12 @@ mod tests {
         vec((any::<u8>(), bytes()).prop_map(|(kind, bytes)| Collateral { kind, bytes }), 0..4)
     }
 
+    fn guards() -> impl Strategy<Value = Vec<GuardKey>> {
+        vec(vec(any::<u8>(), 0..9).prop_map(GuardKey), 0..4)
+    }
+
     fn entry() -> impl Strategy<Value = NewEntry> {
-        let guards = vec(vec(any::<u8>(), 0..9).prop_map(GuardKey), 0..4);
+        let guards = guards();
         let fixed = (digest(), proptest::option::of(digest()), bytes(), any::<u64>());
         (fixed, "\\PC{0,20}", "\\PC{0,20}", guards, collateral()).prop_map(
             |((digest, twin, statement, policy), rule, facts, guards, collateral)| NewEntry {
@@ -260,12 +288,14 @@ mod tests {
 
     fn submission() -> impl Strategy<Value = Submission> {
         let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
-        (entry(), window, any::<u64>(), vec(digest(), 0..4), collateral(), any::<bool>()).prop_map(
-            |(entry, valid, decided_under, relied_absent, beside, is_policy)| Submission {
+        let relied = (vec(digest(), 0..4), guards());
+        (entry(), window, any::<u64>(), relied, collateral(), any::<bool>()).prop_map(
+            |(entry, valid, decided_under, (relied_absent, relied_free), beside, is_policy)| Submission {
                 entry,
                 valid,
                 decided_under: LeafIndex::new(decided_under),
                 relied_absent,
+                relied_free,
                 beside,
                 is_policy,
             },
@@ -310,7 +340,7 @@ mod tests {
 
     #[test]
     fn another_version_and_unknown_flags_are_refused_by_their_offset() {
-        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 8], 1), (&[1], 1), (&[], 0)] {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 16], 1), (&[1], 1), (&[], 0)] {
             assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
         }
     }

@@ -109,6 +109,13 @@ async fn a_decision_that_relied_on_absence_goes_back_when_the_statement_is_there
     let index = outcomes[0].as_ref().unwrap().index;
     let back = matches!(&outcomes[1], Err(SubmitError::RelyOnAbsent { index: found, .. }) if *found == index);
     assert!(back, "{outcomes:?}");
+    let claims = [statement(4).guarding("a place"), statement(5).relying_on_nobody_guarding("a place")];
+    let outcomes = log.submit_all(&process, claims.clone()).await;
+    for outcome in [outcomes[1].clone(), log.submit(&process, claims[1].clone()).await] {
+        let back = matches!(outcome, Err(SubmitError::RelyOnAbsent { index }) if index.get() == 2);
+        assert!(back, "{outcome:?}");
+    }
+    assert!(log.submit(&process, statement(6).relying_on_nobody_guarding("another")).await.is_ok());
     let absent = statement(3).relying_on_absence_of(&statement(99));
     assert!(log.submit(&process, absent).await.is_ok());
     log.check().await;

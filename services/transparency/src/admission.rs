@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, NotPermitted, Permit, Policy,
-    PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
+    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
+    Policy, PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{Redecide, Redecision, Submission, SubmitError, TimeWindow};
@@ -234,9 +234,8 @@ pub async fn ask(log: &dyn LogStore, questions: Questions) -> Result<Answers, St
         }
     }
     if !questions.guards.is_empty() {
-        let keys: Vec<GuardKey> =
-            questions.guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
-        for (guard, leaf) in questions.guards.into_iter().zip(log.guards(&keys).await?) {
+        let held = log.guards(&keys(&questions.guards)).await?;
+        for (guard, leaf) in questions.guards.into_iter().zip(held) {
             if let Some(leaf) = leaf {
                 answers.put_guard(guard, leaf);
             }
@@ -254,6 +253,7 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
         valid: window(permit),
         decided_under: nothing_before,
         relied_absent: Vec::new(),
+        relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: true,
     }
@@ -279,6 +279,7 @@ fn submission(
         valid: window(permit),
         decided_under: in_force.leaf(),
         relied_absent: permit.relied_absent().to_vec(),
+        relied_free: keys(permit.relied_free()),
         beside: beside.into_iter().collect(),
         is_policy: permit.successor().is_some(),
     }
@@ -292,9 +293,13 @@ fn new_entry(statement: &SignedStatement, permit: &Permit, collateral: Vec<Colla
         policy: permit.policy(),
         rule: permit.rule().as_str().to_owned(),
         facts: permit.facts().to_owned(),
-        guards: permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect(),
+        guards: keys(permit.guards()),
         collateral,
     }
+}
+
+fn keys(guards: &[Guard]) -> Vec<GuardKey> {
+    guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect()
 }
 
 fn window(permit: &Permit) -> TimeWindow {

@@ -7,7 +7,7 @@ use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use registration::policy::statement as policy_statement;
 use registration::{
-    Answers, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Permit, Policy, PolicyInForce, Record,
+    Answers, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, Permit, Policy, PolicyInForce, Record,
 };
 use scitt::{ReceiptHeader, SignedStatement, Signer, SigningKey};
 use store::{
@@ -73,8 +73,12 @@ impl Log {
                 self.admit(&draft).await.unwrap_or_else(|why| panic!("not admitted: {why}"));
             let together =
                 |digest: &EntryDigest| entries.iter().any(|other: &NewEntry| other.digest == *digest);
+            let claimed = |guard: &Guard| {
+                let key = GuardKey(guard.as_bytes().to_vec());
+                entries.iter().any(|other: &NewEntry| other.guards.contains(&key))
+            };
             assert!(
-                !permit.relied_absent().iter().any(together),
+                !permit.relied_absent().iter().any(together) && !permit.relied_free().iter().any(claimed),
                 "a sequencer would not put these in one batch"
             );
             successor = permit.successor().cloned();

@@ -1,10 +1,11 @@
 //! The chain rule: what the log must hold for a receipt to stand in its chain (readings 10 and 11).
 //!
 //! A chain is that of one issuer's receipts about one agent, `(iss, sub)`. Its first receipt claims to be the first; every
-//! later one claims to be the successor of the one it names, and to be the one at its position. The log admits one claimant
-//! each, so that a chain cannot fork, not even where the log lacks the receipts before; who makes a second claim has signed
-//! the proof of it. And every receipt leaves its place as a guard, which nobody else
-//! could claim, for its successor to ask after.
+//! later one claims to be the successor of the one it names, and, if the log holds that one, to be the one at its position.
+//! The log admits one claimant each, so a chain cannot fork; who makes a second claim has signed the proof of it. A receipt
+//! whose predecessor the log does not hold claims no position: a wrong hash must not keep the right receipt out. It is
+//! refused if another receipt is at the position before, for then the hash is wrong. And every receipt leaves its place as a
+//! guard, which nobody else could claim, for its successor to ask after.
 //!
 //! Not here: how the labels are read (`headers`), what becomes of a refused fork (the service keeps it as a report).
 
@@ -73,6 +74,7 @@ impl Member<'_> {
         {
             asked.digests.push(previous);
             asked.guards.push(self.place(position - 1, previous));
+            asked.guards.push(self.position(position - 1));
         }
     }
 
@@ -94,15 +96,16 @@ impl Member<'_> {
             Chain::Unchained => return Ok(None),
             Chain::Genesis => {
                 if mode != ChainMode::Off {
-                    permit.guards.push(self.guard(GuardKind::VrfGenesis, &[]));
+                    permit.guards.push(self.position(0));
                 }
                 0
             }
             Chain::Link { position, previous } => {
                 if mode != ChainMode::Off {
-                    verified = Some(self.follows(mode, position, previous, log, permit)?);
+                    let follows = self.follows(mode, position, previous, log, permit)?;
                     permit.guards.push(self.guard(GuardKind::VrfSuccessor, &[previous.as_bytes()]));
-                    permit.guards.push(self.guard(GuardKind::VrfPosition, &[&position.to_be_bytes()]));
+                    permit.guards.extend(follows.then(|| self.position(position)));
+                    verified = Some(follows);
                 }
                 position
             }
@@ -133,10 +136,26 @@ impl Member<'_> {
                 Err(VrfRule::ChainUnknownPredecessor
                     .in_header("-70004", "the log does not hold this receipt"))
             }
-            (None, _) => {
-                permit.relied_absent.push(previous);
-                Ok(false)
-            }
+            (None, _) => match log.guard(&self.position(before)) {
+                Some(leaf) => {
+                    let detail =
+                        format!("leaf {leaf} is number {before} of this chain, and has another digest");
+                    Err(VrfRule::ChainMismatch.in_header("-70004", detail))
+                }
+                None => {
+                    permit.relied_absent.push(previous);
+                    permit.relied_free.push(self.position(before));
+                    Ok(false)
+                }
+            },
+        }
+    }
+
+    /// The claim to be the one at a position.
+    fn position(&self, position: u64) -> Guard {
+        match position {
+            0 => self.guard(GuardKind::VrfGenesis, &[]),
+            position => self.guard(GuardKind::VrfPosition, &[&position.to_be_bytes()]),
         }
     }
 

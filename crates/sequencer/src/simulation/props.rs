@@ -154,6 +154,7 @@ pub(super) fn named(name: u64) -> Submission {
         valid: TimeWindow::ALWAYS,
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
+        relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
     }

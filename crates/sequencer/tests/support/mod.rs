@@ -298,6 +298,7 @@ pub fn named(name: &str) -> Submission {
         valid: TimeWindow::ALWAYS,
         decided_under: LeafIndex::new(0),
         relied_absent: Vec::new(),
+        relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
     }
@@ -308,6 +309,7 @@ pub trait But {
     fn under(self, policy: u64) -> Self;
     fn guarding(self, key: &str) -> Self;
     fn relying_on_absence_of(self, other: &Submission) -> Self;
+    fn relying_on_nobody_guarding(self, key: &str) -> Self;
     fn with_twin(self, other: &Submission) -> Self;
     fn valid(self, from: u64, until: u64) -> Self;
 }
@@ -326,6 +328,11 @@ impl But for Submission {
 
     fn relying_on_absence_of(mut self, other: &Submission) -> Self {
         self.relied_absent.push(other.entry.digest);
+        self
+    }
+
+    fn relying_on_nobody_guarding(mut self, key: &str) -> Self {
+        self.relied_free.push(GuardKey(key.into()));
         self
     }
 

@@ -126,7 +126,7 @@ pub fn chain() -> Vec<Case> {
             })
             .after(&first, 1),
         )
-        .in_log([first.clone(), second]),
+        .in_log([first.clone(), second.clone()]),
         keeps(
             ChainPositionTaken,
             "another-position",
@@ -142,13 +142,32 @@ pub fn chain() -> Vec<Case> {
         )
         .under(off.clone())
         .in_log([first.clone(), third.clone()]),
+        keeps(
+            ChainPositionTaken,
+            "after-a-wrong-hash",
+            "the right receipt at a position where one stands that names a receipt which the log does not hold",
+            numbered(3).after(&third, 3),
+        )
+        .in_log([first.clone(), second.clone(), numbered(4).after(&numbered(5).sign(), 3).sign(), third.clone()]),
         breaks(
             ChainPositionTaken,
-            "after-another-unknown",
-            "two receipts at one position, after different ones that the log does not hold",
-            numbered(4).after(&numbered(5).sign(), 2),
+            "after-another",
+            "two receipts at one position, each after one that the log holds at the position before",
+            numbered(6).after(&numbered(4).after(&numbered(5).sign(), 2).sign(), 3),
         )
-        .in_log([first.clone(), third.clone()]),
+        .in_log([
+            first.clone(),
+            numbered(4).after(&numbered(5).sign(), 2).sign(),
+            numbered(7).after(&numbered(8).sign(), 2).sign(),
+            numbered(9).after(&numbered(7).after(&numbered(8).sign(), 2).sign(), 3).sign(),
+        ]),
+        breaks(
+            ChainMismatch,
+            "another-at-the-position-before",
+            "the log holds the first receipt of the chain, and the second names another one",
+            numbered(1).after(&numbered(5).sign(), 1),
+        )
+        .in_log([first.clone()]),
         keeps(
             ChainSecondGenesis,
             "another-agent",
