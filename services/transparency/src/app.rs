@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use utoipa::OpenApi;
+use utoipa::{OpenApi, openapi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -93,7 +93,7 @@ fn described() -> OpenApiRouter<App> {
 
 /// The API's description as it is checked in: pretty JSON, the same on every run.
 pub fn openapi_json() -> String {
-    let mut text = described().into_openapi().to_pretty_json().unwrap_or_default();
+    let mut text = published(described().into_openapi()).to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }
@@ -101,6 +101,13 @@ pub fn openapi_json() -> String {
 /// The public listener's routes, inside the house.
 pub fn router(app: App) -> Router {
     let house = app.house.clone();
-    let (routes, openapi) = described().split_for_parts();
-    house::enclose(routes.with_state(app).merge(pages::routes(openapi)), house)
+    let (routes, description) = described().split_for_parts();
+    house::enclose(routes.with_state(app).merge(pages::routes(published(description))), house)
+}
+
+/// The description with path templates as OpenAPI has them: it knows no parameter that spans segments (`{*name}`).
+fn published(mut description: openapi::OpenApi) -> openapi::OpenApi {
+    let paths = std::mem::take(&mut description.paths.paths);
+    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    description
 }

@@ -45,8 +45,6 @@ struct More {
     place: Option<String>,
     /// The entry that stands in the way: its ID.
     entry: Option<String>,
-    /// The entries among which to choose.
-    entries: Vec<String>,
 }
 
 impl Problem {
@@ -136,12 +134,6 @@ impl Problem {
         self
     }
 
-    /// Names the entries among which the client has to choose.
-    pub fn among(mut self, ids: Vec<String>) -> Self {
-        self.more().entries = ids;
-        self
-    }
-
     fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
@@ -156,10 +148,6 @@ impl Problem {
 
     fn offset(&self) -> Option<u64> {
         self.more.as_ref().and_then(|more| more.offset)
-    }
-
-    fn entries(&self) -> &[String] {
-        self.more.as_ref().map_or(&[], |more| &more.entries)
     }
 
     /// Says when to come back.
@@ -181,10 +169,6 @@ impl Problem {
         }
         if let Some(offset) = self.offset() {
             problem = problem.entry(TABELLION, "offset", offset);
-        }
-        if !self.entries().is_empty() {
-            let ids = self.entries().iter().map(|id| scitt::cbor::Value::from(id.clone()));
-            problem = problem.entry(TABELLION, "entries", scitt::cbor::Value::array(ids));
         }
         problem.encode()
     }
@@ -210,9 +194,6 @@ impl Problem {
         }
         if let Some(offset) = self.offset() {
             body["offset"] = json!(offset);
-        }
-        if !self.entries().is_empty() {
-            body["entries"] = json!(self.entries());
         }
         body
     }

@@ -175,7 +175,7 @@ async fn the_name_that_a_statement_has_of_its_own_leads_to_its_entry() {
 }
 
 #[tokio::test]
-async fn a_name_of_several_entries_leads_to_none_and_names_them() {
+async fn a_name_that_a_stranger_uses_too_leads_to_the_first_entry_and_by_issuer_to_each() {
     let site = Place::new().start().await;
     let one = testkit::vrf(1);
     let other = receipt(1).unchained().sign(&testkit::ed25519([7; 32])).unwrap();
@@ -184,11 +184,18 @@ async fn a_name_of_several_entries_leads_to_none_and_names_them() {
     }
     let path = format!("/entries/{}", receipt_json(1)["receipt_id"].as_str().unwrap());
     let answer = site.get(&path).await;
-    assert_eq!(answer.refusal(), refusal(400, "Invalid locator", "locator-ambiguous"));
-    let problem = answer.problem();
-    let entries = problem.get(scitt::problem::TABELLION, &"entries".into()).unwrap().as_array().unwrap();
-    let entries: Vec<&str> = entries.iter().map(|id| id.value.as_text().unwrap()).collect();
-    assert_eq!(entries, [one.digest().to_string(), other.digest().to_string()]);
+    assert_eq!((answer.status, answer.header("location")), (307, Some(&*site.location(&one))));
+    let alternate = format!("<{}>; rel=\"alternate\"", site.location(&other));
+    assert_eq!(answer.header("link"), Some(&*alternate));
+    for statement in [&one, &other] {
+        let answer =
+            site.get(&format!("{path}?issuer={}", statement.header().claims().unwrap().iss().unwrap())).await;
+        assert_eq!((answer.status, answer.header("location")), (307, Some(&*site.location(statement))));
+        assert_eq!(answer.header("link"), None);
+    }
+    let nobody = site.get(&format!("{path}?issuer=did:key:nobody")).await;
+    assert_eq!(nobody.refusal(), refusal(404, "Not Found", "entry-unknown"));
+    assert_eq!(site.get(&format!("{path}?agent=x")).await.status, 400);
 }
 
 #[tokio::test]

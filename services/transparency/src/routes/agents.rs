@@ -75,7 +75,7 @@ pub struct GroupView {
     path = "/v1/agents/{sub}/summary",
     tag = "Log",
     params(("sub" = String, Path, description = "The sub of the receipts, percent-encoded")),
-    responses((status = 200, body = Summary), (status = 404, description = "Nothing is registered about it"))
+    responses((status = 200, description = "Counts over what is registered about this agent", body = Summary), (status = 404, description = "Nothing is registered about it"))
 )]
 pub async fn summary(State(app): State<App>, Path(sub): Path<String>) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;

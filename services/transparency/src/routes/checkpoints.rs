@@ -69,6 +69,7 @@ pub struct CheckpointView {
     responses(
         (
             status = 200,
+            description = "The signed checkpoints, by size",
             body = Checkpoints,
             headers(("Link" = String, description = "rel=next, while there may be more"))
         ),
@@ -104,6 +105,7 @@ pub async fn checkpoints(
 #[utoipa::path(
     get,
     path = "/v1/checkpoints/{size}",
+    operation_id = "checkpoint_of_size",
     tag = "C2SP",
     params(("size" = u64, Path, description = "The tree size: that of any receipt")),
     responses(

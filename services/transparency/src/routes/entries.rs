@@ -5,7 +5,8 @@
 
 use std::time::Instant;
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
@@ -15,7 +16,7 @@ use merkle::EntryDigest;
 use scitt::SignedStatement;
 
 use super::Binary;
-use super::names::{Locator, named};
+use super::names::{Locator, NamedBy, named};
 use crate::app::App;
 use crate::aside::aside;
 use crate::intake::HandedIn;
@@ -100,18 +101,19 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
 
 /// Resolve a receipt.
 ///
-/// A `receipt_id` or an `aer_id` that names exactly one entry leads to it.
+/// A `receipt_id` or an `aer_id` leads to the first entry of that name; with `issuer`, to that issuer's.
 #[utoipa::path(
     get,
     path = "/entries/{entry_id}",
     tag = "SCRAPI",
-    params(("entry_id" = String, Path, description = "64 lowercase hex digits; or a UUID, or aer: and 16 of them")),
+    params(("entry_id" = String, Path, description = "64 lowercase hex digits; or a UUID, or aer: and 16 of them"), NamedBy),
     responses(
         (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
          headers(("Location" = String, description = "This URL"))),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
-        (status = 307, description = "The one entry of that name", headers(("Location" = String, description = "Its receipt's URL"))),
-        (status = 400, description = "Invalid locator: none, or a name of several entries", content_type = "application/concise-problem-details+cbor"),
+        (status = 307, description = "The first entry of that name",
+         headers(("Location" = String, description = "Its receipt's URL"), ("Link" = String, description = "rel=alternate, for every other entry of that name"))),
+        (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
         (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor"),
         (status = 429, description = "Too many requests; Retry-After says when", content_type = "application/concise-problem-details+cbor")
     )
@@ -119,11 +121,16 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
 pub async fn resolve(
     State(app): State<App>,
     locator: Locator,
+    by: Result<Query<NamedBy>, QueryRejection>,
     receipt_type: ReceiptType,
 ) -> Result<Response, Problem> {
     let digest = match locator {
         Locator::Id(digest) => digest,
-        Locator::Name(kind, name) => return named(&app, kind, &name).await,
+        Locator::Name(kind, name) => {
+            let Query(by) =
+                by.map_err(|_| Problem::malformed("query", "`issuer`, once, is all there is to ask"))?;
+            return named(&app, kind, &name, by).await;
+        }
     };
     match app.log.resolve(digest).await? {
         Resolved::Receipt(receipt) => Ok(found(&app.log, digest, receipt, receipt_type)),

@@ -103,6 +103,7 @@ impl Equivocation {
     responses(
         (
             status = 200,
+            description = "Reports of refused statements that contradict registered ones",
             body = Equivocations,
             headers(("Link" = String, description = "rel=next, while there may be more"))
         ),

@@ -82,10 +82,11 @@ pub struct Numbers {
 #[utoipa::path(
     get,
     path = "/v1/erasures",
+    operation_id = "erasures",
     tag = "Log",
     params(Numbers),
     responses(
-        (status = 200, body = Erasures),
+        (status = 200, description = "The registered erasures", body = Erasures),
         (status = 400, description = "after or limit is no number, or limit is too large")
     )
 )]
@@ -126,7 +127,7 @@ pub struct ErasureProgress {
     tag = "Log",
     params(("sequence" = u64, Path, description = "The erasure's number")),
     responses(
-        (status = 200, body = ErasureProgress),
+        (status = 200, description = "The erasure, and how far it is carried out", body = ErasureProgress),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )

@@ -102,7 +102,7 @@ pub struct PolicyReference {
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, body = Evidence),
+        (status = 200, description = "What the decision on this entry was based on", body = Evidence),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )
@@ -140,7 +140,7 @@ pub struct EvidencePage {
     tag = "Log",
     params(Range),
     responses(
-        (status = 200, body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
+        (status = 200, description = "The evidence of these entries", body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
         (status = 400, description = "from or limit is no number, or limit is too large")
     )
 )]

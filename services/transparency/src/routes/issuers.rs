@@ -65,7 +65,7 @@ pub struct Seen {
     path = "/v1/issuers/{iss}",
     tag = "Log",
     params(("iss" = String, Path, description = "The iss of its statements, percent-encoded")),
-    responses((status = 200, body = Issuer), (status = 404, description = "It has registered nothing"))
+    responses((status = 200, description = "What this issuer has registered", body = Issuer), (status = 404, description = "It has registered nothing"))
 )]
 pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
@@ -187,7 +187,7 @@ pub struct Fork {
     tag = "Log",
     params(("iss" = String, Path, description = "The iss of the receipts, percent-encoded"), WhichChain),
     responses(
-        (status = 200, body = ChainView, headers(("Link" = String, description = "rel=next, while there is more"))),
+        (status = 200, description = "The receipts of the chain, from the first on", body = ChainView, headers(("Link" = String, description = "rel=next, while there is more"))),
         (status = 400, description = "sub is missing, or a parameter is unknown"),
         (status = 404, description = "There is no such receipt")
     )

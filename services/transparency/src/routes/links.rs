@@ -62,7 +62,7 @@ struct Wanted {
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, body = Links),
+        (status = 200, description = "The entries that this one refers to, and those that refer to it", body = Links),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )

@@ -97,7 +97,7 @@ pub fn rfc3339(seconds: u64) -> Option<String> {
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, body = EntryView),
+        (status = 200, description = "The entry and its facts", body = EntryView),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )

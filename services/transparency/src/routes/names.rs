@@ -4,16 +4,19 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, LOCATION};
+use http::header::{CACHE_CONTROL, LINK, LOCATION};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use merkle::EntryDigest;
 use registration::LookupKind;
+use serde::Deserialize;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::index::term;
 use crate::limits::NAMED_ENTRIES;
+use crate::log::Log;
 use crate::problem::Problem;
 
 /// An entry ID, or a name that the statement itself gives to what it says.
@@ -49,39 +52,46 @@ impl<S: Send + Sync> FromRequestParts<S> for Locator {
     }
 }
 
-/// 307 to the one entry of this name; 404 if there is none, 400 naming them if there are several.
-pub async fn named(app: &App, kind: LookupKind, name: &str) -> Result<Response, Problem> {
+/// The issuer whose entry is meant.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct NamedBy {
+    /// The `iss` of the entry, where the path is a name: only this issuer's entry is meant.
+    issuer: Option<String>,
+}
+
+/// 307 to the first entry of this name, with `Link: rel="alternate"` to the others; 404 if there is none.
+///
+/// A name is unique for its issuer only. The first entry keeps it, so nobody can take a name that works away by using it
+/// again.
+pub async fn named(app: &App, kind: LookupKind, name: &str, by: NamedBy) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
-    let page = app.index.search(vec![term(kind, name)], 0..u64::MAX, NAMED_ENTRIES).await?;
+    let issuer = by.issuer.map(|iss| term(LookupKind::Issuer, &iss));
+    let terms = std::iter::once(term(kind, name)).chain(issuer).collect();
+    let page = app.index.search(terms, 0..u64::MAX, NAMED_ENTRIES).await?;
     let mut digests = Vec::with_capacity(page.entries.len());
     for leaf in page.entries {
         digests.extend(app.log.store.entry(leaf).await?.map(|entry| entry.digest));
     }
-    match digests[..] {
-        // Neither "none" nor "one" can be said by an index that is behind.
-        [] | [_] if reached.is_behind() => Err(behind()),
-        [] => Err(Problem::unknown_entry(name)),
-        [digest] => Ok(redirect(app.log.location(digest))),
-        _ => Err(several(&digests, page.more_after.is_some())),
+    match digests.split_first() {
+        None if reached.is_behind() => Err(behind()),
+        None => Err(Problem::unknown_entry(name)),
+        Some((first, others)) => Ok(redirect(&app.log, *first, others)),
     }
 }
 
-fn redirect(location: String) -> Response {
+fn redirect(log: &Log, first: EntryDigest, others: &[EntryDigest]) -> Response {
+    let alternates = others.iter().map(|digest| format!("<{}>; rel=\"alternate\"", log.location(*digest)));
+    let values = std::iter::once((LOCATION, log.location(first))).chain(alternates.map(|link| (LINK, link)));
     let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
     let headers = response.headers_mut();
-    // A second entry may take the name.
+    // Another entry may use the name, and the first one may be erased.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let Ok(location) = HeaderValue::from_str(&location) {
-        headers.insert(LOCATION, location);
+    for (name, value) in values {
+        headers.extend(HeaderValue::from_str(&value).ok().map(|value| (name, value)));
     }
     response
-}
-
-fn several(digests: &[EntryDigest], more: bool) -> Problem {
-    let count = if more { "more than" } else { "exactly" };
-    let detail = format!("This names {count} {} entries; ask for one by its entry ID", digests.len());
-    Problem::new(StatusCode::BAD_REQUEST, "locator-ambiguous", "Invalid locator", detail)
-        .among(digests.iter().map(ToString::to_string).collect())
 }
 
 /// 503: the index does not know the newest entries yet.

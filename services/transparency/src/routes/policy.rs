@@ -212,7 +212,7 @@ impl From<crate::limits::Rate> for RateView {
 }
 
 /// The limits in force.
-#[utoipa::path(get, path = "/v1/limits", tag = "Service", responses((status = 200, body = LimitsView)))]
+#[utoipa::path(get, path = "/v1/limits", tag = "Service", responses((status = 200, description = "The limits in force", body = LimitsView)))]
 pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
     let limits = app.house.limits.load_full();
     Json(LimitsView {

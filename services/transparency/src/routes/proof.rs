@@ -34,6 +34,7 @@ const CACHED: &str = "public, max-age=60";
 /// Which leaf, in which tree.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct InclusionQuery {
     /// The entry's ID; this or `index`.
     entry_id: Option<String>,
@@ -46,6 +47,7 @@ pub struct InclusionQuery {
 /// Which two trees.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ConsistencyQuery {
     /// The smaller size; 0 for a reader that has seen nothing yet.
     first: u64,
@@ -94,7 +96,7 @@ pub struct ConsistencyView {
     params(InclusionQuery),
     responses(
         (status = 200, description = "The path; as a COSE receipt or a tlog-proof where that type is asked for",
-         content((InclusionView = "application/json"), (Binary = "application/scitt-receipt+cose"), (String = "text/x.tlog.proof"))),
+         content((InclusionView = "application/json"), (Binary = "application/scitt-receipt+cose"), (Binary = "application/cose"), (String = "text/x.tlog.proof"))),
         (status = 400, description = "No such proof"),
         (status = 404, description = "Not Found, or no signature for this size")
     )
@@ -110,9 +112,9 @@ pub async fn inclusion(
     let size = size_with(&app, leaf, query.size).await?;
     let path = app.log.receipts.tiles().inclusion(leaf, size).await.map_err(no_proof)?;
     match Form::of(&headers) {
-        Form::Receipt => {
+        Form::Receipt(media) => {
             let signed = signed_root(&app, size).await?;
-            Ok(answer(cached, media::RECEIPT, signed.inclusion_receipt(leaf, &path)))
+            Ok(answer(cached, media, signed.inclusion_receipt(leaf, &path)))
         }
         Form::Bundle => {
             let checkpoint = checkpoints::of_size(&app, size).await?.to_string();
@@ -140,7 +142,7 @@ pub async fn inclusion(
     params(ConsistencyQuery),
     responses(
         (status = 200, description = "The proof; as a COSE receipt where that type is asked for",
-         content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"))),
+         content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"), (Binary = "application/cose"))),
         (status = 400, description = "No such proof: first is larger than second, or second than what is signed; or there is \
                                       no receipt of it: a receipt has a path, and so 0 < first < second"),
         (status = 404, description = "No signature for this size"),
@@ -164,13 +166,13 @@ pub async fn consistency(
         TreeSize::EMPTY => Vec::new(),
         first => app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)?,
     };
-    if Form::of(&headers) == Form::Receipt {
+    if let Form::Receipt(media) = Form::of(&headers) {
         if path.is_empty() {
             let detail = "A consistency receipt has a path: the first size is neither 0 nor the second";
             return Err(Problem::malformed("proof-none", detail));
         }
         let receipt = signed_root(&app, second).await?.consistency_receipt(first, &path);
-        return Ok(answer(cached, media::RECEIPT, receipt));
+        return Ok(answer(cached, media, receipt));
     }
     let text = |note: Bytes| String::from_utf8(note.into()).map_err(|_| Problem::internal());
     let checkpoint = checkpoint.map(text).transpose()?;
@@ -185,7 +187,8 @@ const TLOG_PROOF: &str = "text/x.tlog.proof";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
-    Receipt,
+    /// With the type that was asked for (RFC 9110, section 12.5.1).
+    Receipt(&'static str),
     Bundle,
 }
 
@@ -194,7 +197,10 @@ impl Form {
         let wants = |media: &str| media::prefers(headers, media, &[media::JSON]);
         match () {
             () if wants(TLOG_PROOF) => Form::Bundle,
-            () if wants(media::RECEIPT) || wants(media::COSE) => Form::Receipt,
+            () if media::prefers(headers, media::RECEIPT, &[media::JSON, media::COSE]) => {
+                Form::Receipt(media::RECEIPT)
+            }
+            () if wants(media::COSE) => Form::Receipt(media::COSE),
             () => Form::Json,
         }
     }

@@ -167,10 +167,11 @@ pub struct Entries {
 #[utoipa::path(
     get,
     path = "/v1/entries",
+    operation_id = "entries",
     tag = "Log",
     params(Search, Values),
     responses(
-        (status = 200, body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
+        (status = 200, description = "The entries that match, from the first on", body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
         (status = 400, description = "A parameter is unknown, or its value is none")
     )
 )]

@@ -123,7 +123,7 @@ struct Facts {
         ("gateway" = String, Path, description = "The iss of its records, percent-encoded"),
         ("stream" = String, Path, description = "The sub of its records, percent-encoded")
     ),
-    responses((status = 200, body = Stream), (status = 404, description = "The log has no record of this stream"))
+    responses((status = 200, description = "The records of the stream, and the gaps in it", body = Stream), (status = 404, description = "The log has no record of this stream"))
 )]
 pub async fn stream(
     State(app): State<App>,

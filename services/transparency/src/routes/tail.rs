@@ -53,6 +53,7 @@ pub struct Position {
 #[utoipa::path(
     get,
     path = "/v1/entries/stream",
+    operation_id = "entries_as_events",
     tag = "Log",
     params(
         Position,

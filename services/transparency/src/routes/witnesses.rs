@@ -74,7 +74,7 @@ pub struct TroubleView {
     get,
     path = "/v1/witnesses",
     tag = "C2SP",
-    responses((status = 200, body = Witnesses), (status = 503, description = "No checkpoint is signed yet"))
+    responses((status = 200, description = "The witnesses and their newest cosignatures", body = Witnesses), (status = 503, description = "No checkpoint is signed yet"))
 )]
 pub async fn witnesses(State(app): State<App>) -> Result<Response, Problem> {
     let (newest, _) = tlog::published(&app).await?;
