@@ -134,16 +134,38 @@ fn a_log_takes_one_successor_and_shows_the_other_as_a_report() {
     let issuer =
         folder.run(&["issuer", "export", "verifier.pem", "--format", "did-key"]).must_end_with(0).text();
     let chain = |more: &[&str]| folder.run(&[&["vrf", "chain", issuer.trim()], more].concat());
-    let walked = chain(&["--sub", AGENT, "--json"]).must_end_with(0).json()["chains"][0].clone();
+    let walked = chain(&["--sub", AGENT, "--json"]).must_end_with(3).json()["chains"][0].clone();
     assert_eq!(walked["receipts"].as_array().map(Vec::len), Some(2), "{walked}");
     assert_eq!((&walked["whole"], &walked["forks"][0]["rule"]), (&false.into(), &"vrf-chain-fork".into()));
-    assert_eq!(chain(&["--json"]).must_end_with(0).json()["chains"][0], walked, "whoever it is about");
+    assert!(
+        walked["receipts"].as_array().unwrap().iter().all(|receipt| receipt["verified"] == true),
+        "{walked}"
+    );
+    assert_eq!(chain(&["--json"]).must_end_with(3).json()["chains"][0], walked, "whoever it is about");
     sign(folder, "4.json", &["--after", &"ab".repeat(32), "--position", "7"]).must_end_with(0);
     folder.run(&["register", "4.json.cose"]).must_end_with(0);
-    let told = chain(&[]).must_end_with(0).text();
+    let told = chain(&[]).must_end_with(3).text();
     assert!(told.contains(&format!("     6  {} is missing", "ab".repeat(32))), "{told}");
-    assert!(told.contains("not whole: 3 receipts, 1 missing, 0 misplaced, 1 forks, 2 ends"), "{told}");
+    assert!(
+        told.contains("not whole: 3 receipts (3 verified, 0 wrong), 1 missing, 0 misplaced, 1 forks, 2 ends"),
+        "{told}"
+    );
     chain(&["--sub", "did:web:nobody.example"]).must_end_with(5);
+    whole_chains_end_with_what_could_be_verified(folder);
     let told = folder.run(&["help", "chain_fork"]).must_end_with(0).text();
     assert!(told.contains("/v1/equivocations"), "{told}");
+}
+
+/// A chain without gaps or forks: verified where its log is trusted, and not verified where no log is.
+fn whole_chains_end_with_what_could_be_verified(folder: &Folder) {
+    folder.write("5.json", testkit::receipt_json(5).to_string());
+    sign_as(folder, "other.pem", AGENT, "5.json", &[]).must_end_with(0);
+    folder.run(&["register", "5.json.cose"]).must_end_with(0);
+    let other = folder.run(&["issuer", "export", "other.pem", "--format", "did-key"]).must_end_with(0).text();
+    let chain = |more: &[&str]| folder.run(&[&["vrf", "chain", other.trim()], more].concat());
+    let told = chain(&[]).must_end_with(0).text();
+    assert!(told.contains("whole: 1 receipts (1 verified, 0 wrong)"), "{told}");
+    folder.write("nobody.toml", "");
+    let told = chain(&["--trust", "nobody.toml"]).must_end_with(4).text();
+    assert!(told.contains("not verified: no-trust-anchors"), "{told}");
 }

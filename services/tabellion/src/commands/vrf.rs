@@ -1,6 +1,7 @@
 //! `tabellion vrf`: verification receipts (VRF), made and checked without a service, and a log's chains of them.
 
 mod chain;
+mod checked;
 mod sign;
 mod summary;
 

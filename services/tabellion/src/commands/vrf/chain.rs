@@ -1,17 +1,21 @@
-//! `tabellion vrf chain`: a verifier's receipts in their order, what is missing, and what forks. These are the log's words;
-//! each receipt can be fetched and checked.
+//! `tabellion vrf chain`: a verifier's receipts in their order, each statement fetched and verified; what is missing, and what
+//! forks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use verifier::{Outcome, TrustStore};
 
+use super::checked::Checked;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::service::{Service, ServiceArgs};
+use crate::trust_file::TrustFile;
 
 /// Pages that are read of one list before we take it for endless.
 const MAX_PAGES: usize = 10_000;
@@ -23,23 +27,32 @@ pub struct Chain {
     /// Whose work; all agents' unless given
     #[arg(long, value_name = "DID")]
     sub: Option<String>,
+    /// Whom to believe [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
 impl Chain {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let service = self.service.connect(context)?;
         let subjects = match self.sub {
             Some(sub) => BTreeSet::from([sub]),
             None => subjects(&service, &self.issuer)?,
         };
-        let walked = subjects.iter().map(|sub| Walked::through(&service, &self.issuer, sub));
+        let walked = subjects.iter().map(|sub| Walked::through(&service, &self.issuer, sub, &trust));
         let chains = walked.collect::<Result<Vec<_>, _>>()?;
         if chains.is_empty() {
             return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no receipt of this issuer"));
         }
-        context.console.result(&Chains { chains })
+        let chains = Chains { chains };
+        context.console.result(&chains)?;
+        match chains.exit() {
+            Exit::Success => Ok(()),
+            exit => Err(Failure::told(exit)),
+        }
     }
 }
 
@@ -86,6 +99,20 @@ struct Chains {
     chains: Vec<Walked>,
 }
 
+impl Chains {
+    /// A statement that is wrong, a gap or a fork counts more than one that could not be verified.
+    fn exit(&self) -> Exit {
+        let found = |outcome| self.chains.iter().any(|chain| chain.count(outcome) > 0);
+        if found(Outcome::Failed) || self.chains.iter().any(|chain| !chain.whole) {
+            Exit::VerificationFailed
+        } else if found(Outcome::NotVerified) {
+            Exit::NotVerified
+        } else {
+            Exit::Success
+        }
+    }
+}
+
 /// One chain, walked to its end.
 #[derive(Serialize)]
 struct Walked {
@@ -117,16 +144,19 @@ struct Page {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Receipt {
-    entry_id: String,
+pub(super) struct Receipt {
+    pub(super) entry_id: String,
     index: u64,
-    position: u64,
+    pub(super) position: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    previous: Option<String>,
+    pub(super) previous: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
+    /// Found here, not by the service.
+    #[serde(skip_deserializing, flatten)]
+    checked: Option<Checked>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -145,12 +175,21 @@ struct Fork {
 }
 
 impl Walked {
-    fn through(service: &Service, issuer: &str, sub: &str) -> Result<Self, Failure> {
+    fn through(service: &Service, issuer: &str, sub: &str, trust: &TrustStore) -> Result<Self, Failure> {
         let mut chain = Walked::of(issuer, sub);
         let first = format!("v1/issuers/{}/chain?sub={}", encoded(issuer), encoded(sub));
         pages(service, first, |page: Page| chain.add(page))?;
         chain.look();
+        for receipt in &mut chain.receipts {
+            receipt.checked = Some(Checked::fetch(service, (issuer, sub), receipt, trust)?);
+        }
         Ok(chain)
+    }
+
+    /// The number of receipts whose verification ended so.
+    fn count(&self, outcome: Outcome) -> usize {
+        let checked = self.receipts.iter().filter_map(|receipt| receipt.checked.as_ref());
+        checked.filter(|checked| checked.outcome == outcome).count()
     }
 
     fn of(issuer: &str, sub: &str) -> Self {
@@ -215,8 +254,11 @@ impl Walked {
         let whole = if self.whole { "whole" } else { "not whole" };
         writeln!(
             out,
-            "{whole}: {} receipts, {} missing, {} misplaced, {} forks, {} ends; {} outside the chain; as of tree size {}",
+            "{whole}: {} receipts ({} verified, {} wrong), {} missing, {} misplaced, {} forks, {} ends; {} outside the chain; as of \
+             tree size {}",
             self.receipts.len(),
+            self.count(Outcome::Verified),
+            self.count(Outcome::Failed),
             self.gaps.len(),
             self.misplaced.len(),
             self.forks.len(),
@@ -232,7 +274,15 @@ impl Walked {
         }
         let verdict = receipt.verdict.as_deref().unwrap_or("redacted");
         let odd = if self.misplaced.contains(&receipt.entry_id) { ", misplaced" } else { "" };
-        writeln!(out, "{:>6}  {} {}{odd}", receipt.position, safe(&receipt.entry_id), safe(verdict))
+        let reason = receipt.checked.as_ref().and_then(|checked| checked.reason.as_deref());
+        let unverified = reason.map(|reason| format!(", not verified: {}", safe(reason))).unwrap_or_default();
+        writeln!(
+            out,
+            "{:>6}  {} {}{odd}{unverified}",
+            receipt.position,
+            safe(&receipt.entry_id),
+            safe(verdict)
+        )
     }
 }
 
@@ -256,6 +306,7 @@ mod tests {
                 previous: previous.map(str::to_owned),
                 receipt_id: None,
                 verdict: None,
+                checked: None,
             });
         }
         let gap = |id: &&str| Gap { entry_id: (*id).to_owned(), position: 0, named_by: String::new() };

@@ -1,0 +1,84 @@
+//! The statement behind a receipt of a chain: fetched, verified offline with a receipt of the log, and compared with what the
+//! service says of it.
+
+use std::str::FromStr;
+
+use merkle::EntryDigest;
+use registration::vrf::{Chain as Labels, VrfHeaders};
+use scitt::SignedStatement;
+use serde::Serialize;
+use verifier::{Code, Evidence, Outcome, TrustStore};
+
+use super::chain::Receipt;
+use crate::commands::verify::now;
+use crate::console::Failure;
+use crate::service::Service;
+
+/// What was found of one receipt's statement.
+#[derive(Serialize)]
+pub(super) struct Checked {
+    #[serde(skip)]
+    pub(super) outcome: Outcome,
+    verified: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+}
+
+impl Checked {
+    fn new(outcome: Outcome, reason: Option<String>) -> Self {
+        Self { outcome, verified: outcome == Outcome::Verified, reason }
+    }
+
+    /// Fetches the statement of a receipt of the chain `(issuer, subject)` and verifies it.
+    pub(super) fn fetch(
+        service: &Service,
+        (issuer, subject): (&str, &str),
+        receipt: &Receipt,
+        trust: &TrustStore,
+    ) -> Result<Self, Failure> {
+        let failed = |reason: String| Ok(Self::new(Outcome::Failed, Some(reason)));
+        let Ok(entry) = EntryDigest::from_str(&receipt.entry_id) else {
+            return failed("the service gives something that is no entry ID".to_owned());
+        };
+        let path = format!("v1/entries/{entry}/transparent");
+        let bytes = service.block_on(service.client.bytes_as(&path, "application/cose"))?;
+        let verdict = verifier::verify(&Evidence { statement: &bytes, ..Evidence::default() }, trust, now());
+        if verdict.outcome == Outcome::Failed {
+            return failed(verdict.reason.map_or("not-verified", Code::as_str).to_owned());
+        }
+        let statement = match SignedStatement::parse(bytes) {
+            Ok(statement) if statement.digest() == entry => statement,
+            _ => return failed("the service gives another statement".to_owned()),
+        };
+        match contradiction(&statement, (issuer, subject), receipt) {
+            Some(why) => failed(why),
+            None => Ok(Self::new(verdict.outcome, verdict.reason.map(|code| code.as_str().to_owned()))),
+        }
+    }
+}
+
+/// What the service says otherwise than the statement.
+fn contradiction(
+    statement: &SignedStatement,
+    (issuer, subject): (&str, &str),
+    receipt: &Receipt,
+) -> Option<String> {
+    let header = statement.header();
+    let labels = match VrfHeaders::read(header) {
+        Ok(labels) => labels,
+        Err(violation) => return Some(violation.to_string()),
+    };
+    if header.claims().and_then(|claims| claims.iss()) != Some(issuer) || labels.sub != subject {
+        return Some("it is of another chain".to_owned());
+    }
+    let (position, previous) = match labels.chain {
+        Labels::Unchained => return Some("it is of no chain".to_owned()),
+        Labels::Genesis => (0, None),
+        Labels::Link { position, previous } => (position, Some(previous.to_string())),
+    };
+    let agrees = position == receipt.position && previous == receipt.previous;
+    (!agrees).then(|| {
+        format!("it says that it is number {position}, after {}", previous.as_deref().unwrap_or("none"))
+    })
+}
