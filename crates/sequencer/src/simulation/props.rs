@@ -156,5 +156,6 @@ pub(super) fn named(name: u64) -> Submission {
         relied_absent: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
+        corrects: None,
     }
 }

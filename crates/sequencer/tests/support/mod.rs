@@ -300,6 +300,7 @@ pub fn named(name: &str) -> Submission {
         relied_absent: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
+        corrects: None,
     }
 }
 
