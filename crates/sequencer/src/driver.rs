@@ -155,13 +155,6 @@ async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
     }
 }
 
-/// What follows a halt.
-#[derive(Debug, PartialEq, Eq)]
-enum AfterHalt {
-    Retry,
-    Stop,
-}
-
 struct Driver {
     context: Context,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -196,7 +189,8 @@ impl Driver {
                 }
                 Ended::Left(Leave::Halt(halt)) => {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
-                    if self.halted(halt, failures).await == AfterHalt::Stop {
+                    let tries_again = self.halted(halt, failures).await;
+                    if !tries_again {
                         break;
                     }
                 }
@@ -277,8 +271,8 @@ impl Driver {
     }
 
     /// Signs nothing and places nothing until the halt's remedy: a pause that grows with the failures in a row, or the
-    /// end of the process.
-    async fn halted(&mut self, halt: Halt, failures: u32) -> AfterHalt {
+    /// end of the process. Returns whether to try again.
+    async fn halted(&mut self, halt: Halt, failures: u32) -> bool {
         match halt {
             Halt::Frozen => tracing::warn!("sequencing ended: the log is frozen"),
             _ => tracing::error!(reason = %halt, remedy = ?halt.remedy(), "sequencing stopped"),
@@ -290,18 +284,18 @@ impl Driver {
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => return AfterHalt::Stop,
+                () = stopped(&mut stop) => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Submit(request))
                         if request.submission.corrects.is_some() && halt.remedy() == Remedy::Retry =>
                     {
                         self.correction = Some(request);
-                        return AfterHalt::Retry;
+                        return true;
                     }
                     Some(command) => refuse(command, &halt),
-                    None => return AfterHalt::Stop,
+                    None => return false,
                 },
-                () = &mut over => return AfterHalt::Retry,
+                () = &mut over => return true,
             }
         }
     }
