@@ -37,6 +37,7 @@ pub mod vap;
 mod verdict;
 mod watch;
 mod witness;
+mod wrong_clock;
 
 pub use binary::path as program;
 pub use database::Database;
@@ -62,6 +63,7 @@ pub use upstream::Upstream;
 pub use vap::Agent;
 pub use watch::{Looked, Watch};
 pub use witness::{WITNESS, WitnessHome, WitnessProcess};
+pub use wrong_clock::WrongClock;
 
 /// Declares a test that runs on both databases: `name::sqlite` and `name::postgres`.
 #[macro_export]

@@ -33,6 +33,8 @@ pub struct LyingLog {
 
 struct Shared {
     log: LocalKey,
+    /// Another key of the same name: a stranger's, or the successor's.
+    other_key: LocalKey,
     witness: LocalKey,
     shown: Mutex<Shown>,
 }
@@ -59,8 +61,8 @@ struct View {
     pinned: Option<String>,
     /// Paths that are not there.
     missing: BTreeSet<String>,
-    /// Signed by a key that is not the log's.
-    stranger: bool,
+    /// Signed by the other key.
+    other_key: bool,
     /// How old the newest cosignature is, in seconds.
     age: u64,
 }
@@ -78,9 +80,10 @@ impl LyingLog {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let name = |text: &str| text.parse().expect("a key name");
         let log = LocalKey::new(name(ORIGIN), SigningKey::from_bytes(&[1; 32])).expect("a key");
+        let other_key = LocalKey::new(name(ORIGIN), SigningKey::from_bytes(&[9; 32])).expect("a key");
         let witness = LocalKey::cosigner(name(WITNESS), SigningKey::from_bytes(&[2; 32])).expect("a key");
         let address = listener.local_addr().expect("it is bound");
-        let shared = Arc::new(Shared { log, witness, shown: Mutex::default() });
+        let shared = Arc::new(Shared { log, other_key, witness, shown: Mutex::default() });
         let serving = shared.clone();
         std::thread::spawn(move || serving.serve(&listener));
         let this = Self { address, shared };
@@ -101,6 +104,11 @@ impl LyingLog {
     /// The log's key.
     pub fn vkey(&self) -> String {
         self.shared.log.key().to_string()
+    }
+
+    /// The other key.
+    pub fn other_vkey(&self) -> String {
+        self.shared.other_key.key().to_string()
     }
 
     /// Its witness's key.
@@ -163,9 +171,9 @@ impl LyingLog {
         self.shown().status = Some(status);
     }
 
-    /// Signs with a key that nobody knows.
-    pub fn sign_as_stranger(&self) {
-        self.shown().view.stranger = true;
+    /// Signs with the other key, which nobody knows who was not told.
+    pub fn sign_with_other_key(&self) {
+        self.shown().view.other_key = true;
     }
 
     /// From now on, what is done is not shown to the other client.
@@ -245,9 +253,8 @@ impl Shared {
     fn checkpoint(&self, view: &View, clocks: Clocks) -> String {
         let head = Checkpoint::new(ORIGIN.parse().expect("an origin"), view.size(), view.root());
         let head = head.expect("a checkpoint");
-        let stranger = SigningKey::from_bytes(&[9; 32]);
-        let stranger = LocalKey::new(ORIGIN.parse().expect("a name"), stranger).expect("a key");
-        let mut note: Note = head.sign(if view.stranger { &stranger } else { &self.log }).expect("a note");
+        let key = if view.other_key { &self.other_key } else { &self.log };
+        let mut note: Note = head.sign(key).expect("a note");
         let line = cosign(&self.witness, note.text(), now(clocks.witness).saturating_sub(view.age))
             .expect("a cosignature");
         note.add(line).expect("there is room");

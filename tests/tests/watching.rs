@@ -202,7 +202,7 @@ fn a_log_that_shows_one_tree_here_and_another_there_is_a_split_view_and_both_not
 fn a_checkpoint_by_another_key_is_never_taken() {
     let (log, watch) = watched(10);
     log.grow(1);
-    log.sign_as_stranger();
+    log.sign_with_other_key();
     let looked = watch.look();
     looked.must_accuse(MISBEHAVIOUR, "unknown-key");
     assert_eq!(looked.round()["verified"], 10, "{looked:#?}");
@@ -304,4 +304,38 @@ fn r63_two_monitors_never_work_in_one_folder() {
     first.kill().unwrap();
     first.wait().unwrap();
     watch.look().must_be_well();
+}
+
+/// The configuration of a monitor after the log's key was replaced by the other one from this size on.
+fn after_rotation(log: &LyingLog, retired_size: u64) -> String {
+    let retired = format!("[{{ vkey = \"{}\", retired_size = {retired_size} }}]", log.vkey());
+    let witness = format!("witnesses = [\"{}\"]\nstale_after = \"10m\"", log.witness_vkey());
+    let named = format!("name = \"log\"\nurl = \"{}\"\nvkey = \"{}\"", log.url(), log.other_vkey());
+    format!("[[log]]\n{named}\n{witness}\nretired_keys = {retired}\n")
+}
+
+#[test]
+fn r52_a_checkpoint_that_a_retired_key_signed_after_its_retirement_is_an_accusation() {
+    let (log, watch) = watched(5);
+    watch.configure(&after_rotation(&log, 8));
+    watch.look().must_be_well();
+    log.grow(2);
+    watch.look().must_be_well();
+    log.sign_with_other_key();
+    log.grow(2);
+    watch.look().must_be_well();
+    log.recover();
+    log.grow(1);
+    watch.look().must_accuse(MISBEHAVIOUR, "retired-key");
+}
+
+#[test]
+fn r52_a_checkpoint_beyond_the_size_at_which_its_key_was_compromised_is_an_accusation() {
+    let (log, watch) = watched(5);
+    watch.configure(&after_rotation(&log, 8));
+    log.grow(2);
+    watch.look().must_be_well();
+    // That the key was compromised at a smaller size is found out later.
+    watch.configure(&after_rotation(&log, 6));
+    watch.look().must_accuse(MISBEHAVIOUR, "retired-key");
 }

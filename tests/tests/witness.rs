@@ -384,3 +384,36 @@ fn python(arguments: &[&str]) -> Value {
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
+
+/// The same history, signed with another key of the same name.
+fn successor_of(log: &Histories) -> Histories {
+    let name = log.key.key().name().to_string();
+    let key = LocalKey::new(name.parse().unwrap(), SigningKey::from_bytes(&[8; 32])).unwrap();
+    Histories { key, fork: log.fork }
+}
+
+#[test]
+fn r52_what_a_retired_or_compromised_key_signs_beyond_its_size_is_not_cosigned() {
+    let old = Histories::new(LOG, u64::MAX);
+    let new = successor_of(&old);
+    let listed = |end: u64| format!("{}\nretired {} {end}", new.vkey(), old.vkey());
+    let home = WitnessHome::of(&[&listed(8)]);
+    let witness = home.serve();
+    let add = |witness: &WitnessProcess, log: &Histories, from: u64, to: u64| {
+        add(&mut witness.connection(), &log.request(from, to)).unwrap().0
+    };
+    assert_eq!(add(&witness, &old, 0, 4), 200, "before its retirement");
+    assert_eq!(add(&witness, &old, 4, 8), 403, "after its retirement");
+    assert_eq!(seen(&witness, &old), Some(4));
+    witness.stop();
+
+    // That the key was compromised at a smaller size is found out later.
+    home.witness(&[&listed(6)]);
+    let witness = home.serve();
+    assert_eq!(add(&witness, &old, 4, 7), 403, "beyond the size at which it was compromised");
+    assert_eq!(add(&witness, &old, 4, 5), 200, "before that");
+    assert_eq!(add(&witness, &new, 5, 7), 200, "its successor");
+    assert_eq!(add(&witness, &new, 7, 9), 200, "its successor");
+    assert_eq!(seen(&witness, &new), Some(9));
+    witness.stop();
+}

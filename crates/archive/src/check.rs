@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use merkle::{CompactRange, EntryDigest, RootHash, TreeSize};
 use store::custody::CASE_BYTES;
 use store::{
-    Collateral, CommittedHead, Cosignature, Entry, GuardRow, HeadSignature, Hold, LogKey, Report, SeenRow,
-    SignatureKind, Source,
+    CLOCK_CORRECTION, Collateral, CommittedHead, Cosignature, Entry, GuardRow, HeadSignature, Hold, LogKey,
+    Report, SeenRow, SignatureKind, Source,
 };
 
 use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
@@ -47,6 +47,8 @@ pub struct Checker<'a> {
     head: Option<CommittedHead>,
     /// Entries since the last head, and the bytes of their statements.
     batch: (usize, usize),
+    /// Whether the first of them is a clock correction.
+    corrects_clock: bool,
     /// Entries without bytes that nothing has explained yet.
     unexplained: HashMap<EntryDigest, u64>,
     /// The policy that admits, and the newest one.
@@ -75,6 +77,7 @@ impl<'a> Checker<'a> {
             tree: CompactRange::empty(),
             head: None,
             batch: (0, 0),
+            corrects_clock: false,
             unexplained: HashMap::new(),
             admitted_under: 0,
             policy: None,
@@ -197,6 +200,7 @@ impl<'a> Checker<'a> {
 
     fn entry(&mut self, entry: &Entry, collateral: &[Collateral]) -> Result<(), String> {
         let index = self.counts.entries;
+        self.corrects_clock |= self.batch.0 == 0 && entry.rule == CLOCK_CORRECTION;
         self.batch.0 += 1;
         self.batch.1 += entry.statement.as_ref().map_or(0, |statement| statement.len());
         if self.batch.0 > BATCH_ENTRIES || self.batch.1 > BATCH_BYTES {
@@ -243,7 +247,10 @@ impl<'a> Checker<'a> {
         let before = self.head.map_or((0, 0, 0), |before| (before.batch, before.at, before.epoch));
         let complaint = if self.batch.0 == 0 {
             "has no entries of its own"
-        } else if head.batch != before.0 + 1 || head.at < before.1 || head.epoch < before.2 {
+        } else if head.batch != before.0 + 1
+            || (head.at < before.1 && !self.corrects_clock)
+            || head.epoch < before.2
+        {
             "does not follow the one before it"
         } else if head.size.get() != self.counts.entries {
             "does not cover the entries before it"
@@ -251,6 +258,7 @@ impl<'a> Checker<'a> {
             "has another root than the entries before it"
         } else {
             self.batch = (0, 0);
+            self.corrects_clock = false;
             self.counts.heads += 1;
             self.head = Some(*head);
             if let Some((_, root)) = self.wanted.as_mut().filter(|(size, _)| *size == head.size) {

@@ -8,7 +8,7 @@ use crate::claims::Ahead;
 use crate::desk::Desk;
 use crate::entry;
 use crate::finding::Finding;
-use crate::history::{Heads, check_end, check_told};
+use crate::history::{Heads, check_end, check_told, take_correction};
 use crate::in_force::InForce;
 use crate::ledger::{Counts, Explanation, Ledger};
 use crate::limits::{MAX_ROUNDS, PAGE};
@@ -209,6 +209,9 @@ impl<'s> Audit<'s> {
                 Status::Unknown(by) => ledger.unknown(&by),
             }
             ledger.erasure(index, entry, &leaf.erases);
+            if let Some(correction) = &leaf.corrects {
+                take_correction(evidence, correction, &mut self.state.history, ledger);
+            }
             match evidence.at {
                 Some(at) => check_told(evidence, at, &mut self.state.history, ledger),
                 None => ledger.counts.untold_times += u64::from(!self.state.indexed),

@@ -4,10 +4,12 @@
 //! by one step and given to the next.
 
 use merkle::{EntryDigest, LeafIndex};
+use registration::clock_correction::ClockCorrection;
 use registration::policy::statement::genesis;
 use registration::{
-    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, ERASURE_CONTENT_TYPE,
-    Guard, Outline, POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
+    Answers, Authenticated, Beside, CLOCK_CORRECTION_CONTENT_TYPE, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN,
+    Decision, ERASURE_CONTENT_TYPE, Guard, Outline, POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce,
+    Questions, Record, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use store::Collateral;
@@ -122,12 +124,11 @@ impl Whole<'_> {
         (self.statement.is_detached() && kept.payload.is_none()).then_some(Gone::Payload)
     }
 
-    /// Policies and erasures are the operator's, whose key no certificate vouches for.
+    /// Policies, erasures and clock corrections are the operator's, whose key no certificate vouches for.
     fn needs_chain(&self) -> bool {
         let header = self.statement.header();
-        !is_of_type(&self.statement, &[POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE])
-            && header.x5t().is_some()
-            && header.x5chain().is_none()
+        let own = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE, CLOCK_CORRECTION_CONTENT_TYPE];
+        !is_of_type(&self.statement, &own) && header.x5t().is_some() && header.x5chain().is_none()
     }
 
     /// Authenticates and reads it again, up to what has to be asked.
@@ -226,6 +227,8 @@ pub(crate) struct Admitted {
     pub(crate) guards: Vec<Guard>,
     /// The entries that it says are erased.
     pub(crate) erases: Vec<EntryDigest>,
+    /// The correction of the log's time that it is.
+    pub(crate) corrects: Option<ClockCorrection>,
 }
 
 impl Prepared<'_> {
@@ -249,6 +252,7 @@ impl Prepared<'_> {
                 findings: whole.compare(&permit, at),
                 guards: permit.guards().to_vec(),
                 erases: erasure::listed(&self.record),
+                corrects: permit.clock_correction().cloned(),
             })),
         }
     }
@@ -262,6 +266,7 @@ pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
             findings: whole.compare(&permit, at),
             guards: permit.guards().to_vec(),
             erases: Vec::new(),
+            corrects: None,
         })),
     }
 }

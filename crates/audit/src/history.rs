@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use merkle::{CompactRange, LeafIndex, TreeSize};
+use registration::clock_correction::ClockCorrection;
 
 use crate::finding::{Finding, Rule};
 use crate::ledger::Ledger;
 use crate::limits::HEADS;
 use crate::source::{Evidence, Head, SignedHead, Source, SourceError};
-use crate::state::{History, Passed};
+use crate::state::{Correction, History, Passed};
 
 /// The heads that the walk has not passed yet, as far as they are read.
 #[derive(Debug, Default)]
@@ -62,11 +63,12 @@ fn check_order(ahead: &SignedHead, history: &History, ledger: &mut Ledger) {
     }
     // Before the first batch there was nothing: it covers a leaf, as every batch after it covers one more.
     let (size, at) = history.last.as_ref().map_or((0, 0), |last| (last.size, last.at));
-    if head.size.get() <= size || head.at < at {
+    let explained = history.correction.is_some_and(|correction| correction.explains(size, at, head.at));
+    if head.size.get() <= size || (head.at < at && !explained) {
         ledger.add(Finding::of_batch(
             Rule::History,
             head.batch,
-            "size or time is behind the batch before it",
+            "size or time is behind the batch before it, and no clock correction explains it",
         ));
     }
 }
@@ -99,10 +101,40 @@ fn check_signed(ahead: &SignedHead, ledger: &mut Ledger) {
     }
 }
 
-/// The time that the source tells with an entry, which nobody signed: at least it does not run back.
+impl Correction {
+    /// Whether the batch after the head of this size and time may be committed at time `at`.
+    fn explains(self, size: u64, committed_at: u64, at: u64) -> bool {
+        (self.size, self.committed_at) == (size, committed_at) && (self.time..committed_at).contains(&at)
+    }
+}
+
+/// Takes up a clock correction, which names the size of the tree before it.
+pub(crate) fn take_correction(
+    evidence: &Evidence,
+    correction: &ClockCorrection,
+    history: &mut History,
+    ledger: &mut Ledger,
+) {
+    let ClockCorrection { size, committed_at, time, .. } = *correction;
+    if size.next_leaf() != evidence.index {
+        let detail = format!("it corrects the time of size {size}, and is not the entry after it");
+        ledger.add(Finding::of_entry(Rule::History, evidence.index, evidence.digest, detail));
+        return;
+    }
+    history.correction = Some(Correction { size: size.get(), committed_at, time });
+}
+
+/// The time that the source tells with an entry, which nobody signed: at least it does not run back, except at a clock
+/// correction.
 pub(crate) fn check_told(evidence: &Evidence, at: u64, history: &mut History, ledger: &mut Ledger) {
     ledger.counts.told_times += 1;
+    let index = evidence.index.get();
+    let is_explained = |before| history.correction.is_some_and(|it| it.explains(index, before, at));
     if let Some(before) = history.told.filter(|before| at < *before) {
+        if is_explained(before) {
+            history.told = Some(at);
+            return;
+        }
         let detail = format!("its time is told as {at}, and {before} of an entry before it");
         ledger.add(Finding::of_entry(Rule::History, evidence.index, evidence.digest, detail));
     }

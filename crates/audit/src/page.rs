@@ -2,6 +2,7 @@
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::PolicyInForce;
+use registration::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
 
 use crate::claims::{Ahead, Missed, Unread};
 use crate::desk::{Case, Desk, Outcome, claim};
@@ -13,7 +14,7 @@ use crate::ledger::Gone;
 use crate::source::{Evidence, SourceError};
 
 /// The rules of the log's own statements; all others are a policy's.
-const FIXED_RULES: [&str; 2] = ["policy", "erasure"];
+const FIXED_RULES: [&str; 3] = ["policy", "erasure", CLOCK_CORRECTION_RULE];
 /// What is left of the facts of an entry that was erased.
 const NO_FACTS: &str = "{}";
 
@@ -24,6 +25,8 @@ pub(crate) struct Leaf {
     pub(crate) findings: Vec<Finding>,
     /// The entries that it says are erased.
     pub(crate) erases: Vec<EntryDigest>,
+    /// The correction of the log's time that it is.
+    pub(crate) corrects: Option<ClockCorrection>,
 }
 
 /// How far a leaf could be decided again.
@@ -193,9 +196,9 @@ impl<'r> Page<'r> {
         let leaf = &mut self.leaves[place];
         leaf.status = match outcome {
             Outcome::Decided(Redecided::Admitted(admitted)) => {
-                let Admitted { findings, erases, .. } = *admitted;
+                let Admitted { findings, erases, corrects, .. } = *admitted;
                 leaf.findings.extend(findings);
-                leaf.erases = erases;
+                (leaf.erases, leaf.corrects) = (erases, corrects);
                 Status::Decided
             }
             Outcome::Decided(Redecided::Refused(finding)) => {
@@ -262,7 +265,7 @@ fn unread(opened: &Opened<'_>) -> Leaf {
         Opened::Broken(_, finding) => vec![finding.clone()],
         _ => Vec::new(),
     };
-    Leaf { status, findings, erases: Vec::new() }
+    Leaf { status, findings, erases: Vec::new(), corrects: None }
 }
 
 /// The policy that a statement puts in force, whether or not it should have been admitted: what followed was decided

@@ -53,8 +53,18 @@ pub(crate) struct History {
     pub(crate) last: Option<Passed>,
     /// Whether its root was right.
     pub(crate) agrees: bool,
-    /// The newest time that was told with an entry.
+    /// The newest time that was told with an entry, since the last clock correction.
     pub(crate) told: Option<u64>,
+    /// The newest clock correction.
+    pub(crate) correction: Option<Correction>,
+}
+
+/// A clock correction that is an entry at the index that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Correction {
+    pub(crate) size: u64,
+    pub(crate) committed_at: u64,
+    pub(crate) time: u64,
 }
 
 /// A head that the walk has passed.
@@ -106,7 +116,7 @@ pub enum BadState {
 
 impl Default for State {
     fn default() -> Self {
-        let history = History { next: 1, last: None, agrees: true, told: None };
+        let history = History { next: 1, last: None, agrees: true, told: None, correction: None };
         Self {
             version: VERSION,
             log: None,

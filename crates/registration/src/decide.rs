@@ -10,6 +10,7 @@ use serde_json::Map;
 use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
+use crate::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
 use crate::conditions::{Stop, ask};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
 use crate::erasure::{Erasure, permanent_guard};
@@ -71,6 +72,14 @@ impl PolicyInForce {
         asked
     }
 
+    /// The clock correction that a statement is, if this policy admits it. Its signature is checked.
+    pub fn clock_correction(&self, statement: &scitt::SignedStatement) -> Option<ClockCorrection> {
+        let authenticated = self.authenticate(statement, Beside::default()).ok()?;
+        let record @ Record::ClockCorrection(_) = Record::read(&authenticated).ok()? else { return None };
+        let permit = self.decide(&authenticated, &record, &Answers::none()).into_permit().ok()?;
+        permit.clock_correction().cloned()
+    }
+
     /// Decides whether an authenticated statement may be registered. `log` answers this decision's
     /// [`questions`](Self::questions).
     pub fn decide(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Decision {
@@ -97,6 +106,7 @@ impl PolicyInForce {
         match record {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
             Record::Erasure(erasure) => self.erases(statement, erasure, log, &mut permit)?,
+            Record::ClockCorrection(correction) => self.corrects_clock(statement, correction, &mut permit)?,
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
         permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
@@ -122,6 +132,7 @@ impl PolicyInForce {
             facts: String::new(),
             learned: Map::new(),
             successor: None,
+            corrects: None,
         }
     }
 
@@ -204,6 +215,18 @@ impl PolicyInForce {
         erasure.check(statement, &self.policy.contents().origin, log, permit)
     }
 
+    /// The log's time is corrected by its operator, and by nobody else.
+    fn corrects_clock(
+        &self,
+        statement: &Authenticated<'_>,
+        correction: &ClockCorrection,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        check_holds_its_payload(statement)?;
+        permit.rule = RuleName::fixed(CLOCK_CORRECTION_RULE);
+        correction.check(statement, &self.policy.contents().origin, permit)
+    }
+
     /// A policy follows this one if it is the same log's, and the next revision.
     fn follows(
         &self,
@@ -250,12 +273,12 @@ impl PolicyInForce {
     }
 }
 
-/// Whoever follows the log's policies and erasures must find them in the log.
+/// Whoever follows the log's policies, erasures and clock corrections must find them in the log.
 fn check_holds_its_payload(statement: &Authenticated<'_>) -> Result<(), Violation> {
     match statement.statement().is_detached() {
         false => Ok(()),
         true => {
-            let detail = "policies and erasures hold their own payload";
+            let detail = "policies, erasures and clock corrections hold their own payload";
             Err(broken("detached-payload-not-admitted", Place::payload(""), detail))
         }
     }

@@ -6,6 +6,7 @@
 use merkle::{EntryDigest, LeafIndex};
 use serde_json::{Map, Value};
 
+use crate::clock_correction::{ClockCorrection, ClockCorrectionRule};
 use crate::guard::Guard;
 use crate::policy::{Policy, PolicyDigest};
 use crate::violation::{Place, RuleName, Violation};
@@ -124,6 +125,7 @@ pub struct Permit {
     /// What deciding found out; it goes into the facts.
     pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
+    pub(crate) corrects: Option<ClockCorrection>,
 }
 
 impl Permit {
@@ -177,6 +179,12 @@ impl Permit {
         self.successor.as_ref()
     }
 
+    /// The correction of the log's time, when the statement is one: the entry stands at the index that this names, and its
+    /// batch may then carry a time before that of the batch before it.
+    pub fn clock_correction(&self) -> Option<&ClockCorrection> {
+        self.corrects.as_ref()
+    }
+
     /// The refusal that this permit turns into at a time outside its window.
     pub fn refusal_at(&self, at: u64) -> Option<Refusal> {
         let broken = self.bounds.iter().find(|bound| !bound.window.contains(at))?;
@@ -185,6 +193,11 @@ impl Permit {
             place: broken.place.clone(),
             detail: format!("the log's time is {at}, {}", told(broken.window)),
         }))
+    }
+
+    /// The refusal that the permit of a clock correction turns into when the correction does not apply to the log.
+    pub fn refusal_of_correction(&self, why: &str) -> Refusal {
+        self.refuse(ClockCorrectionRule::NewestHead.in_payload("/size", why))
     }
 
     /// The refusal that this permit turns into when the log holds one of its guards already.

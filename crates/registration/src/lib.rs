@@ -17,6 +17,7 @@
 pub mod aer;
 mod answers;
 mod authenticate;
+pub mod clock_correction;
 mod conditions;
 pub mod conversation;
 mod decide;
@@ -38,6 +39,7 @@ pub mod vrf;
 
 pub use answers::{Answers, Questions};
 pub use authenticate::{Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Method, authenticate};
+pub use clock_correction::CLOCK_CORRECTION_CONTENT_TYPE;
 pub use decide::PolicyInForce;
 pub use decision::{Decision, NotPermitted, Permit, Refusal, TimeWindow, Undecided};
 pub use erasure::ERASURE_CONTENT_TYPE;

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::aer::{AerRecord, AerRedacted, is_aer};
 use crate::authenticate::Authenticated;
+use crate::clock_correction::{ClockCorrection, is_clock_correction};
 use crate::conversation::{self, AGENT_CONVERSATION, ConversationRecord};
 use crate::erasure::{Erasure, is_erasure};
 use crate::facts::Facts;
@@ -23,6 +24,8 @@ pub enum Record {
     Policy(Policy),
     /// An erasure of entries' bytes.
     Erasure(Box<Erasure>),
+    /// A correction of the log's time.
+    ClockCorrection(Box<ClockCorrection>),
     /// A verification receipt.
     Vrf(Box<VrfRecord>),
     /// A verification receipt that is registered by its hash.
@@ -69,6 +72,10 @@ impl Record {
         };
         if is_erasure(name) {
             return Erasure::from_payload(payload).map(|erasure| Record::Erasure(Box::new(erasure)));
+        }
+        if is_clock_correction(name) {
+            let correction = ClockCorrection::from_payload(payload)?;
+            return Ok(Record::ClockCorrection(Box::new(correction)));
         }
         if is_policy(name) {
             return read_policy(payload);
@@ -136,7 +143,7 @@ impl Record {
                     record.lookups(payload, &mut found);
                 }
             }
-            Record::Policy(_) | Record::HashEnvelope => {}
+            Record::Policy(_) | Record::ClockCorrection(_) | Record::HashEnvelope => {}
         }
         found.into_vec()
     }
@@ -152,9 +159,11 @@ impl Record {
             Record::Aer(record) => record.document(),
             Record::AerRedacted(record) => record.document(),
             Record::Conversation(record) => record.document(),
-            Record::Policy(_) | Record::Erasure(_) | Record::HashEnvelope | Record::Opaque => {
-                serde_json::Value::Null
-            }
+            Record::Policy(_)
+            | Record::Erasure(_)
+            | Record::ClockCorrection(_)
+            | Record::HashEnvelope
+            | Record::Opaque => serde_json::Value::Null,
         }
     }
 
@@ -165,6 +174,7 @@ impl Record {
             Record::VrfRedacted(record) => record.state(facts),
             Record::VapVerdict(record) => record.state(facts),
             Record::Erasure(erasure) => erasure.state(facts),
+            Record::ClockCorrection(correction) => correction.state(facts),
             Record::VapAudit(record) => record.state(facts),
             Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use merkle::LeafIndex;
+use registration::clock_correction::{self, ClockCorrection, SignClockCorrectionError};
 use registration::policy::statement::{self, PolicyConflict, Step};
 use registration::policy::{Identity, Trusted, for_dev};
 use registration::{
@@ -470,4 +471,42 @@ fn a_development_log_takes_what_its_gateway_says_and_nothing_else_from_it() {
     decide(&by("application/jwk-set+json", &testkit::jwk_set_json(), GATEWAY), &policy).unwrap();
     assert!(decide(&by("application/json", &json!({}), GATEWAY), &policy).is_err());
     assert!(decide(&by("application/vap-audit+json", &closed, ISSUER), &policy).is_err());
+}
+
+#[test]
+fn r36_a_clock_correction_holds_between_the_true_time_and_the_one_that_was_ahead() {
+    let correction = ClockCorrection {
+        size: merkle::TreeSize::new(9),
+        committed_at: NOW + 1000,
+        time: NOW,
+        reason: "a host without time".into(),
+    };
+    let in_force = policy();
+    let operators = &in_force.contents().operators;
+    let statement =
+        clock_correction::sign(&correction, (testkit::LOG_ISS, ORIGIN), operators, &operator()).unwrap();
+    let permit = decide(&statement, &policy()).unwrap();
+    assert_eq!(permit.clock_correction(), Some(&correction));
+    assert_eq!(permit.valid(), TimeWindow { not_before: Some(NOW), not_after: Some(NOW + 999) });
+    assert!(permit.guards().iter().any(|guard| guard.kind() == GuardKind::Permanent));
+    let in_force = PolicyInForce::new(policy(), LeafIndex::new(7));
+    assert_eq!(in_force.clock_correction(&statement), Some(correction.clone()));
+    let explains = |at| correction.explains(merkle::TreeSize::new(9), NOW + 1000, at);
+    assert_eq!([NOW - 1, NOW, NOW + 999, NOW + 1000].map(explains), [false, true, true, false]);
+
+    let by_another = ClockCorrection { time: NOW + 1000, ..correction.clone() };
+    let no_operator = clock_correction::sign(&correction, (testkit::LOG_ISS, ORIGIN), operators, &es256());
+    assert!(matches!(no_operator, Err(SignClockCorrectionError::NotAnOperator(_))));
+    let later = clock_correction::sign(&by_another, (testkit::LOG_ISS, ORIGIN), operators, &operator());
+    assert!(matches!(later, Err(SignClockCorrectionError::Violates(_))), "the true time is not earlier");
+    let of_another_log =
+        clock_correction::sign(&correction, (testkit::LOG_ISS, "other.example"), operators, &operator());
+    assert_eq!(refused(&of_another_log.unwrap(), &policy()), "clock-correction-subject");
+    let forged = StatementBuilder::new(correction.payload())
+        .content_type(registration::CLOCK_CORRECTION_CONTENT_TYPE)
+        .kid(KID)
+        .iss(ISSUER)
+        .sub(ORIGIN);
+    assert_eq!(refused(&signed(forged), &policy()), "policy-issuer");
+    assert_eq!(in_force.clock_correction(&testkit::opaque("x", &json!({}))), None);
 }

@@ -34,48 +34,64 @@ impl fmt::Display for Step {
     }
 }
 
+/// A value with the moment at which it was set. Clones share it.
+#[derive(Clone, Debug)]
+struct Since<T>(Arc<Mutex<Option<(T, Instant)>>>);
+
+impl<T> Default for Since<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Copy> Since<T> {
+    fn set(&self, value: Option<T>) {
+        *self.lock() = value.map(|value| (value, Instant::now()));
+    }
+
+    fn get(&self) -> Option<(T, Duration)> {
+        self.lock().map(|(value, since)| (value, since.elapsed()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(T, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The step under way. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Activity(Arc<Mutex<Option<(Step, Instant)>>>);
+pub(crate) struct Activity(Since<Step>);
 
 impl Activity {
     pub(crate) fn begin(&self, step: Step) {
-        *self.lock() = Some((step, Instant::now()));
+        self.0.set(Some(step));
     }
 
     pub(crate) fn end(&self) {
-        *self.lock() = None;
+        self.0.set(None);
     }
 
     /// The step under way and for how long; `None` while the sequencer waits for work.
     pub(crate) fn current(&self) -> Option<(Step, Duration)> {
-        self.lock().map(|(step, since)| (step, since.elapsed()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<(Step, Instant)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get()
     }
 }
 
 /// The last time that a task got its work done. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heartbeat(Arc<Mutex<Option<Instant>>>);
+pub(crate) struct Heartbeat(Since<()>);
 
 impl Heartbeat {
     pub(crate) fn beat(&self) {
-        *self.lock() = Some(Instant::now());
+        self.0.set(Some(()));
     }
 
     pub(crate) fn stop(&self) {
-        *self.lock() = None;
+        self.0.set(None);
     }
 
     /// Time since the last beat; `None` while the task does not run.
     pub(crate) fn age(&self) -> Option<Duration> {
-        self.lock().map(|last| last.elapsed())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get().map(|((), age)| age)
     }
 }

@@ -100,6 +100,9 @@ pub enum SubmitError {
         /// The digest claimed.
         digest: EntryDigest,
     },
+    /// The clock correction does not apply to the log as it is.
+    #[error("the clock correction does not apply: {0}")]
+    NoCorrection(&'static str),
     /// Sequencing stopped; reads go on.
     #[error("sequencing stopped: {0}")]
     Halted(Halt),
@@ -241,7 +244,8 @@ pub enum Halt {
     },
     /// The wall clock is behind what the log has already committed to.
     #[error(
-        "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on",
+        "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on. If it is \
+         right, and was ahead before, run `tabellion log clock`",
         last.saturating_sub(*now)
     )]
     ClockBehind {

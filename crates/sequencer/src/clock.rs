@@ -93,11 +93,20 @@ pub(crate) struct ClockReference(Arc<Mutex<Option<Now>>>);
 
 impl ClockReference {
     /// Judges the clock before this process leads. Without anybody else's opinion, a clock that was set since the last
-    /// reference is refused, and so is one that is behind the last committed time.
-    pub(crate) fn judge(&self, now: Now, last: u64, opinions: &[ClockOpinion]) -> Result<ClockJudge, Halt> {
+    /// reference is refused, and so is one that is behind the last committed time. `stated`: the true time that an operator
+    /// states, with which the clock has to agree as well.
+    pub(crate) fn judge(
+        &self,
+        now: Now,
+        last: u64,
+        opinions: &[ClockOpinion],
+        stated: Option<u64>,
+    ) -> Result<ClockJudge, Halt> {
         compare(opinions)?;
         let judge = ClockJudge { reference: self.clone() };
-        if opinions.is_empty() {
+        if let Some(stated) = stated {
+            compare(&[ClockOpinion::between("the operator's time", Duration::from_secs(stated), now, now)])?;
+        } else if opinions.is_empty() {
             judge.must_not_have_stepped(now)?;
         }
         let wall = now.wall.as_secs();
@@ -212,19 +221,34 @@ mod tests {
     #[test]
     fn r36_a_clock_that_was_set_since_is_refused_until_it_is_set_back_or_another_clock_agrees() {
         let reference = ClockReference::default();
-        reference.judge(at(1000), 0, &[]).unwrap();
-        assert!(matches!(reference.judge(at(5000), 0, &[]), Err(Halt::ClockStepped { .. })));
-        assert!(matches!(reference.judge(at(5000), 0, &says(&[4000])), Err(Halt::ClockDiffers { .. })));
-        reference.judge(at(1001), 0, &[]).unwrap();
-        reference.judge(at(5000), 0, &says(&[0])).unwrap();
-        reference.judge(at(5000), 0, &[]).unwrap();
+        reference.judge(at(1000), 0, &[], None).unwrap();
+        assert!(matches!(reference.judge(at(5000), 0, &[], None), Err(Halt::ClockStepped { .. })));
+        assert!(matches!(reference.judge(at(5000), 0, &says(&[4000]), None), Err(Halt::ClockDiffers { .. })));
+        reference.judge(at(1001), 0, &[], None).unwrap();
+        reference.judge(at(5000), 0, &says(&[0]), None).unwrap();
+        reference.judge(at(5000), 0, &[], None).unwrap();
     }
 
     #[test]
     fn r36_a_clock_behind_the_newest_entry_is_refused() {
         let reference = ClockReference::default();
-        let halt = reference.judge(at(1000), 1061, &[]).unwrap_err();
+        let halt = reference.judge(at(1000), 1061, &[], None).unwrap_err();
         assert_eq!(halt, Halt::ClockBehind { now: 1000, last: 1061 });
-        reference.judge(at(1001), 1061, &[]).unwrap();
+        reference.judge(at(1001), 1061, &[], None).unwrap();
+    }
+
+    #[test]
+    fn r36_the_time_that_an_operator_states_counts_as_one_more_clock_that_must_agree() {
+        let reference = ClockReference::default();
+        reference.judge(at(9000), 0, &[], None).unwrap();
+        let refused = |opinions: &[i64], stated| {
+            matches!(
+                reference.judge(at(1000), 0, &says(opinions), Some(stated)),
+                Err(Halt::ClockDiffers { .. })
+            )
+        };
+        assert!(refused(&[], 1061) && refused(&[], 939), "the operator says otherwise");
+        assert!(refused(&[61], 1000), "the database says otherwise");
+        reference.judge(at(1000), 0, &[], Some(1060)).unwrap();
     }
 }

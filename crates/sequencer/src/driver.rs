@@ -16,14 +16,14 @@ use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
 use crate::clock::{ClockReference, DoorClock};
 use crate::follow::{Followed, Follower, refresh};
-use crate::handle::{Command, Handle};
+use crate::handle::{Answer, Command, Handle, Request};
 use crate::inbox::{Delayed, Drain};
 use crate::lead::{Ended, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::supervision::Supervisor;
-use crate::{Halt, Parts, Remedy, Role, Status, keeper};
+use crate::{Halt, Parts, Remedy, Role, Status, SubmitError, keeper};
 
 /// Leading that ended sooner counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
@@ -126,6 +126,7 @@ pub(crate) async fn start(parts: Parts) -> Result<Handle, StartError> {
         keeper: tokio::spawn(supervisor.watch("the task that keeps signatures", kept)),
         ready: Some(ready),
         clock: ClockReference::default(),
+        correction: None,
     };
     let task = tokio::spawn(driver.run());
     let handle = Handle {
@@ -154,13 +155,6 @@ async fn supervise(task: JoinHandle<()>, status: Arc<watch::Sender<Status>>) {
     }
 }
 
-/// What follows a halt.
-#[derive(Debug, PartialEq, Eq)]
-enum AfterHalt {
-    Retry,
-    Stop,
-}
-
 struct Driver {
     context: Context,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -168,6 +162,8 @@ struct Driver {
     keeper: JoinHandle<()>,
     ready: Option<oneshot::Sender<()>>,
     clock: ClockReference,
+    /// A clock correction that waits for this process to lead.
+    correction: Option<Request>,
 }
 
 impl Driver {
@@ -193,7 +189,8 @@ impl Driver {
                 }
                 Ended::Left(Leave::Halt(halt)) => {
                     failures = if since.elapsed() < SHORT_REIGN { failures + 1 } else { 1 };
-                    if self.halted(halt, failures).await == AfterHalt::Stop {
+                    let tries_again = self.halted(halt, failures).await;
+                    if !tries_again {
                         break;
                     }
                 }
@@ -206,22 +203,32 @@ impl Driver {
     /// that cannot lead must not fence each other all the time.
     async fn follow(&mut self, failures: u32) -> Followed {
         let limits = &self.context.parts.limits;
+        let failures = if self.correction.is_some() { 0 } else { failures };
         let pause = match (failures, self.context.status().borrow().ineligible.is_some()) {
             (0, _) => Duration::ZERO,
             (_, false) => limits.pause(failures),
             (_, true) => limits.wait(failures),
         };
         let mut follower = Follower::new(&self.context, pause);
-        follower.run(&mut self.commands, &mut self.ready).await
+        follower.run(&mut self.commands, &mut self.correction, &mut self.ready).await
     }
 
     /// With the lease: takes over, and leads.
     async fn lead(&mut self, mut lease: Box<dyn Lease>) -> Ended {
-        let recovered = match recover(&self.context.parts, &self.clock).await {
+        let correction = self.correction.take().filter(|correction| !correction.is_abandoned());
+        let corrects = correction.as_ref().and_then(|correction| correction.submission.corrects);
+        let recovered = match recover(&self.context.parts, &self.clock, corrects).await {
             Ok(recovered) => recovered,
-            Err(Obstacle::Halt(halt)) => return Ended::Left(Leave::Halt(halt)),
-            Err(Obstacle::Ineligible(why)) => return Ended::Ineligible(why),
+            Err(Obstacle::Halt(halt)) => {
+                refuse_correction(correction, &halt);
+                return Ended::Left(Leave::Halt(halt));
+            }
+            Err(Obstacle::Ineligible(why)) => {
+                refuse_correction(correction, &why);
+                return Ended::Ineligible(why);
+            }
             Err(Obstacle::Later(error)) => {
+                self.correction = correction;
                 tracing::warn!(%error, "taking over failed");
                 return Ended::Left(Leave::StepDown("the database is not available"));
             }
@@ -244,7 +251,7 @@ impl Driver {
             task.0 = Some(tokio::spawn(drained).abort_handle());
             settle(ready.take());
         };
-        lead(&self.context, &mut self.commands, &mut *lease, recovered, started).await
+        lead(&self.context, &mut self.commands, &mut *lease, recovered, correction, started).await
     }
 
     /// Follows, and shows why it may not lead, until it may or another process leads.
@@ -264,8 +271,8 @@ impl Driver {
     }
 
     /// Signs nothing and places nothing until the halt's remedy: a pause that grows with the failures in a row, or the
-    /// end of the process.
-    async fn halted(&mut self, halt: Halt, failures: u32) -> AfterHalt {
+    /// end of the process. Returns whether to try again.
+    async fn halted(&mut self, halt: Halt, failures: u32) -> bool {
         match halt {
             Halt::Frozen => tracing::warn!("sequencing ended: the log is frozen"),
             _ => tracing::error!(reason = %halt, remedy = ?halt.remedy(), "sequencing stopped"),
@@ -277,12 +284,18 @@ impl Driver {
         loop {
             tokio::select! {
                 biased;
-                () = stopped(&mut stop) => return AfterHalt::Stop,
+                () = stopped(&mut stop) => return false,
                 command = self.commands.recv() => match command {
+                    Some(Command::Submit(request))
+                        if request.submission.corrects.is_some() && halt.remedy() == Remedy::Retry =>
+                    {
+                        self.correction = Some(request);
+                        return true;
+                    }
                     Some(command) => refuse(command, &halt),
-                    None => return AfterHalt::Stop,
+                    None => return false,
                 },
-                () = &mut over => return AfterHalt::Retry,
+                () = &mut over => return true,
             }
         }
     }
@@ -332,9 +345,13 @@ pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+fn refuse_correction(correction: Option<Request>, halt: &Halt) {
+    if let Some(correction) = correction {
+        refuse(Command::Submit(correction), halt);
+    }
+}
+
 fn refuse(command: Command, halt: &Halt) {
-    use crate::SubmitError;
-    use crate::handle::Answer;
     let answer = Answer::Done(Err(SubmitError::Halted(halt.clone())));
     match command {
         Command::Submit(request) => request.reply.send(answer),

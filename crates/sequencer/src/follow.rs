@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::driver::{Context, settle, stopped};
-use crate::handle::{Answer, Command, Follow};
+use crate::handle::{Answer, Command, Follow, Request};
 use crate::recover::known_signatures;
 use crate::{Parts, Placement, PublishedHead, Role, SubmitError};
 
@@ -38,10 +38,12 @@ impl<'a> Follower<'a> {
         Self { context, waiting: HashMap::new(), pause }
     }
 
-    /// Until there is a lease, or the process stops.
+    /// Until there is a lease, or the process stops. A clock correction is kept for whoever leads with the lease, which is
+    /// asked for at once.
     pub(crate) async fn run(
         &mut self,
         commands: &mut mpsc::UnboundedReceiver<Command>,
+        correction: &mut Option<Request>,
         ready: &mut Option<oneshot::Sender<()>>,
     ) -> Followed {
         let limits = &self.context.parts.limits;
@@ -66,6 +68,10 @@ impl<'a> Follower<'a> {
                     settle(ready.take());
                 }
                 command = commands.recv() => match command {
+                    Some(Command::Submit(request)) if request.submission.corrects.is_some() => {
+                        *correction = Some(request);
+                        ask.reset_immediately();
+                    }
                     Some(command) => self.take(command),
                     None => return Followed::Stopped,
                 },

@@ -37,6 +37,13 @@ pub(crate) struct Follow {
     pub(crate) reply: oneshot::Sender<Answer>,
 }
 
+impl Request {
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        matches!(&self.reply, Reply::Caller(reply) if reply.is_closed())
+    }
+}
+
 /// The way back to who submitted.
 pub(crate) enum Reply {
     /// A caller of [`Handle::submit`].
@@ -95,6 +102,9 @@ impl Handle {
     pub async fn submit_for(&self, issuer: &str, submission: Submission) -> Result<Placement, SubmitError> {
         if *self.stop.borrow() {
             return Err(SubmitError::Stopping);
+        }
+        if submission.corrects.is_some() {
+            return self.correct_clock(submission).await;
         }
         let Status { role, ineligible, .. } = self.status.borrow().clone();
         match role {
@@ -168,6 +178,24 @@ impl Handle {
             Ok(Ok(Answer::HandBack)) => self.submit_there(issuer, &submission).await,
             Ok(Err(_)) => Err(SubmitError::Stopping),
             Err(_late) => self.keep(issuer, &submission).await.and(Err(SubmitError::Accepted)),
+        }
+    }
+
+    /// A correction is for this process to place, for nobody leads: it takes over with it.
+    async fn correct_clock(&self, submission: Submission) -> Result<Placement, SubmitError> {
+        let full = SubmitError::QueueFull { retry_after: self.limits.retry_after };
+        let place = self.budget.take(submission.weight()).ok_or(full)?;
+        let (reply, answer) = oneshot::channel();
+        let request = Request { submission: Arc::new(submission), reply: Reply::Caller(reply), place };
+        self.commands.send(Command::Submit(request)).map_err(|_| SubmitError::Stopping)?;
+        match timeout(self.limits.correction_patience, answer).await {
+            Ok(Ok(Answer::Done(outcome))) => outcome,
+            Ok(Ok(Answer::HandBack) | Err(_)) => Err(SubmitError::NoCorrection(
+                "this process stopped leading, or got another correction; look whether it is registered, and try again",
+            )),
+            Err(_late) => Err(SubmitError::NoCorrection(
+                "this process could not take over in time: another one may lead the log; look whether it is registered",
+            )),
         }
     }
 

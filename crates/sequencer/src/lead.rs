@@ -63,13 +63,14 @@ struct Newest {
     published: Option<Instant>,
 }
 
-/// Leads until the machine leaves or the process stops. `ready` is called once the recovered head
+/// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called once the recovered head
 /// is published.
 pub(crate) async fn lead(
     context: &Context,
     commands: &mut mpsc::UnboundedReceiver<Command>,
     lease: &mut dyn Lease,
     (recovered, clock): (Recovered, ClockJudge),
+    correction: Option<Request>,
     ready: impl FnOnce(),
 ) -> Ended {
     let parts = &context.parts;
@@ -82,6 +83,9 @@ pub(crate) async fn lead(
     let (machine, effects) = Machine::start(parts.origin.clone(), parts.limits.clone(), clock, recovered);
     let mut leading = Leading { context, machine, task: None, left: None, newest: Newest::none() };
     leading.perform(effects);
+    if let Some(correction) = correction {
+        leading.take(Command::Submit(correction));
+    }
     let mut ready = Some(ready);
     let mut end = pin!(end_of_leading(context, lease));
     let mut ended = false;

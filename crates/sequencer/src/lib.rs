@@ -52,7 +52,7 @@ pub use limits::{CLOCK_REFERENCE, CLOCK_TOLERANCE, INBOX_BOUNDS, Limits};
 pub use outside::{Confirmation, Witnesses};
 pub use parts::{HeadSigner, NeverAgain, Observer, Parts, Redecide, Redecision, SignFailed};
 pub use pin::{PinFile, PinStore};
-pub use submission::{Submission, TimeWindow, Unreadable};
+pub use submission::{ClockCorrection, Submission, TimeWindow, Unreadable};
 pub use supervision::Supervisor;
 
 /// Starts sequencers.

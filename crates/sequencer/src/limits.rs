@@ -64,6 +64,8 @@ pub struct Limits {
     pub confirm_patience: Duration,
     /// How long they may take to say that a process with a pin must not lead all the same.
     pub objection_patience: Duration,
+    /// How long a clock correction waits for the process that got it to take over.
+    pub correction_patience: Duration,
     /// How often signing is tried before sequencing stops.
     pub sign_attempts: u32,
     /// The first pause before something is tried again; doubles up to [`Self::longest_pause`].
@@ -105,6 +107,7 @@ impl Default for Limits {
             longest_wait: Duration::from_secs(10),
             confirm_patience: Duration::from_secs(10),
             objection_patience: Duration::from_secs(2),
+            correction_patience: Duration::from_secs(30),
             sign_attempts: 5,
             first_pause: Duration::from_millis(25),
             longest_pause: Duration::from_secs(2),

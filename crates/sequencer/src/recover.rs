@@ -13,9 +13,10 @@ use store::{
 
 use crate::clock::{ClockJudge, ClockOpinion, ClockReference, Now};
 use crate::crash::Point;
+use crate::limits::CLOCK_TOLERANCE;
 use crate::limits::EPOCHS_AT_ONCE;
 use crate::machine::Recovered;
-use crate::{Confirmation, Halt, Parts, SignFailed};
+use crate::{ClockCorrection, Confirmation, Halt, Parts, SignFailed};
 
 /// Why this process cannot lead now.
 #[derive(Debug)]
@@ -52,16 +53,20 @@ impl From<Halt> for Obstacle {
 ///
 /// A process that may not lead ends before the epoch: it never fences a leader that may. The epoch of a frozen log stays:
 /// nobody commits to it, and its last head may still want a signature.
+///
+/// `correction`: the clock may be behind the head that this names.
 pub(crate) async fn recover(
     parts: &Parts,
     clock: &ClockReference,
+    correction: Option<ClockCorrection>,
 ) -> Result<(Recovered, ClockJudge), Obstacle> {
-    let before = eligible(parts, clock, None).await?;
+    let clock = TrustedClock { reference: clock, correction };
+    let before = eligible(parts, &clock, None).await?;
     Point::BeforeTakeOver.visit();
     let (mut head, frozen) = take_over(parts, before.pin.as_ref()).await?;
     Point::AfterTakeOver.visit();
     refresh_keys(parts).await?;
-    match checked(parts, clock, &before, &mut head, frozen).await {
+    match checked(parts, &clock, &before, &mut head, frozen).await {
         Err(Obstacle::Halt(_)) if parts.store.head().await?.epoch > head.epoch => {
             let why = "another process took over while this one looked".to_owned();
             Err(Obstacle::Later(StoreError::Unavailable(why)))
@@ -73,7 +78,7 @@ pub(crate) async fn recover(
 /// All that is checked in the new epoch, ending with the claim of the pin.
 async fn checked(
     parts: &Parts,
-    clock: &ClockReference,
+    clock: &TrustedClock<'_>,
     before: &Eligible,
     head: &mut Head,
     frozen: bool,
@@ -158,7 +163,7 @@ struct Eligible {
 /// the signatures read before it, nor ahead of the head read after it.
 async fn eligible(
     parts: &Parts,
-    reference: &ClockReference,
+    clock: &TrustedClock<'_>,
     before: Option<&Eligible>,
 ) -> Result<Eligible, Obstacle> {
     let signed = newest_signed(&*parts.store).await?;
@@ -180,7 +185,7 @@ async fn eligible(
     if before.is_none_or(|before| before.signed != signed || before.why_not != why_not) {
         ask_witnesses(parts, why_not.clone()).await?;
     }
-    let clock = judge_clock(parts, reference, head.at).await?;
+    let clock = judge_clock(parts, clock, &head).await?;
     Ok(Eligible { pin, signed, why_not, clock })
 }
 
@@ -239,10 +244,20 @@ async fn check_against(parts: &Parts, head: &Head, pin: &Pin) -> Result<(), Obst
     }
 }
 
-/// The wall clock, against the newest committed time and all other clocks that are known.
-async fn judge_clock(parts: &Parts, reference: &ClockReference, last: u64) -> Result<ClockJudge, Obstacle> {
+/// What the wall clock is judged by, besides other clocks.
+struct TrustedClock<'a> {
+    reference: &'a ClockReference,
+    correction: Option<ClockCorrection>,
+}
+
+/// The wall clock, against the newest committed time and all other clocks that are known. If a correction says that the newest
+/// head was ahead, the time stated there takes the place of the committed one.
+async fn judge_clock(parts: &Parts, clock: &TrustedClock<'_>, head: &Head) -> Result<ClockJudge, Obstacle> {
     let (now, opinions) = clock_opinions(parts).await?;
-    reference.judge(now, last, &opinions).map_err(Obstacle::Ineligible)
+    let is_behind = now.wall.as_secs().saturating_add(CLOCK_TOLERANCE) < head.at;
+    let stated = clock.correction.filter(|correction| is_behind && correction.is_of(head));
+    let stated = stated.map(|correction| correction.time);
+    clock.reference.judge(now, stated.unwrap_or(head.at), &opinions, stated).map_err(Obstacle::Ineligible)
 }
 
 /// A reading of the clocks, and what the database's server and the witnesses say of it.

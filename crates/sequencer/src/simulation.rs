@@ -326,7 +326,7 @@ impl World {
     fn start(&mut self, at: usize) {
         let process = &mut self.processes[at];
         let (parts, reference) = (process.parts.clone(), process.reference.clone());
-        process.starting = Some(Box::pin(async move { recover(&parts, &reference).await }));
+        process.starting = Some(Box::pin(async move { recover(&parts, &reference, None).await }));
     }
 
     fn started(&mut self, at: usize, outcome: Result<(Recovered, ClockJudge), Obstacle>) {

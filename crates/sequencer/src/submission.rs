@@ -1,8 +1,8 @@
 //! What is handed to the sequencer, and its bytes in the inbox.
 
 use bytes::Bytes;
-use merkle::{EntryDigest, LeafIndex};
-use store::{Collateral, GuardKey, NewEntry};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
+use store::{Collateral, GuardKey, Head, NewEntry};
 
 /// The times at which a decision holds: both ends are part of it. Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,25 @@ impl TimeWindow {
     }
 }
 
+/// An operator's statement that the log's time was ahead. Its entry comes right after the head that it names, in a batch of
+/// its own, and that batch may carry a time before the head's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockCorrection {
+    /// The size of the newest head.
+    pub size: TreeSize,
+    /// The time that this head carries, in Unix seconds.
+    pub committed_at: u64,
+    /// The true time, in Unix seconds.
+    pub time: u64,
+}
+
+impl ClockCorrection {
+    /// Whether this is the head that is corrected.
+    pub(crate) fn is_of(&self, head: &Head) -> bool {
+        (self.size, self.committed_at) == (head.size(), head.at)
+    }
+}
+
 /// An admitted statement that asks for a place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
@@ -46,6 +65,8 @@ pub struct Submission {
     /// Whether the statement is a registration policy: it is then the last entry of its batch, and
     /// every later entry must have been decided under it.
     pub is_policy: bool,
+    /// The correction, if the statement is one. Such a statement never waits in the inbox.
+    pub corrects: Option<ClockCorrection>,
 }
 
 /// The bytes in the inbox are not a submission.
@@ -64,6 +85,7 @@ const HAS_TWIN: u8 = 1;
 const IS_POLICY: u8 = 2;
 const HAS_BESIDE: u8 = 4;
 const HAS_RELIED_FREE: u8 = 8;
+const HAS_CORRECTION: u8 = 16;
 
 impl Submission {
     /// How many bytes of the queue it takes.
@@ -98,6 +120,9 @@ impl Submission {
         if !self.relied_free.is_empty() {
             put_guards(&mut out, &self.relied_free);
         }
+        if let Some(ClockCorrection { size, committed_at, time }) = self.corrects {
+            [size.get(), committed_at, time].iter().for_each(|number| out.extend(number.to_be_bytes()));
+        }
         out.into()
     }
 
@@ -107,6 +132,7 @@ impl Submission {
             | set(IS_POLICY, self.is_policy)
             | set(HAS_BESIDE, !self.beside.is_empty())
             | set(HAS_RELIED_FREE, !self.relied_free.is_empty())
+            | set(HAS_CORRECTION, self.corrects.is_some())
     }
 
     /// Reads what [`encode`](Self::encode) wrote, and nothing else.
@@ -116,7 +142,7 @@ impl Submission {
             return Err(Unreadable { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
-        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE) != 0 {
+        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE | HAS_CORRECTION) != 0 {
             return Err(Unreadable { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
@@ -168,9 +194,24 @@ impl Input<'_> {
         let relied_absent = self.list(Self::digest)?;
         let beside = self.list_if(flags & HAS_BESIDE != 0, "collateral", Self::collateral)?;
         let relied_free = self.list_if(flags & HAS_RELIED_FREE != 0, "a guard key", Self::guard)?;
+        let corrects = (flags & HAS_CORRECTION != 0).then(|| self.correction()).transpose()?;
         let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
         let is_policy = flags & IS_POLICY != 0;
-        Ok(Submission { entry, valid, decided_under, relied_absent, relied_free, beside, is_policy })
+        Ok(Submission {
+            entry,
+            valid,
+            decided_under,
+            relied_absent,
+            relied_free,
+            beside,
+            is_policy,
+            corrects,
+        })
+    }
+
+    fn correction(&mut self) -> Result<ClockCorrection, Unreadable> {
+        let size = TreeSize::new(self.number()?);
+        Ok(ClockCorrection { size, committed_at: self.number()?, time: self.number()? })
     }
 
     /// A list that is there only if something is in it.
@@ -289,15 +330,24 @@ mod tests {
     fn submission() -> impl Strategy<Value = Submission> {
         let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
         let relied = (vec(digest(), 0..4), guards());
-        (entry(), window, any::<u64>(), relied, collateral(), any::<bool>()).prop_map(
-            |(entry, valid, decided_under, (relied_absent, relied_free), beside, is_policy)| Submission {
-                entry,
-                valid,
-                decided_under: LeafIndex::new(decided_under),
-                relied_absent,
-                relied_free,
-                beside,
-                is_policy,
+        let corrects = proptest::option::of(any::<(u64, u64, u64)>());
+        let flags = (any::<bool>(), corrects);
+        (entry(), window, any::<u64>(), relied, collateral(), flags).prop_map(
+            |(entry, valid, decided_under, (relied_absent, relied_free), beside, (is_policy, corrects))| {
+                Submission {
+                    entry,
+                    valid,
+                    decided_under: LeafIndex::new(decided_under),
+                    relied_absent,
+                    relied_free,
+                    beside,
+                    is_policy,
+                    corrects: corrects.map(|(size, committed_at, time)| ClockCorrection {
+                        size: TreeSize::new(size),
+                        committed_at,
+                        time,
+                    }),
+                }
             },
         )
     }
@@ -340,7 +390,7 @@ mod tests {
 
     #[test]
     fn another_version_and_unknown_flags_are_refused_by_their_offset() {
-        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 16], 1), (&[1], 1), (&[], 0)] {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 32], 1), (&[1], 1), (&[], 0)] {
             assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
         }
     }

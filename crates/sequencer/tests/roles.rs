@@ -208,17 +208,6 @@ async fn r36_a_clock_that_is_ahead_or_behind_is_refused_and_the_process_goes_on_
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn r36_a_clock_behind_the_newest_entry_at_the_start_ends_nothing_for_good() {
-    let log = Log::with(1).await;
-    log.clock.step(-86_400);
-    let process = log.start().await;
-    assert!(matches!(process.halt(), Some(Halt::ClockBehind { .. })), "{:?}", process.role());
-    log.clock.step(86_400);
-    process.until_leading().await;
-    log.submit(&process, statement(10)).await.unwrap();
-}
-
 struct Decide;
 
 #[async_trait]

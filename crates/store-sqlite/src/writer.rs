@@ -70,8 +70,18 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
     let pool = store.writable().await.map_err(CommitError::NotCommitted)?;
     let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(not_committed)?;
     moving::must_grow(&mut *transaction).await.map_err(CommitError::NotCommitted)?;
-    move_head(&mut transaction, batch).await?;
-    insert(&mut transaction, batch).await?;
+    match batch.sets_time_back() {
+        false => {
+            move_head(&mut transaction, batch).await?;
+            insert(&mut transaction, batch).await?;
+        }
+        // The trigger wants the correction to be in place before the head moves.
+        true => {
+            check_head(&mut transaction, batch).await?;
+            insert(&mut transaction, batch).await?;
+            move_head(&mut transaction, batch).await?;
+        }
+    }
     settle(&mut transaction, batch).await?;
     transaction.commit().await.map_err(|error| {
         store.write.note_failure(&error);
@@ -86,6 +96,16 @@ pub(crate) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> 
     insert_entries(connection, batch).await?;
     insert_look_ups(connection, batch).await?;
     extend_tiles(connection, batch).await
+}
+
+/// Refuses a batch that does not follow the stored head, before anything is inserted.
+async fn check_head(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
+    let from = &batch.from;
+    let query = sqlx::query("SELECT 1 FROM log WHERE epoch = ? AND size = ? AND root = ?");
+    let query = query.bind(signed(from.epoch)).bind(signed(from.size().get()));
+    let root = from.root();
+    let found = query.bind(&root.as_bytes()[..]).fetch_optional(connection).await.map_err(not_committed)?;
+    found.map(drop).ok_or(CommitError::Fenced)
 }
 
 /// The compare-and-swap: first, so that a fenced process does no work.

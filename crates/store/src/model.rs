@@ -141,6 +141,10 @@ pub struct TileWrite {
     pub data: Bytes,
 }
 
+/// The rule of an entry that states that the log's time was ahead. If it is the first entry of a batch, the batch may
+/// carry a time before that of the batch before it.
+pub const CLOCK_CORRECTION: &str = "clock-correction";
+
 /// What one commit does.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -157,6 +161,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Whether the batch carries a time before that of the batch before it.
+    pub fn sets_time_back(&self) -> bool {
+        self.to.at < self.from.at
+    }
+
     /// Refuses a batch whose parts contradict each other; every implementation asks first.
     pub fn check(&self) -> Result<(), StoreError> {
         let complaint = if self.entries.is_empty() {
@@ -168,8 +177,8 @@ impl Batch {
             Some("batch numbers are not consecutive")
         } else if self.to.size().get() != self.from.size().get() + self.entries.len() as u64 {
             Some("the new size is not the old one plus the entries")
-        } else if self.to.at < self.from.at {
-            Some("time runs backwards")
+        } else if self.sets_time_back() && self.entries[0].rule != CLOCK_CORRECTION {
+            Some("time runs backwards without a clock correction")
         } else if !self.to.size().holds(self.to.policy) {
             Some("the policy is not in the log")
         } else if self.tiles.iter().any(|tile| !is_tile(&tile.data)) {

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use merkle::{LeafIndex, TreeSize};
 
 use crate::{
-    Batch, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature, InboxItem, StoreError,
-    is_tile,
+    Batch, CLOCK_CORRECTION, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature,
+    InboxItem, StoreError, is_tile,
 };
 
 /// Reading what else leads to an entry, freezing, and filling.
@@ -116,14 +116,23 @@ pub struct History {
 }
 
 impl History {
+    /// Whether the first entry after this size is a clock correction.
+    fn corrects_clock_at(&self, size: TreeSize) -> bool {
+        let place = size.get().checked_sub(self.batch.from.size().get());
+        let entry = place.and_then(|place| self.batch.entries.get(usize::try_from(place).ok()?));
+        entry.is_some_and(|entry| entry.rule == CLOCK_CORRECTION)
+    }
+
     /// Refuses history that contradicts itself; every implementation asks first.
     pub fn check(&self) -> Result<(), StoreError> {
         let Batch { from, to, entries, tiles, .. } = &self.batch;
         let mut before = (from.batch, from.size(), from.at, from.epoch);
         let goes_on = self.heads.iter().all(|head| {
             let next = (head.batch, head.size, head.at, head.epoch);
-            let goes_on =
-                next.0 == before.0 + 1 && next.1 > before.1 && next.2 >= before.2 && next.3 >= before.3;
+            let goes_on = next.0 == before.0 + 1
+                && next.1 > before.1
+                && (next.2 >= before.2 || self.corrects_clock_at(before.1))
+                && next.3 >= before.3;
             before = next;
             goes_on
         });

@@ -193,6 +193,11 @@ impl Target {
             watches: Vec::new(),
         }
     }
+
+    /// The log's key and those that it replaced.
+    pub(crate) fn all_keys(&self) -> Vec<VerifierKey> {
+        std::iter::once(&self.vkey).chain(self.retired.iter().map(|(key, _)| key)).cloned().collect()
+    }
 }
 
 fn with_slash(mut url: Url) -> Url {

@@ -36,9 +36,7 @@ pub struct NotTheLogs {
 impl Seen {
     /// Opens a note with the log's key, and reads the cosignatures of known witnesses.
     pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
-        let keys: Vec<VerifierKey> =
-            std::iter::once(&target.vkey).chain(target.retired.iter().map(|(key, _)| key)).cloned().collect();
-        let checkpoint = Checkpoint::open(note, &target.origin, &keys)?;
+        let checkpoint = Checkpoint::open(note, &target.origin, &target.all_keys())?;
         let note = Note::parse(note).map_err(Refused::from)?;
         refuse_retired(&note, checkpoint.size(), target)?;
         Ok(Self {

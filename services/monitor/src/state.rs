@@ -120,17 +120,22 @@ impl LogFolder {
         let path = self.file("state.json");
         let Some(bytes) = self.read("state.json")? else { return Ok(None) };
         let unreadable = |why: String| StateError::Unreadable { path: path.clone(), why };
-        let state: LogState = serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
+        let mut state: LogState =
+            serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
         if state.version != VERSION {
             return Err(unreadable(format!("version {}", state.version)));
         }
-        for (kept, configured) in
-            [(&state.origin, target.origin.to_string()), (&state.vkey, target.vkey.to_string())]
-        {
-            if *kept != configured {
-                return Err(StateError::Foreign { path, kept: kept.clone(), configured });
-            }
+        let foreign = |kept: &str, configured: String| {
+            Err(StateError::Foreign { path: path.clone(), kept: kept.to_owned(), configured })
+        };
+        if state.origin != target.origin.to_string() {
+            return foreign(&state.origin, target.origin.to_string());
         }
+        if !target.all_keys().iter().any(|key| key.to_string() == state.vkey) {
+            return foreign(&state.vkey, target.vkey.to_string());
+        }
+        // The log's key was replaced since.
+        state.vkey = target.vkey.to_string();
         state.check(target).map(|()| Some(state)).map_err(unreadable)
     }
 
@@ -302,12 +307,13 @@ impl LogState {
         }
     }
 
-    /// The notes must be the configured log's, and of what the state says; the edge must be one.
+    /// The notes must be the configured log's, and of what the state says; the edge must be one. A retired key counts at any
+    /// size: it may have been marked as compromised after its checkpoint was verified.
     fn check(&self, target: &Target) -> Result<(), String> {
         for verified in self.verified.iter().chain(&self.unproven) {
-            let keys = std::slice::from_ref(&target.vkey);
-            let checkpoint = Checkpoint::open(verified.seen.note.as_bytes(), &target.origin, keys)
-                .map_err(|why| why.to_string())?;
+            let note = verified.seen.note.as_bytes();
+            let checkpoint =
+                Checkpoint::open(note, &target.origin, &target.all_keys()).map_err(|why| why.to_string())?;
             if verified.head() != Some((checkpoint.size(), checkpoint.root())) {
                 return Err("it says otherwise than the checkpoint in it".into());
             }

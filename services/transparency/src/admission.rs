@@ -16,7 +16,7 @@ use registration::{
     Policy, PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
-use sequencer::{Redecide, Redecision, Submission, SubmitError, TimeWindow};
+use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
 use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::aside::aside;
@@ -256,6 +256,7 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
         relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: true,
+        corrects: None,
     }
 }
 
@@ -282,6 +283,11 @@ fn submission(
         relied_free: keys(permit.relied_free()),
         beside: beside.into_iter().collect(),
         is_policy: permit.successor().is_some(),
+        corrects: permit.clock_correction().map(|correction| ClockCorrection {
+            size: correction.size,
+            committed_at: correction.committed_at,
+            time: correction.time,
+        }),
     }
 }
 

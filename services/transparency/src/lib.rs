@@ -16,6 +16,7 @@ mod archived;
 mod aside;
 mod background;
 mod body;
+mod clock_correction;
 mod config;
 mod doors;
 mod dry_run;
@@ -61,6 +62,7 @@ mod witnessing;
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
 pub use archived::{ArchiveMeaning, NotOurs, is_ours};
+pub use clock_correction::LogTime;
 pub use config::{
     Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
 };

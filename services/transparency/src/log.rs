@@ -293,6 +293,9 @@ impl Log {
                 Some(refusal) => RegisterError::OutsideWindow(Box::new(refusal)),
                 None => RegisterError::KeepsMoving,
             },
+            SubmitError::NoCorrection(why) => {
+                RegisterError::OutsideWindow(Box::new(permit.refusal_of_correction(why)))
+            }
             SubmitError::Twin { index, digest } => self.twin(Found { index, digest }).await,
             SubmitError::QueueFull { retry_after } => {
                 self.metrics.queue_rejected.inc();

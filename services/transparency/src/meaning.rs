@@ -158,6 +158,28 @@ impl Meaning for LogMeaning {
         index::rows_of(store, entry.clone()).await.map(Some)
     }
 
+    async fn explains_time(
+        &self,
+        store: &dyn LogStore,
+        before: &CommittedHead,
+        after: &CommittedHead,
+    ) -> Result<bool, StoreError> {
+        let entry = match store.entry(before.size.next_leaf()).await {
+            Ok(Some(entry)) => entry.verified(),
+            Ok(None) => return Ok(false),
+            Err(error) => Err(error),
+        };
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(StoreError::Damaged(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        self.prepare(store, &[&entry]).await?;
+        let (policy, statement) = (self.policy_of(&entry), parse(&entry));
+        let correction = policy.zip(statement).and_then(|(policy, it)| policy.clock_correction(&it));
+        Ok(correction.is_some_and(|it| it.explains(before.size, before.at, after.at)))
+    }
+
     fn may_be_erased(&self, index: LeafIndex) -> bool {
         self.known().erased.contains(&index)
     }

@@ -16,6 +16,7 @@ use crate::admin;
 use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
 use crate::background::Background;
+use crate::clock_correction;
 use crate::config::{Config, Mistake};
 use crate::freezing;
 use crate::holds;
@@ -114,6 +115,7 @@ impl Service {
                 let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
                     .merge(holds::routes(log.clone()))
                     .merge(freezing::routes(log.clone()))
+                    .merge(clock_correction::routes(log.clone()))
                     .merge(inbox::routes(log.clone()))
                     .merge(rotation::routes(log.clone()))
                     .merge(index::routes(index))

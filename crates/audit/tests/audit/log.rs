@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
+use registration::clock_correction::{self, ClockCorrection};
 use registration::policy::statement as policy_statement;
 use registration::{
     Answers, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, Permit, Policy, PolicyInForce, Record,
@@ -36,6 +37,8 @@ pub struct Log {
     head: Head,
     tiles: OpenTiles,
     key: SigningKey,
+    /// By how many seconds the clock is ahead.
+    pub ahead: u64,
 }
 
 impl Log {
@@ -52,10 +55,22 @@ impl Log {
         store.keep_key(&published).await.unwrap();
         let first = policy_statement::sign(policy, policy, &testkit::operator()).unwrap();
         let (in_force, permit) = policy_statement::genesis(&first).unwrap();
-        let mut log = Self { store, in_force, head, tiles: OpenTiles::empty(), key };
+        let mut log = Self { store, in_force, head, tiles: OpenTiles::empty(), key, ahead: 0 };
         let entry = new_entry(&first, &permit, Vec::new());
         log.commit(vec![entry], true).await;
         log
+    }
+
+    /// A correction of the time of the newest head, by its operator.
+    pub fn corrected(&self) -> ClockCorrection {
+        let (size, committed_at) = (self.head.size(), self.head.at);
+        ClockCorrection { size, committed_at, time: NOW, reason: "a test".into() }
+    }
+
+    /// The correction as a signed statement.
+    pub fn signed(&self, correction: &ClockCorrection) -> SignedStatement {
+        let operators = &self.in_force.policy().contents().operators;
+        clock_correction::sign(correction, (LOG_ISS, ORIGIN), operators, &testkit::operator()).unwrap()
     }
 
     pub fn size(&self) -> u64 {
@@ -150,7 +165,7 @@ impl Log {
             epoch: self.head.epoch,
             batch: self.head.batch + 1,
             edge: growth.range().clone(),
-            at: NOW + self.head.batch,
+            at: NOW + self.head.batch + self.ahead,
             policy: if ends_in_policy { last } else { self.head.policy },
         };
         let tile_write = |tile: merkle::tile::Tile| TileWrite {

@@ -6,6 +6,7 @@ use audit::{
     Answer, Audit, Explains, Head, Report, Row, Rule, SignedHead, Source, SourceError, State, Stored,
 };
 use merkle::{EntryDigest, LeafHash, LeafIndex};
+use registration::clock_correction::ClockCorrection;
 use store::{Collateral, Found, GuardKey, LogStore, Memory, NewEntry};
 
 use crate::clean::{audited, erase, mixed_log};
@@ -178,4 +179,41 @@ async fn times_are_the_services_word_and_must_not_run_back() {
     while audit.step().await.unwrap() {}
     assert_eq!(audit.report().counts.untold_times, log.size());
     assert_eq!(audited(&*log.store).await.counts.told_times, 0, "the database has what was signed");
+}
+
+/// A log whose clock was a year ahead for one batch, and then corrected by what `correct` makes of the right correction.
+async fn corrected(correct: impl FnOnce(&mut ClockCorrection)) -> Log {
+    let (mut log, mut mixer) = mixed_log(Arc::new(Memory::new()), 2).await;
+    log.ahead = 365 * 86_400;
+    log.register(mixer.batch(3)).await;
+    let mut correction = log.corrected();
+    correct(&mut correction);
+    let statement = log.signed(&correction);
+    log.ahead = 0;
+    log.register(vec![statement.into()]).await;
+    log.register(mixer.batch(3)).await;
+    log
+}
+
+#[tokio::test]
+async fn r36_a_clock_correction_explains_that_the_time_runs_back_once() {
+    let log = corrected(|_| {}).await;
+    let (inside, outside) = (audited(&*log.store).await, from_outside(&*log.store).await);
+    assert_eq!((inside.findings, outside.findings), (Vec::new(), Vec::new()));
+    assert_eq!(outside.counts.told_times, log.size());
+}
+
+#[tokio::test]
+async fn r36_a_clock_correction_of_another_head_or_time_explains_nothing() {
+    let wrong: [fn(&mut ClockCorrection); 3] = [
+        |it| it.size = it.size.last_leaf().map(|leaf| merkle::TreeSize::new(leaf.get())).unwrap(),
+        |it| it.committed_at += 1,
+        |it| it.time += 86_400,
+    ];
+    for (n, wrong) in wrong.into_iter().enumerate() {
+        let log = corrected(wrong).await;
+        let ran_back = |report: &Report| report.findings.iter().any(|it| it.rule == Rule::History);
+        assert!(ran_back(&audited(&*log.store).await), "from inside: {n}");
+        assert!(ran_back(&from_outside(&*log.store).await), "from outside: {n}");
+    }
 }

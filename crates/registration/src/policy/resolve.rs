@@ -12,6 +12,7 @@ use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCerti
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
 use super::{LEAF_RULE, condition, is_policy, spell};
+use crate::clock_correction::is_clock_correction;
 use crate::conversation;
 use crate::erasure::is_erasure;
 use crate::limits::{MAX_HEADERS, MAX_ORIGIN, MAX_STATEMENT};
@@ -253,6 +254,9 @@ fn content_type(value: &Value) -> Result<ContentType, String> {
         _ => match name(value)? {
             own if is_policy(&own) || is_erasure(&own) => {
                 Err("policies and erasures are admitted by the operator's keys, never by a type".to_owned())
+            }
+            own if is_clock_correction(&own) => {
+                Err("clock corrections are admitted by the operator's keys, never by a type".to_owned())
             }
             other if other.split_once('/').is_none_or(|(a, b)| a.is_empty() || b.is_empty()) => {
                 Err("a media type (\"type/subtype\") or a CoAP content format is needed here".to_owned())

@@ -10,6 +10,7 @@ use super::{Draft, Effect, Flight, Leave, Machine, Phase};
 use crate::clock::Now;
 use crate::draft::{self, Built, Claims, Known, LookUp, Verdict};
 use crate::handle::Answer;
+use crate::limits::CLOCK_TOLERANCE;
 use crate::pool::Item;
 use crate::{Halt, Placement, Submission, SubmitError};
 
@@ -19,12 +20,21 @@ impl<R> Machine<R> {
             Ok(wall) => wall,
             Err(halt) => return self.leave(Leave::Halt(halt)),
         };
-        let at = wall.max(self.head.at);
         let items = self.pool.take(self.limits.batch_entries, self.limits.batch_bytes);
-        if items.is_empty() {
-            return self.rest();
-        }
+        let Some(first) = items.first() else { return self.rest() };
+        let correction = first.submission.corrects.filter(|correction| correction.is_of(&self.head));
+        let is_behind = wall.saturating_add(CLOCK_TOLERANCE) < self.head.at;
+        let at = match correction {
+            Some(correction) if is_behind => wall.max(correction.time),
+            _ if is_behind => return self.leave_with(items, self.behind(wall)),
+            _ => wall.max(self.head.at),
+        };
         self.look_up(Draft { at, items, thorough: false });
+    }
+
+    /// Without a correction, nothing is committed while the clock is behind the head.
+    fn behind(&self, now: u64) -> Leave {
+        Leave::Halt(Halt::ClockBehind { now, last: self.head.at })
     }
 
     pub(super) fn look_up(&mut self, draft: Draft<R>) {
@@ -53,6 +63,9 @@ impl<R> Machine<R> {
         }
         let Draft { at, items, thorough } = draft;
         let items = self.apply(at, items, verdicts);
+        if items.is_empty() && at < self.head.at {
+            return self.leave_with(items, self.behind(at));
+        }
         self.commit_draft(Draft { at, items, thorough });
     }
 
@@ -83,6 +96,8 @@ impl<R> Machine<R> {
             Err(SubmitError::NoPolicy)
         } else if submission.decided_under != self.head.policy {
             Err(SubmitError::PolicyMoved { policy: self.head.policy })
+        } else if submission.corrects.is_some() && at >= self.head.at {
+            Err(SubmitError::NoCorrection("the log's time is not ahead of the clock"))
         } else if !submission.valid.contains(at) {
             Err(SubmitError::OutsideWindow { at, window: submission.valid })
         } else {

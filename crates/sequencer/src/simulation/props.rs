@@ -157,5 +157,6 @@ pub(super) fn named(name: u64) -> Submission {
         relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
+        corrects: None,
     }
 }

@@ -301,6 +301,7 @@ pub fn named(name: &str) -> Submission {
         relied_free: Vec::new(),
         beside: Vec::new(),
         is_policy: false,
+        corrects: None,
     }
 }
 

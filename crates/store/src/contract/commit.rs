@@ -6,7 +6,9 @@ use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
 use super::{Appender, Database, ORIGIN, entry, statement};
-use crate::{Batch, CommitError, Found, GuardKey, Head, LogStore, NewEntry, TILE_BYTES, TileAddress};
+use crate::{
+    Batch, CLOCK_CORRECTION, CommitError, Found, GuardKey, Head, LogStore, NewEntry, TILE_BYTES, TileAddress,
+};
 
 /// Head, entries, tiles and history all arrive.
 pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl Database) {
@@ -166,6 +168,30 @@ pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Da
         assert!(matches!(outcome, Err(CommitError::NotCommitted(_))), "contradiction {n}: {outcome:?}");
     }
     assert_eq!(store.head().await.unwrap(), *appender.head());
+}
+
+/// As the first entry of its batch, and once.
+pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    let mut ahead = appender.batch(vec![entry(2)]);
+    ahead.to.at += 1000;
+    appender.commit(&ahead).await.unwrap();
+    let correction = |n| NewEntry { rule: CLOCK_CORRECTION.into(), ..entry(n) };
+    for entries in [vec![entry(3)], vec![entry(3), correction(4)]] {
+        let mut batch = appender.batch(entries);
+        batch.to.at = batch.from.at - 500;
+        assert!(matches!(store.commit(&batch).await, Err(CommitError::NotCommitted(_))));
+    }
+    let mut fenced = appender.batch(vec![correction(3)]);
+    (fenced.to.at, fenced.from.epoch, fenced.to.epoch) = (fenced.from.at - 500, 99, 99);
+    assert!(matches!(store.commit(&fenced).await, Err(CommitError::Fenced)));
+    let mut batch = appender.batch(vec![correction(3), entry(4)]);
+    batch.to.at = batch.from.at - 500;
+    appender.commit(&batch).await.unwrap();
+    assert_eq!(store.head().await.unwrap(), *appender.head());
+    assert_eq!(store.heads(1, 10).await.unwrap().last().map(|head| head.at), Some(batch.to.at));
+    appender.append_entries(vec![entry(5)]).await.unwrap();
 }
 
 /// `seen` is the judge.

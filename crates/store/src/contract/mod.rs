@@ -84,6 +84,7 @@ macro_rules! log_store_contract {
                 a_take_over_sees_the_commit_it_raced_or_fences_it,
                 a_fenced_commit_changes_nothing,
                 a_batch_that_contradicts_itself_is_not_committed,
+                only_a_clock_correction_sets_the_time_back,
                 an_entry_of_the_log_is_not_appended_again,
                 an_entry_is_not_appended_twice_by_one_batch,
                 a_twin_is_found_as_the_entry_and_cannot_enter,
@@ -175,6 +176,7 @@ macro_rules! log_store_contract {
                 a_log_that_is_being_filled_is_nobody_elses,
                 a_database_with_a_log_is_not_filled,
                 history_that_contradicts_itself_is_not_filled,
+                history_in_which_the_clock_was_corrected_is_filled,
 
                 a_quota_is_shared_and_never_exceeded,
                 a_quota_grants_what_is_left,

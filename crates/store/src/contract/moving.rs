@@ -258,3 +258,17 @@ pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn Databa
         "a policy that is not there"
     );
 }
+
+/// Where a clock correction is the first entry of its batch.
+pub async fn history_in_which_the_clock_was_corrected_is_filled(database: &dyn Database) {
+    let (_, mut history) = history().await;
+    let store = database.handle().await;
+    store.begin_filling(ORIGIN, &SOURCE).await.unwrap();
+    history.heads[0].at += 1000;
+    assert!(is_refused(store.fill(&SOURCE, &history).await), "the time runs back without a correction");
+    history.batch.entries[3].rule = crate::CLOCK_CORRECTION.into();
+    assert!(is_refused(store.fill(&SOURCE, &history).await), "the correction does not begin its batch");
+    history.batch.entries[2].rule = crate::CLOCK_CORRECTION.into();
+    store.fill(&SOURCE, &history).await.unwrap();
+    assert_eq!(store.heads(1, 10).await.unwrap(), history.heads);
+}

@@ -39,7 +39,7 @@ pub enum Finding {
         /// The last of them.
         last: u64,
     },
-    /// Size, time or epoch goes back from one row to the next.
+    /// Size, time or epoch goes back from one row to the next; the time without a clock correction.
     #[error("batch {batch}: size, time or epoch is behind the row before it")]
     HistoryRunsBack {
         /// The later row.

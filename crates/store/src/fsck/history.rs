@@ -43,7 +43,9 @@ impl Fsck<'_> {
                 report.add(Finding::HeadsLost { first: passed.next, last: row.batch - 1 });
             }
             passed.next = row.batch + 1;
-            if passed.last.is_some_and(|before| runs_back(&before, &row)) {
+            if let Some(before) = passed.last
+                && self.runs_back(&before, &row).await?
+            {
                 report.add(Finding::HistoryRunsBack { batch: row.batch });
             }
             passed.last = Some(row);
@@ -53,6 +55,13 @@ impl Fsck<'_> {
         }
         check_last(head, passed, report);
         Ok(None)
+    }
+
+    async fn runs_back(&self, before: &CommittedHead, row: &CommittedHead) -> Result<bool, StoreError> {
+        if row.size <= before.size || row.epoch < before.epoch {
+            return Ok(true);
+        }
+        Ok(row.at < before.at && !self.meaning.explains_time(self.store, before, row).await?)
     }
 
     /// A row after the head that was read first is right if the log has grown meanwhile.
@@ -97,10 +106,6 @@ fn check_last(head: &Target, passed: &History, report: &mut Report) {
     if !passed.last.map_or(empty, is_head) {
         report.add(Finding::HeadNotInHistory { batch: head.batch, size: head.size });
     }
-}
-
-fn runs_back(before: &CommittedHead, row: &CommittedHead) -> bool {
-    row.size <= before.size || row.at < before.at || row.epoch < before.epoch
 }
 
 /// How far the history was read.

@@ -73,6 +73,16 @@ pub trait Meaning: Send + Sync {
         Ok(None)
     }
 
+    /// Whether the log itself says why the time runs back from one head to the next.
+    async fn explains_time(
+        &self,
+        _: &dyn LogStore,
+        _before: &CommittedHead,
+        _after: &CommittedHead,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Whether the log itself says that this entry's statement was erased.
     fn may_be_erased(&self, index: LeafIndex) -> bool;
 

@@ -6,6 +6,7 @@ use admission::explain::{Explanation, explain};
 use admission::reason::Reason;
 use clap::{Args, CommandFactory};
 use registration::aer::AerRule;
+use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
@@ -160,6 +161,12 @@ const PROFILES: &[Profile] = &[
         document: "application/vnd.tabellion.erasure+json",
         check: "tabellion entry erase makes erasures that keep the rules.",
         rules: listed!(ErasureRule),
+    },
+    Profile {
+        of: "clock corrections",
+        document: "application/vnd.tabellion.clock-correction+json",
+        check: "tabellion log clock makes corrections that keep the rules.",
+        rules: listed!(ClockCorrectionRule),
     },
     Profile {
         of: "conversation records",

@@ -1,5 +1,6 @@
-//! `tabellion log`: check the log's storage, vouch for a head by hand, end the log, and move it.
+//! `tabellion log`: check the log's storage, vouch for a head by hand, correct its time, end the log, and move it.
 
+mod clock;
 mod freeze;
 pub mod fsck;
 
@@ -46,6 +47,11 @@ pub enum Log {
     /// End the log for ever: it is read and proven as before, and takes no more entries
     #[command(before_help = "example:  tabellion log freeze --for-ever")]
     Freeze(freeze::Freeze),
+    /// Let a log continue whose time is in the future, because a clock was ahead
+    #[command(
+        before_help = "example:  tabellion log clock --true-time 2026-11-22T21:55:00Z --reason 'ntp failed' --key operator.pem"
+    )]
+    Clock(clock::Clock),
     /// Write a frozen log into a file, to go on in another database
     #[command(
         before_help = "example:  tabellion log export log.export --config /etc/tabellion/tabellion.toml"
@@ -88,6 +94,7 @@ impl Log {
                 let config = config::resolve(&context.settings(flags.typed())?)?;
                 runtime.block_on(fsck::check(context, &config, deep, &going))
             }
+            Self::Clock(clock) => clock.run(context),
             Self::Freeze(freeze) => freeze.run(context),
             Self::Export { file, flags } => {
                 let config = config::resolve(&context.settings(flags.typed())?)?;

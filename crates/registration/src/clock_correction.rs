@@ -1,0 +1,207 @@
+//! Clock corrections: the operator's statement that the log's time was ahead of the true time.
+//!
+//! The times of a log's heads never run back. A head that was committed while a host's clock was ahead would therefore stop
+//! the log until that time has come. A clock correction ends this: `application/vnd.tabellion.clock-correction+json`,
+//! canonical JSON, signed with an operator key of the policy in force, `iss` the log's, `sub` its origin. It names the head
+//! of size N and the time that this head carries, and gives the true time. It is the entry at index N, and the first of its
+//! batch: there, and only there, may the time run back, to the time given or a later one. It is never erased.
+//!
+//! Not here: whether the time given is true (the sequencer compares the clocks), and whether the head of size N carries
+//! the time named (the sequencer; whoever audits the log).
+
+use jose::json;
+use merkle::TreeSize;
+use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
+use serde_json::{Map, Value};
+
+use crate::authenticate::Authenticated;
+use crate::decision::{Bound, Permit, TimeWindow};
+use crate::erasure::permanent_guard;
+use crate::facts::Facts;
+use crate::limits::{JSON_DEPTH, MAX_REASON};
+use crate::policy::{BoundKey, essence};
+use crate::rule::rules;
+use crate::violation::{Place, RuleName, Violation, quote};
+
+/// The content type of a clock correction.
+pub const CLOCK_CORRECTION_CONTENT_TYPE: &str = "application/vnd.tabellion.clock-correction+json";
+/// The rule that admits clock corrections, under any policy.
+pub const CLOCK_CORRECTION_RULE: &str = "clock-correction";
+
+/// The members of the payload; all are required.
+const MEMBERS: [&str; 4] = ["size", "committed_at", "time", "reason"];
+
+rules! {
+    /// A rule of a clock correction (`application/vnd.tabellion.clock-correction+json`), our own document.
+    ClockCorrectionRule {
+        /// The payload is one object of strict JSON.
+        Json = "clock-correction-json", reading "-", section "payload";
+        /// The JSON is its own canonical form (RFC 8785), byte for byte.
+        Canonical = "clock-correction-canonical", reading "-", section "payload";
+        /// A member is missing, has another type, or is not known.
+        Member = "clock-correction-member", reading "-", section "payload";
+        /// `time` is before `committed_at`, and the batch of the correction is committed at `time` or later, before `committed_at`.
+        Time = "clock-correction-time", reading "-", section "payload";
+        /// `reason` has 1 to 1000 characters.
+        Reason = "clock-correction-reason", reading "-", section "payload";
+        /// `sub` is the log's origin.
+        Subject = "clock-correction-subject", reading "-", section "statement";
+        /// The log's time is ahead, `size` and `committed_at` are those of its newest head, and the clocks agree with `time`.
+        NewestHead = "clock-correction-head", reading "-", section "log";
+    }
+}
+
+/// A clock correction that keeps every rule which needs nothing but its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockCorrection {
+    /// The size of the newest head that carries a time which was ahead.
+    pub size: TreeSize,
+    /// The time that this head carries, in Unix seconds.
+    pub committed_at: u64,
+    /// The true time when the operator signed, in Unix seconds. Later heads carry this time or a later one.
+    pub time: u64,
+    /// The operator's explanation.
+    pub reason: String,
+}
+
+/// An error from [`sign`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignClockCorrectionError {
+    /// No log would accept the key.
+    #[error("this key is no operator key of the policy in force: {0}")]
+    NotAnOperator(String),
+    /// The correction breaks a rule; no log would admit it.
+    #[error("this clock correction breaks a rule: {0}")]
+    Violates(#[from] Violation),
+    /// The statement could not be built or signed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// Whether a media type is that of clock corrections.
+pub(crate) fn is_clock_correction(media_type: &str) -> bool {
+    essence(media_type) == CLOCK_CORRECTION_CONTENT_TYPE
+}
+
+impl ClockCorrection {
+    /// Whether this is why the batch after the head of this size, committed at this time, may be committed at time `at`.
+    pub fn explains(&self, size: TreeSize, committed_at: u64, at: u64) -> bool {
+        (self.size, self.committed_at) == (size, committed_at) && (self.time..committed_at).contains(&at)
+    }
+
+    /// Reads a payload: canonical JSON without unknown members.
+    ///
+    /// # Errors
+    /// The first rule that the payload breaks.
+    pub fn from_payload(payload: &[u8]) -> Result<ClockCorrection, Violation> {
+        use ClockCorrectionRule as Rule;
+        let limits = json::Limits { depth: JSON_DEPTH, ..json::Limits::default() };
+        let document = json::parse_strict(payload, limits).map_err(|error| {
+            let detail = format!("{} at byte {} of the JSON", error.kind, error.offset);
+            Rule::Json.in_payload(error.pointer.clone(), detail)
+        })?;
+        let Value::Object(members) = &document else {
+            return Err(Rule::Json.in_payload("", "the payload is not an object"));
+        };
+        if jose::jcs::canonical(&document) != payload {
+            return Err(Rule::Canonical.in_payload("", "the JSON is not in its canonical form (RFC 8785)"));
+        }
+        if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+            return Err(Rule::Member.in_payload("", format!("{} is not known here", quote(name))));
+        }
+        let correction = ClockCorrection {
+            size: TreeSize::new(number(members, "size")?),
+            committed_at: number(members, "committed_at")?,
+            time: number(members, "time")?,
+            reason: reason(members)?,
+        };
+        match correction.time < correction.committed_at {
+            true => Ok(correction),
+            false => Err(Rule::Time.in_payload("/time", "the true time is before the time that was ahead")),
+        }
+    }
+
+    /// The canonical JSON.
+    pub fn payload(&self) -> Vec<u8> {
+        jose::jcs::canonical(&Value::Object(Map::from_iter([
+            ("size".to_owned(), self.size.get().into()),
+            ("committed_at".to_owned(), self.committed_at.into()),
+            ("time".to_owned(), self.time.into()),
+            ("reason".to_owned(), self.reason.as_str().into()),
+        ])))
+    }
+
+    /// Checks the rules that need the statement around the payload, and adds their conditions to the permit.
+    pub(crate) fn check(
+        &self,
+        statement: &Authenticated<'_>,
+        origin: &str,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        if statement.sub() != origin {
+            let detail = "the subject of a clock correction is the log's origin";
+            return Err(ClockCorrectionRule::Subject.in_header("15/2", detail));
+        }
+        permit.bounds.push(Bound {
+            rule: RuleName::fixed(ClockCorrectionRule::Time.name()),
+            place: Place::payload("/time"),
+            window: TimeWindow { not_before: Some(self.time), not_after: Some(self.committed_at - 1) },
+        });
+        permit.guards.push(permanent_guard(&statement.digest()));
+        permit.corrects = Some(self.clone());
+        Ok(())
+    }
+
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        facts.put("size", self.size.get().into());
+        facts.put("committed_at", self.committed_at.into());
+        facts.put("time", self.time.into());
+        facts.text("reason", &self.reason);
+    }
+}
+
+/// Signs a clock correction with one of the operator keys of the policy in force, as the log of this `iss` and origin.
+///
+/// # Errors
+/// If the key is no operator key, or the correction breaks a rule.
+pub fn sign(
+    correction: &ClockCorrection,
+    (iss, origin): (&str, &str),
+    operators: &[BoundKey],
+    operator: &dyn Signer,
+) -> Result<SignedStatement, SignClockCorrectionError> {
+    let payload = correction.payload();
+    ClockCorrection::from_payload(&payload)?;
+    let listed = operators.iter().find(|bound| bound.key == *operator.public_key());
+    let listed =
+        listed.ok_or_else(|| SignClockCorrectionError::NotAnOperator(operator.public_key().did_key()))?;
+    let statement = StatementBuilder::new(payload)
+        .content_type(CLOCK_CORRECTION_CONTENT_TYPE)
+        .kid(listed.kid.clone())
+        .iss(iss)
+        .sub(origin)
+        .sign(operator)?;
+    Ok(statement)
+}
+
+fn number(members: &Map<String, Value>, name: &str) -> Result<u64, Violation> {
+    let number = members.get(name).and_then(Value::as_u64).filter(|number| *number < 1 << 53);
+    number.ok_or_else(|| {
+        let detail = "an integer from 0 to 2^53-1 is needed here";
+        ClockCorrectionRule::Member.in_payload(format!("/{name}"), detail)
+    })
+}
+
+fn reason(members: &Map<String, Value>) -> Result<String, Violation> {
+    let reason = members.get("reason").and_then(Value::as_str);
+    let reason =
+        reason.ok_or_else(|| ClockCorrectionRule::Member.in_payload("/reason", "a string is needed here"))?;
+    match reason.chars().count() {
+        1..=MAX_REASON => Ok(reason.to_owned()),
+        _ => {
+            let detail = format!("1 to {MAX_REASON} characters are needed here");
+            Err(ClockCorrectionRule::Reason.in_payload("/reason", detail))
+        }
+    }
+}

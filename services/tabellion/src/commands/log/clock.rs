@@ -1,0 +1,145 @@
+//! `log clock`: lets a log continue whose newest head carries a time in the future, because a clock was ahead.
+//!
+//! The operator states the true time. It is compared with the clock of this host and by the service with its own clock, the
+//! database's and the witnesses'. The signed statement is an entry on the log, and the batch of that entry is the one whose
+//! time may run back.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use client::Verb;
+use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
+use merkle::TreeSize;
+use registration::Policy;
+use registration::clock_correction::{self, ClockCorrection, SignClockCorrectionError};
+use scitt::SignedStatement;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use transparency::LogTime;
+
+use crate::cli::Context;
+use crate::commands::entry::Admin;
+use crate::commands::verify::now;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
+
+/// How far the time that the operator gives may be from the clock of this host, in seconds.
+const TYPING: u64 = 300;
+
+#[derive(Debug, Args)]
+pub struct Clock {
+    /// The true time by a clock that you trust, such as 2026-11-22T21:55:00Z
+    #[arg(long, value_name = "TIME")]
+    true_time: Timestamp,
+    /// What happened, in words; it stays on the log for ever
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// A key of the log's operator
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    #[command(flatten)]
+    admin: Admin,
+}
+
+impl Clock {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let here = now();
+        check_true_time(self.true_time, here)?;
+        let key = keyfile::read(&self.key)?;
+        // The service waits up to 30 seconds until it leads.
+        let service = self.admin.connect(context)?;
+        let log: LogTime = service.block_on(service.client.json("clock"))?;
+        if log.committed_at <= here {
+            return Err(Failure::new(Exit::Usage, "not-ahead", "the log's time is not ahead")
+                .fact("newest head", told(log.committed_at))
+                .fact("this host", told(here)));
+        }
+        let policy = policy(&log)?;
+        let contents = policy.contents();
+        let correction = ClockCorrection {
+            size: TreeSize::new(log.size),
+            committed_at: log.committed_at,
+            time: here,
+            reason: self.reason,
+        };
+        let of_log = (contents.iss.as_str(), contents.origin.as_str());
+        let signed = clock_correction::sign(&correction, of_log, &contents.operators, &key);
+        let statement = signed.map_err(not_signed)?;
+        let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
+        let answer = service.block_on(service.client.tell(Verb::Post, "clock", &asked))?;
+        let Placed { entry_id, index } = serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
+        context.console.result(&Corrected {
+            origin: log.origin,
+            size: log.size,
+            was: told(log.committed_at),
+            time: told(here),
+            entry_id,
+            index,
+        })
+    }
+}
+
+/// The host's clock may be the one that is wrong.
+fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
+    let differs = i64::try_from(here).unwrap_or(i64::MAX).abs_diff(stated.as_second());
+    if differs <= TYPING {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host is not at the true time given")
+        .fact("true time", stated.to_string())
+        .fact("this host", told(here))
+        .why("set the clocks right first, then state the time again"))
+}
+
+fn policy(log: &LogTime) -> Result<Policy, Failure> {
+    let bytes = BASE64URL_NOPAD.decode(log.policy.as_bytes()).map_err(|error| nonsense(&error))?;
+    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+}
+
+fn not_signed(error: SignClockCorrectionError) -> Failure {
+    match error {
+        SignClockCorrectionError::NotAnOperator(key) => {
+            Failure::new(Exit::Usage, "not-an-operator", "this key is no operator key of the policy in force")
+                .fact("key", key)
+        }
+        other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
+    }
+}
+
+fn nonsense(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
+        .fact("because", error.to_string())
+}
+
+fn told(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
+}
+
+#[derive(Deserialize)]
+struct Placed {
+    entry_id: String,
+    index: u64,
+}
+
+#[derive(Serialize)]
+struct Corrected {
+    origin: String,
+    size: u64,
+    was: String,
+    time: String,
+    entry_id: String,
+    index: u64,
+}
+
+impl Report for Corrected {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { origin, size, was, time, entry_id, index } = self;
+        writeln!(out, "log        {}", safe(origin))?;
+        writeln!(out, "was ahead  {was} at size {size}\ntrue time  {time}")?;
+        writeln!(out, "statement  {} at index {index}", safe(entry_id))
+    }
+}
