@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::storage_faults::StorageFaults;
+use crate::tally::count;
 
 /// Names the server, for databases to be made on. A missing variable fails the test: nothing is skipped.
 const SERVER: &str = "TABELLION_TEST_POSTGRES";
@@ -88,6 +89,7 @@ impl Cluster {
     /// Stops it as a power cut of the process would: `immediate`, no checkpoint.
     pub fn crash(&self) {
         self.tool("crash");
+        count("PostgreSQL servers crashed", 1);
     }
 
     /// Starts it again after a crash, at the same address.

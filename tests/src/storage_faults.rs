@@ -13,6 +13,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::tally::count;
+
 /// The source of the library.
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/storage-faults/shim.c");
 /// Where the control file's members stand, and how long it is; as `struct control` of the library has them.
@@ -123,6 +125,7 @@ impl StorageFaults {
         let times = fault.times.map_or(-1, |times| i64::try_from(times).expect("not so often"));
         self.write(layout::FAILING, &times.to_ne_bytes());
         self.write(layout::FAILED, &0_u64.to_ne_bytes());
+        count(&format!("storage faults begun: {:?}", fault.error), 1);
         // Last: only now does anything fail.
         let kinds = fault.calls.iter().fold(0, |kinds, call| kinds | *call as u32);
         self.write(layout::KINDS, &kinds.to_ne_bytes());
@@ -181,6 +184,7 @@ impl SmallDisk {
         while file.write_all(&page).is_ok() {}
         let full = file.metadata().expect("our own file").len();
         file.set_len(full.saturating_sub(left)).expect("our own file");
+        count("disks filled", 1);
     }
 
     /// Gives the room back.
