@@ -22,9 +22,11 @@ mod log;
 mod lying_log;
 pub mod mcp;
 pub mod multipart;
+mod network;
 pub mod onslaught;
 mod others;
 mod postgres;
+mod power;
 mod python;
 mod recorder;
 mod service;
@@ -49,10 +51,12 @@ pub use load::{Load, resolve_what_was_left_open};
 pub use log::{Log, Ran};
 pub use lying_log::LyingLog;
 pub use mcp::{McpClient, Told};
+pub use network::{Break, Cable, Host, Network};
 pub use others::{
     Other, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server, run_node,
 };
 pub use postgres::{Cluster, sql};
+pub use power::{Loss, Lost, Power};
 pub use python::{python, run_python, run_python_on};
 pub use recorder::{Outcome, Recorder};
 pub use service::Service;

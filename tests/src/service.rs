@@ -55,6 +55,16 @@ impl Service {
         Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
     }
 
+    /// The same, started by another program that ends in starting it.
+    pub(crate) fn started_through(
+        log: &Log,
+        starter: &str,
+        arguments: &[&str],
+        variables: &[(&str, String)],
+    ) -> Result<Self, Ran> {
+        Self::spawned(log.command_through(starter, arguments), log, variables).serving()
+    }
+
     /// The same on storage that fails on request.
     pub fn started_with_faults(log: &Log, faults: &StorageFaults) -> Result<Self, Ran> {
         Self::start(log, &faults.variables())

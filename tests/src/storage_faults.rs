@@ -91,14 +91,7 @@ impl StorageFaults {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("tabellion-faults.").tempdir().expect("a folder");
         open_to_all(folder.path(), 0o711);
-        let library = folder.path().join("shim.so");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&library)
-            .args([SHIM, "-ldl"])
-            .output()
-            .expect("a C compiler: install one (Debian: gcc libc6-dev)");
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let library = compile(SHIM, folder.path());
         let path = folder.path().join("control");
         let control = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
         control.set_len(layout::LENGTH).expect("a file");
@@ -152,6 +145,16 @@ impl Default for StorageFaults {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Compiles a library to be preloaded, into a folder.
+pub(crate) fn compile(source: &str, folder: &Path) -> PathBuf {
+    let library = folder.join("shim.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).args([source, "-ldl"]);
+    let compiled = compiler.output().expect("a C compiler: install one (Debian: gcc libc6-dev)");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    library
 }
 
 fn padded<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
