@@ -112,6 +112,14 @@ impl Cluster {
         count("PostgreSQL servers crashed", 1);
     }
 
+    /// Kills one of its processes, as the kernel does when memory runs out: all sessions end, and it recovers by itself.
+    pub fn kill_a_session(&self) {
+        let one = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tabellion%' LIMIT 1";
+        let pid = sql(&self.url, one).parse().ok().and_then(Pid::from_raw).expect("a session of the service");
+        kill_process(pid, Signal::KILL).expect("a process of the server");
+        count("PostgreSQL sessions killed", 1);
+    }
+
     /// Starts it again after a crash, at the same address.
     pub fn recover(&self) {
         // Whose process may be gone and not yet reaped.

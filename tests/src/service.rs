@@ -55,6 +55,11 @@ impl Service {
         Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
     }
 
+    /// The same with at most so many open files.
+    pub fn started_with_descriptors(log: &Log, most: u32) -> Result<Self, Ran> {
+        Self::started_through(log, "prlimit", &[&format!("--nofile={most}")], &[])
+    }
+
     /// The same, started by another program that ends in starting it.
     pub(crate) fn started_through(
         log: &Log,

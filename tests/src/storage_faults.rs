@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -26,7 +27,8 @@ mod layout {
     pub(super) const FAILED: u64 = 24;
     pub(super) const PREFIX: u64 = 32;
     pub(super) const SUFFIX: u64 = 544;
-    pub(super) const LENGTH: u64 = 608;
+    pub(super) const DELAY: u64 = 608;
+    pub(super) const LENGTH: u64 = 616;
 }
 
 /// A kind of call.
@@ -108,7 +110,18 @@ impl StorageFaults {
 
     /// From now on these calls fail.
     pub fn begin(&self, fault: &Fault<'_>) {
+        self.begin_after(fault, Duration::ZERO);
+    }
+
+    /// From now on these calls succeed, and take so much longer.
+    pub fn slow_down(&self, fault: &Fault<'_>, delay: Duration) {
+        self.begin_after(fault, delay);
+    }
+
+    fn begin_after(&self, fault: &Fault<'_>, delay: Duration) {
         self.end();
+        let delay = u32::try_from(delay.as_millis()).expect("not so long");
+        self.write(layout::DELAY, &delay.to_ne_bytes());
         let (prefix, suffix) = (fault.prefix.display().to_string(), fault.suffix);
         assert!(prefix.len() < 512 && suffix.len() < 64, "{prefix} {suffix}");
         self.write(layout::PREFIX, &padded::<512>(&prefix));
@@ -118,7 +131,8 @@ impl StorageFaults {
         let times = fault.times.map_or(-1, |times| i64::try_from(times).expect("not so often"));
         self.write(layout::FAILING, &times.to_ne_bytes());
         self.write(layout::FAILED, &0_u64.to_ne_bytes());
-        count(&format!("storage faults begun: {:?}", fault.error), 1);
+        let kind = if delay == 0 { format!("{:?}", fault.error) } else { format!("{delay} ms") };
+        count(&format!("storage faults begun: {kind}"), 1);
         // Last: only now does anything fail.
         let kinds = fault.calls.iter().fold(0, |kinds, call| kinds | *call as u32);
         self.write(layout::KINDS, &kinds.to_ne_bytes());
