@@ -35,7 +35,7 @@ impl Scene {
         let service = Service::started_with_faults(&log, &faults).unwrap();
         let scene = Self { log, faults, recorder: Recorder::new(), service };
         for _ in 0..3 {
-            assert_eq!(scene.register(), Outcome::Registered);
+            scene.must_register_again();
         }
         scene
     }
