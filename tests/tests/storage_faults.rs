@@ -45,10 +45,6 @@ impl Scene {
         self.log.path("data").canonicalize().unwrap()
     }
 
-    fn register(&self) -> Outcome {
-        self.recorder.register(&mut self.service.connection(), &self.log.statement())
-    }
-
     /// The codes of the refusals while the storage fails.
     fn refusals(&self) -> Vec<String> {
         let mut codes = Vec::new();
