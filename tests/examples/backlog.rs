@@ -4,7 +4,7 @@
 //! ./test --run cargo run -p black-box --example backlog -- 1000     # MB of statements
 //! ```
 //!
-//! While the head row is locked, a process accepts the statements and registers none; then it is killed, and another starts.
+//! While the head row is locked, a follower accepts the statements and nobody registers them; then all are killed, and another starts.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,14 +31,17 @@ fn main() {
     let service = log.serve();
     let idle = peak(&service);
     let lock = lock_head(&log);
+    // It keeps what it is handed for the one that leads, which cannot.
+    let follower = log.serve();
     let handed_in = AtomicU64::new(0);
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (service, handed_in) = (&service, &handed_in);
+            let (service, handed_in) = (&follower, &handed_in);
             scope.spawn(move || hand_in(service, client, mb * 1_000_000, handed_in));
         }
     });
-    let before = peak(&service);
+    let before = peak(&follower);
+    follower.kill();
     service.kill();
     unlock(lock, &log);
     let waiting = sql(

@@ -96,6 +96,8 @@ static int open_fails(const char *path, int flags) {
         snprintf(full, sizeof full, "%s/%s", folder, path);
         path = full;
     }
+    /* Only a new file needs room. */
+    if (control->error == ENOSPC && access(path, F_OK) == 0) return 0;
     return fails(path);
 }
 
