@@ -87,7 +87,9 @@ static void give_up(const char *what) {
 
 static int concerned(const char *path) {
     size_t prefix = strlen(control->prefix), length = strlen(path);
-    if (!prefix || strncmp(path, control->prefix, prefix) != 0) return 0;
+    if (!prefix) return 0;
+    if (length + 1 == prefix && strncmp(path, control->prefix, length) == 0) return 1; /* the folder itself, to be flushed */
+    if (strncmp(path, control->prefix, prefix) != 0) return 0;
     return length < 4 || strcmp(path + length - 4, "-shm") != 0;
 }
 
