@@ -24,6 +24,14 @@ impl Database {
         Self::Postgres(postgres::fresh_database(&postgres::shared_server()))
     }
 
+    /// Its name in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "SQLite",
+            Self::Postgres(_) => "PostgreSQL",
+        }
+    }
+
     /// As the setting `db` takes it.
     pub fn url(&self) -> String {
         match self {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -126,6 +126,11 @@ impl Gateway {
         let file = format!("agent-{}.jwk", fastrand::u64(..));
         fs::write(self.path(&file), agent.jwk().to_string()).expect("our own folder");
         self.table(&format!("[[agent]]\nid = \"{}\"\njwk = \"{file}\"", agent.id))
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// A file of its folder.
@@ -277,6 +282,11 @@ impl GatewayProcess {
         self.signal(Signal::TERM);
         let status = self.wait();
         assert_eq!(status.code(), Some(0), "{}", self.said());
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_none()
     }
 
     /// Sends a signal.

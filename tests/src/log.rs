@@ -78,6 +78,11 @@ impl Log {
         fs::write(self.path("policy.toml"), toml).expect("our own file");
     }
 
+    /// Its folder: all that it keeps, and the database too if that is a file.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// A file of the log's folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -103,6 +108,11 @@ impl Log {
     /// The same with settings of its own, as variables of its environment.
     pub fn serve_with(&self, variables: &[(&str, String)]) -> Service {
         Service::start(self, variables).unwrap_or_else(|ran| panic!("the service did not start: {ran}"))
+    }
+
+    /// The same; `Err` if it ends before it serves.
+    pub fn try_serve_with(&self, variables: &[(&str, String)]) -> Result<Service, Ran> {
+        Service::start(self, variables)
     }
 
     /// Starts a process that will abort at the `nth` visit of a crash point; it may do so before it serves.

@@ -13,6 +13,7 @@ use crate::audit_trail::{self, Record};
 use crate::gateway::{Gateway, GatewayProcess};
 use crate::log::Log;
 use crate::mcp::{McpClient, Told};
+use crate::power::{Loss, Power};
 use crate::service::Service;
 use crate::upstream::Upstream;
 use crate::vap::Agent;
@@ -185,6 +186,47 @@ pub fn survives_kills(kills: usize) {
     running.stop();
     service.stop();
     onslaught.log_must_be_sound();
+}
+
+/// Takes the power of the gateway's machine away again and again under load, each time before one of its next `calls` changes
+/// and flushes of files, and looks at everything afterwards. Gives how many writes were lost.
+#[track_caller]
+pub fn survives_power_losses(times: u64, calls: u64) -> usize {
+    let onslaught = Onslaught::prepared();
+    let service = onslaught.serve();
+    let running = onslaught.gateway.start();
+    onslaught.commit(&running);
+    running.stop();
+    let power = Power::of(onslaught.gateway.folder());
+    power.watch();
+    let variables = power.variables();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut writes = 0;
+    let running = onslaught.on(|| {
+        for round in 0..times {
+            power.cut_after(fastrand::u64(0..calls));
+            match onslaught.gateway.try_start(&variables) {
+                Ok(mut running) => {
+                    let begun = Instant::now();
+                    while running.runs() {
+                        assert!(begun.elapsed() < DRAIN, "the power is not lost: {}", running.said());
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                }
+                Err(ran) => assert_eq!(ran.code, None, "it starts until its power is lost: {ran}"),
+            }
+            let loss = if round.is_multiple_of(2) { Loss::Everything } else { Loss::Some };
+            writes += power.lose(loss).writes;
+        }
+        let running = onslaught.gateway.start();
+        thread::sleep(Duration::from_millis(200));
+        running
+    });
+    onslaught.must_be_accounted_for(&running, &service);
+    running.stop();
+    service.stop();
+    onslaught.log_must_be_sound();
+    writes
 }
 
 /// Takes the log away for a while, and looks at everything afterwards.

@@ -3,8 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::power::Power;
 use crate::storage_faults::StorageFaults;
+use crate::tally::count;
 
 /// Names the server, for databases to be made on. A missing variable fails the test: nothing is skipped.
 const SERVER: &str = "TABELLION_TEST_POSTGRES";
@@ -13,6 +19,9 @@ const SERVER: &str = "TABELLION_TEST_POSTGRES";
 pub fn shared_server() -> String {
     std::env::var(SERVER).unwrap_or_else(|_| panic!("{SERVER} names no server: run ./test"))
 }
+
+/// Names the process that works in a server's folder.
+const LOCK: &str = "postmaster.pid";
 
 /// Runs SQL and gives what it prints: rows a line each, columns apart by `|`.
 pub fn sql(url: &str, statements: &str) -> String {
@@ -45,8 +54,9 @@ pub fn name_in(url: &str) -> &str {
 
 /// A server of one's own, to be crashed and misconfigured.
 pub struct Cluster {
-    folder: tempfile::TempDir,
+    folder: TempDir,
     url: String,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Cluster {
@@ -55,8 +65,11 @@ impl Cluster {
         Self::start_in(settings, &[])
     }
 
-    fn start_in(settings: &[&str], variables: &[(&str, String)]) -> Self {
-        let folder = tempfile::Builder::new().prefix("tabellion-cluster.").tempdir().expect("a folder");
+    fn start_in(settings: &[&str], variables: &[(&'static str, String)]) -> Self {
+        Self::start_at(cluster_folder(), settings, variables)
+    }
+
+    fn start_at(folder: TempDir, settings: &[&str], variables: &[(&'static str, String)]) -> Self {
         open_to_all(folder.path());
         let mut command = Command::new(tool());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
@@ -67,12 +80,20 @@ impl Cluster {
         let output = command.stderr(Stdio::inherit()).output().expect("the tool runs");
         assert!(output.status.success(), "no server");
         let url = String::from_utf8(output.stdout).expect("a URL").trim().to_owned();
-        Self { folder, url }
+        Self { folder, url, variables: variables.to_vec() }
     }
 
     /// The same on storage that fails on request: below [`Cluster::data`].
     pub fn start_with_faults(settings: &[&str], faults: &StorageFaults) -> Self {
         Self::start_in(settings, &faults.variables())
+    }
+
+    /// The same on a machine whose power can be lost; what it does first counts as flushed, until it is watched.
+    pub fn start_with_power() -> (Self, Power) {
+        let folder = cluster_folder();
+        let power = Power::of(folder.path());
+        let cluster = Self::start_at(folder, &[], &power.variables());
+        (cluster, power)
     }
 
     /// The folder of its files.
@@ -88,15 +109,51 @@ impl Cluster {
     /// Stops it as a power cut of the process would: `immediate`, no checkpoint.
     pub fn crash(&self) {
         self.tool("crash");
+        count("PostgreSQL servers crashed", 1);
+    }
+
+    /// Kills one of its processes, as the kernel does when memory runs out: all sessions end, and it recovers by itself.
+    pub fn kill_a_session(&self) {
+        let one = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tabellion%' LIMIT 1";
+        let pid = sql(&self.url, one).parse().ok().and_then(Pid::from_raw).expect("a session of the service");
+        kill_process(pid, Signal::KILL).expect("a process of the server");
+        count("PostgreSQL sessions killed", 1);
     }
 
     /// Starts it again after a crash, at the same address.
     pub fn recover(&self) {
+        // Whose process may be gone and not yet reaped.
+        let _ = std::fs::remove_file(self.data().join(LOCK));
         self.tool("recover");
     }
 
+    /// Kills all its processes: those that work in its folder.
+    pub fn kill(&self) {
+        let data = self.data();
+        let begun = Instant::now();
+        loop {
+            let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+            let ours = processes.filter(|process| {
+                std::fs::read_link(process.path().join("cwd")).is_ok_and(|folder| folder == data)
+            });
+            let pids: Vec<Pid> = ours
+                .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
+                .collect();
+            if pids.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{pids:?} do not end");
+            for pid in pids {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     fn tool(&self, order: &str) {
-        let status = Command::new(tool()).arg(order).arg(self.folder.path().join("server")).status();
+        let mut command = Command::new(tool());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let status = command.arg(order).arg(self.folder.path().join("server")).status();
         assert!(status.expect("the tool runs").success(), "{order}");
     }
 }
@@ -105,6 +162,10 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let _ = Command::new(tool()).arg("stop").arg(self.folder.path().join("server")).status();
     }
+}
+
+fn cluster_folder() -> TempDir {
+    tempfile::Builder::new().prefix("tabellion-cluster.").tempdir().expect("a folder")
 }
 
 /// The server runs as another user when the tests run as root.

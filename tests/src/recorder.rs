@@ -7,6 +7,7 @@ use merkle::EntryDigest;
 use scitt::SignedStatement;
 
 use crate::http::{Answer, Connection, Silence};
+use crate::tally::count;
 
 /// How one attempt to register ended, for whoever made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +172,14 @@ impl Recorder {
         let mut history = self.history();
         let known = history.statements.entry(statement.digest()).or_insert((statement.clone(), fate));
         known.1 = known.1.max(fate);
+    }
+}
+
+/// What a long run's report says: a statement counts once, however often it was checked.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        count("statements with a receipt", self.registered());
+        count("receipts", self.history().receipts.len());
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::http::Connection;
 use crate::log::{Log, Ran};
 use crate::storage_faults::{SmallDisk, StorageFaults};
+use crate::tally::count;
 
 /// How long a process may take to end once it should.
 const END: Duration = Duration::from_secs(30);
@@ -24,6 +25,7 @@ pub struct Service {
     child: Child,
     stderr: PathBuf,
     serving: Value,
+    database: &'static str,
 }
 
 impl Service {
@@ -51,6 +53,21 @@ impl Service {
     /// The same for a process that ignores a signal.
     pub fn started_deaf_to(log: &Log, signal: &str) -> Result<Self, Ran> {
         Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
+    }
+
+    /// The same with at most so many open files.
+    pub fn started_with_descriptors(log: &Log, most: u32) -> Result<Self, Ran> {
+        Self::started_through(log, "prlimit", &[&format!("--nofile={most}")], &[])
+    }
+
+    /// The same, started by another program that ends in starting it.
+    pub(crate) fn started_through(
+        log: &Log,
+        starter: &str,
+        arguments: &[&str],
+        variables: &[(&str, String)],
+    ) -> Result<Self, Ran> {
+        Self::spawned(log.command_through(starter, arguments), log, variables).serving()
     }
 
     /// The same on storage that fails on request.
@@ -88,7 +105,7 @@ impl Service {
         command.envs(variables.iter().map(|(name, value)| (name, value))).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
         let child = command.spawn().expect("the program starts");
-        Self { child, stderr, serving: Value::Null }
+        Self { child, stderr, serving: Value::Null, database: log.database().name() }
     }
 
     /// A new connection to it.
@@ -132,6 +149,11 @@ impl Service {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
+        match signal {
+            Signal::KILL if self.runs() => count(&format!("services killed on {}", self.database), 1),
+            Signal::STOP => count("services paused", 1),
+            _ => {}
+        }
         let _ = kill_process(self.pid(), signal);
     }
 
@@ -172,6 +194,9 @@ impl Service {
 
     fn ended(mut self) -> Ran {
         let code = self.wait().code();
+        if code.is_none() {
+            count(&format!("services killed in the start on {}", self.database), 1);
+        }
         Ran { code, stdout: String::new(), stderr: self.said() }
     }
 }

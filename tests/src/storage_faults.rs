@@ -10,8 +10,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+use crate::tally::count;
 
 /// The source of the library.
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/storage-faults/shim.c");
@@ -24,7 +27,8 @@ mod layout {
     pub(super) const FAILED: u64 = 24;
     pub(super) const PREFIX: u64 = 32;
     pub(super) const SUFFIX: u64 = 544;
-    pub(super) const LENGTH: u64 = 608;
+    pub(super) const DELAY: u64 = 608;
+    pub(super) const LENGTH: u64 = 616;
 }
 
 /// A kind of call.
@@ -89,14 +93,7 @@ impl StorageFaults {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("tabellion-faults.").tempdir().expect("a folder");
         open_to_all(folder.path(), 0o711);
-        let library = folder.path().join("shim.so");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&library)
-            .args([SHIM, "-ldl"])
-            .output()
-            .expect("a C compiler: install one (Debian: gcc libc6-dev)");
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let library = compile(SHIM, folder.path());
         let path = folder.path().join("control");
         let control = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
         control.set_len(layout::LENGTH).expect("a file");
@@ -113,7 +110,18 @@ impl StorageFaults {
 
     /// From now on these calls fail.
     pub fn begin(&self, fault: &Fault<'_>) {
+        self.begin_after(fault, Duration::ZERO);
+    }
+
+    /// From now on these calls succeed, and take so much longer.
+    pub fn slow_down(&self, fault: &Fault<'_>, delay: Duration) {
+        self.begin_after(fault, delay);
+    }
+
+    fn begin_after(&self, fault: &Fault<'_>, delay: Duration) {
         self.end();
+        let delay = u32::try_from(delay.as_millis()).expect("not so long");
+        self.write(layout::DELAY, &delay.to_ne_bytes());
         let (prefix, suffix) = (fault.prefix.display().to_string(), fault.suffix);
         assert!(prefix.len() < 512 && suffix.len() < 64, "{prefix} {suffix}");
         self.write(layout::PREFIX, &padded::<512>(&prefix));
@@ -123,6 +131,8 @@ impl StorageFaults {
         let times = fault.times.map_or(-1, |times| i64::try_from(times).expect("not so often"));
         self.write(layout::FAILING, &times.to_ne_bytes());
         self.write(layout::FAILED, &0_u64.to_ne_bytes());
+        let kind = if delay == 0 { format!("{:?}", fault.error) } else { format!("{delay} ms") };
+        count(&format!("storage faults begun: {kind}"), 1);
         // Last: only now does anything fail.
         let kinds = fault.calls.iter().fold(0, |kinds, call| kinds | *call as u32);
         self.write(layout::KINDS, &kinds.to_ne_bytes());
@@ -149,6 +159,16 @@ impl Default for StorageFaults {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Compiles a library to be preloaded, into a folder.
+pub(crate) fn compile(source: &str, folder: &Path) -> PathBuf {
+    let library = folder.join("shim.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).args([source, "-ldl"]);
+    let compiled = compiler.output().expect("a C compiler: install one (Debian: gcc libc6-dev)");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    library
 }
 
 fn padded<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
@@ -181,6 +201,7 @@ impl SmallDisk {
         while file.write_all(&page).is_ok() {}
         let full = file.metadata().expect("our own file").len();
         file.set_len(full.saturating_sub(left)).expect("our own file");
+        count("disks filled", 1);
     }
 
     /// Gives the room back.

@@ -10,6 +10,7 @@ use crate::load::resolve_what_was_left_open;
 use crate::log::Log;
 use crate::recorder::{Fate, Recorder};
 use crate::service::Service;
+use crate::tally::count;
 
 /// Fresh receipts asked for at the end, at most.
 const FRESH: usize = 400;
@@ -44,6 +45,7 @@ impl Recorder {
         let violations = &self.history().violations;
         let shown: Vec<_> = violations.iter().take(SHOWN).collect();
         assert!(violations.is_empty(), "{} violations: {shown:#?}", violations.len());
+        count("checks of a whole log", 1);
         tree.entries.len() as u64
     }
 

@@ -33,6 +33,11 @@ impl Watch {
         fs::write(self.path("monitor.toml"), text).expect("our own folder");
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// A file of its folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -54,6 +59,13 @@ impl Watch {
     #[track_caller]
     pub fn look(&self) -> Looked {
         Looked { ran: self.tabellion(&["monitor", "once", "--config", "monitor.toml", "--json"]) }
+    }
+
+    /// The same with variables in its surroundings, of a process that may be killed.
+    pub fn look_with(&self, variables: &[(&str, String)]) -> Looked {
+        let mut command = self.command(&["monitor", "once", "--config", "monitor.toml", "--json"]);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        Looked { ran: command.output().expect("the program runs").into() }
     }
 
     /// A process that goes on looking; what it says is in `run.log`.

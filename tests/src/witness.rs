@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,6 +42,11 @@ impl WitnessHome {
         fs::write(self.path("logs.txt"), format!("logs/v0\n{lines}")).expect("our own file");
     }
 
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// A file of the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -54,10 +59,16 @@ impl WitnessHome {
 
     /// The same at this address.
     pub fn start_at(&self, address: &str) -> Result<WitnessProcess, Ran> {
+        self.start_with(address, &[])
+    }
+
+    /// The same with variables in its surroundings.
+    pub fn start_with(&self, address: &str, variables: &[(&str, String)]) -> Result<WitnessProcess, Ran> {
         let stderr = self.path("witness.log");
         let mut command = self.command();
         command.args(["witness", "serve", "--json", "--listen", address, "--admin-listen", "127.0.0.1:0"]);
         command.args(["--state", "state", "--name", WITNESS, "--logs", "logs.txt"]);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&stderr).expect("our own folder"));
         let mut child = command.spawn().expect("the program starts");

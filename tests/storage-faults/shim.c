@@ -1,4 +1,4 @@
-/* Makes calls that change files fail, in an unmodified program: LD_PRELOAD this library, and name the control file in
+/* Makes calls that change files fail or take long, in an unmodified program: LD_PRELOAD this library, and name the control file in
  * TABELLION_TEST_STORAGE_FAULTS. The test maps no memory: it writes the control file, which every process that was started
  * so has mapped (`storage_faults.rs` has the same layout).
  *
@@ -29,6 +29,7 @@ struct control {
     volatile uint64_t failed;   /* so many have failed */
     char prefix[512];
     char suffix[64];
+    volatile uint32_t delay; /* in milliseconds; then no call fails, but takes so much longer */
 };
 
 static struct control *control;
@@ -65,6 +66,10 @@ static int fails(const char *path) {
     if (!concerned(path) || take(&control->passing)) return 0;
     if (control->failing >= 0 && !take(&control->failing)) return 0;
     __atomic_add_fetch(&control->failed, 1, __ATOMIC_SEQ_CST);
+    if (control->delay) {
+        usleep(1000 * control->delay);
+        return 0;
+    }
     errno = control->error;
     return 1;
 }
@@ -91,6 +96,8 @@ static int open_fails(const char *path, int flags) {
         snprintf(full, sizeof full, "%s/%s", folder, path);
         path = full;
     }
+    /* Only a new file needs room. */
+    if (control->error == ENOSPC && access(path, F_OK) == 0) return 0;
     return fails(path);
 }
 

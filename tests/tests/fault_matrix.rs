@@ -1,68 +1,132 @@
-//! The fault matrix: every fault that must be tried on every change has a test that carries its number.
+//! The fault matrix (`tests/fault-matrix.toml`), held to the code: every fault has a test or says why it has none, every test
+//! that it names is there and runs, and every scenario of a long run is one of `tests/long` that has been run.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// This file, which says the names of tests that are not there.
-const THIS: &str = "fault_matrix.rs";
-/// Number and fault. More are tried here and there; these may not go missing.
-const MUST_BE_TRIED: &[(u32, &str)] = &[
-    (1, "kill -9 at each of the named points"),
-    (2, "kill -9 at random times, under load"),
-    (3, "kill -9 during recovery itself, again and again"),
-    (4, "the n-th storage call fails, before its effect"),
-    (5, "the n-th storage call fails, after its effect"),
-    (6, "two different calls fail in one round, and the reload as well"),
-    (7, "one flush fails"),
-    (11, "the disk is full, and has space again"),
-    (12, "the disk of the pin is full or fails"),
-    (13, "the storage is read-only, and is writable again"),
-    (17, "PostgreSQL stops at once and starts, under load"),
-    (20, "the connection is cut after COMMIT was sent"),
-    (21, "a fail-over to a replica that misses commits"),
-    (22, "a fail-over with nothing lost: another host leads"),
-    (24, "synchronous_commit or fsync is off"),
-    (25, "connections are exhausted, and the head row is locked"),
-    (28, "another database behind a running server"),
-    (30, "two processes on one database"),
-    (31, "the leader is paused and wakes after a take-over"),
-    (34, "the log is cut off from its witnesses"),
-    (36, "the clock is set back, ahead, or stands still"),
-    (37, "a clock is wrong by a day"),
-    (38, "one bit is flipped"),
-    (42, "an old backup is restored"),
-    (43, "an old backup, and the pin is lost"),
-    (44, "a backup is taken under load, and restored elsewhere"),
-    (45, "a backup is damaged, or not of this log"),
-    (51, "the log moves to the other database"),
-    (52, "keys are rotated, and the process dies on the way"),
-    (54, "many times more than can be taken"),
-    (56, "SIGTERM and SIGINT, twice, under load, during the start"),
-    (57, "the inbox is full"),
-    (58, "a task panics"),
-    (61, "sizes around the powers of two, restart at each"),
-    (63, "a monitor loses its state, or has another's"),
-    (64, "a log truncates, forks, freezes, is stale, drops a tile, answers 500"),
-    (65, "a file system whose locks cannot be trusted"),
-    (66, "the database file is moved, replaced or truncated"),
-];
+use serde::Deserialize;
 
-#[test]
-fn every_fault_of_the_matrix_has_a_test_that_carries_its_number() {
-    let mut tried: BTreeMap<u32, usize> = BTreeMap::new();
-    for number in sources().iter().flat_map(|file| numbers_in(&fs::read_to_string(file).unwrap())) {
-        *tried.entry(number).or_default() += 1;
-    }
-    let missing: Vec<_> = MUST_BE_TRIED.iter().filter(|(number, _)| !tried.contains_key(number)).collect();
-    assert!(missing.is_empty(), "no test is called after {missing:?}");
+/// This file, which says names of tests that are not there.
+const THIS: &str = "fault_matrix.rs";
+/// Faults.
+const FAULTS: u32 = 66;
+/// Invariants.
+const INVARIANTS: u32 = 16;
+/// Words that a reason has at least.
+const A_REASON: usize = 5;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Matrix {
+    fault: Vec<Fault>,
 }
 
-/// `fn r4_r5_any_call_may_fail` carries 4 and 5.
-fn numbers_in(source: &str) -> Vec<u32> {
-    let names = source.lines().filter_map(|line| line.split_once("fn r")).map(|(_, name)| name);
-    names.flat_map(|name| name.split("_r").map_while(leading_number)).collect()
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    number: u32,
+    fault: String,
+    #[serde(default)]
+    tests: BTreeSet<String>,
+    #[serde(default)]
+    invariants: BTreeSet<u32>,
+    partly: Option<String>,
+    not_run: Option<String>,
+    long: Option<String>,
+}
+
+fn matrix() -> Vec<Fault> {
+    let text = fs::read_to_string(top().join("tests/fault-matrix.toml")).unwrap();
+    toml::from_str::<Matrix>(&text).unwrap().fault
+}
+
+#[test]
+fn every_fault_has_a_test_and_a_verdict_or_says_why_not() {
+    let faults = matrix();
+    let numbers: Vec<u32> = faults.iter().map(|fault| fault.number).collect();
+    assert_eq!(numbers, (1..=FAULTS).collect::<Vec<_>>());
+    for Fault { number, fault, tests, invariants, partly, not_run, .. } in &faults {
+        assert!(!fault.is_empty(), "R{number} is not described");
+        assert_eq!(tests.is_empty(), not_run.is_some(), "R{number}: either tests, or why there are none");
+        assert_eq!(tests.is_empty(), invariants.is_empty(), "R{number}: a test without a verdict");
+        assert!(
+            invariants.iter().all(|number| (1..=INVARIANTS).contains(number)),
+            "R{number}: {invariants:?}"
+        );
+        for reason in partly.iter().chain(not_run) {
+            assert!(reason.split_whitespace().count() >= A_REASON, "R{number}: {reason:?} is no reason");
+        }
+    }
+    let judged: BTreeSet<u32> = faults.into_iter().flat_map(|fault| fault.invariants).collect();
+    assert_eq!(judged, (1..=INVARIANTS).collect(), "an invariant that no test judges");
+}
+
+#[test]
+fn every_test_of_the_matrix_is_there_and_runs() {
+    let faults = matrix();
+    for file in faults.iter().flat_map(|fault| &fault.tests) {
+        let (file, test) = file.split_once(": ").unwrap_or_else(|| panic!("{file}: not FILE: TEST"));
+        let source = fs::read_to_string(top().join(file)).unwrap_or_else(|why| panic!("{file}: {why}"));
+        assert!(source.contains(&format!("fn {test}(")), "{file} has no {test}");
+    }
+    let skipped: Vec<_> = sources().into_iter().filter(|(_, source)| source.contains("#[ignore")).collect();
+    assert!(
+        skipped.is_empty(),
+        "tests that do not run: {:?}",
+        skipped.iter().map(|(file, _)| file).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn every_test_that_carries_the_number_of_a_fault_is_listed_under_it() {
+    let listed: BTreeMap<u32, BTreeSet<String>> =
+        matrix().into_iter().map(|fault| (fault.number, fault.tests)).collect();
+    for (file, source) in sources() {
+        for (name, numbers) in numbered_in(&source) {
+            let test = format!("{}: {name}", file.display());
+            let missing =
+                numbers.iter().find(|number| listed.get(number).is_none_or(|tests| !tests.contains(&test)));
+            assert_eq!(missing, None, "{test} is not listed under this fault");
+        }
+    }
+}
+
+/// Or one that the newest report says was not run, and why. A scenario is known by what stands before the colon, several numbers apart by blanks.
+#[test]
+fn every_scenario_of_a_long_run_is_one_that_was_run() {
+    let script = fs::read_to_string(top().join("tests/long")).unwrap();
+    let known: BTreeSet<&str> =
+        script.lines().filter_map(|line| line.strip_prefix("rounds \"")).flat_map(scenarios).collect();
+    let mut reports: Vec<PathBuf> =
+        fs::read_dir(top().join("tests/reports")).unwrap().map(|file| file.unwrap().path()).collect();
+    reports.sort();
+    let report = fs::read_to_string(reports.last().expect("a report")).unwrap();
+    let told = |line: &&str| line.contains(" rounds, ") || line.contains(": not run, ");
+    let run: BTreeSet<&str> = report.lines().filter(told).flat_map(scenarios).collect();
+    for fault in matrix() {
+        let Some(long) = fault.long.as_deref() else { continue };
+        assert!(known.contains(long), "R{}: tests/long has no {long}", fault.number);
+        assert!(run.contains(long), "R{}: the newest report says nothing of {long}", fault.number);
+    }
+}
+
+fn scenarios(line: &str) -> impl Iterator<Item = &str> {
+    line.split_once(':').map(|(names, _)| names.split(' ')).into_iter().flatten()
+}
+
+/// Functions that are called after faults: `r4_r5_any_call_may_fail` carries 4 and 5.
+fn numbered_in(source: &str) -> Vec<(&str, Vec<u32>)> {
+    let after = source.lines().filter_map(|line| line.split_once("fn ")).map(|(_, name)| name);
+    let names = after.filter_map(|name| name.split_once('(').map(|(name, _)| name));
+    let numbers = |name: &str| -> Vec<u32> {
+        name.strip_prefix('r')
+            .into_iter()
+            .flat_map(|name| name.split("_r").map_while(leading_number))
+            .collect()
+    };
+    names.map(|name| (name, numbers(name))).filter(|(_, numbers)| !numbers.is_empty()).collect()
 }
 
 fn leading_number(name: &str) -> Option<u32> {
@@ -72,18 +136,25 @@ fn leading_number(name: &str) -> Option<u32> {
 
 #[test]
 fn numbers_are_read_from_names() {
-    assert_eq!(numbers_in("async fn r4_r5_any_call_may_fail() {"), [4, 5]);
-    assert_eq!(numbers_in("fn r02_a_killed_process() {"), [2]);
-    assert_eq!(numbers_in("fn reads() {\nfn r2d2() {"), []);
+    let one = "async fn r4_r5_any_call_may_fail() {\n    fn r02_a_killed_process(log: Log) {";
+    let found = [("r4_r5_any_call_may_fail", vec![4, 5]), ("r02_a_killed_process", vec![2])];
+    assert_eq!(numbered_in(one), found);
+    assert_eq!(numbered_in("fn reads() {\nfn r2d2() {"), []);
 }
 
-fn sources() -> Vec<PathBuf> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Every source, by its path from the top.
+fn sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for folder in ["crates", "services", "tests"] {
-        collect(&top.join(folder), &mut found);
+        collect(&top().join(folder), &mut found);
     }
-    found
+    let read =
+        |path: PathBuf| (path.strip_prefix(top()).unwrap().to_owned(), fs::read_to_string(&path).unwrap());
+    found.into_iter().map(read).collect()
 }
 
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {

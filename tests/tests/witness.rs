@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use black_box::{Connection, Log, Ran, Service, WITNESS, WitnessHome, WitnessProcess};
+use black_box::{
+    Connection, Log, Loss, Lost, Power, Ran, Service, WITNESS, WitnessHome, WitnessProcess, seed,
+};
 use ed25519_dalek::SigningKey;
 use merkle::{CompactRange, Hash, LeafHash, NodeId, RootHash, TreeSize, hash_children, hash_leaf, proof};
 use rustix::process::Signal;
@@ -129,11 +131,35 @@ fn read_size(body: &[u8]) -> u64 {
 
 #[test]
 fn killed_at_any_time_a_witness_forgets_nothing_that_it_cosigned() {
+    let home = WitnessHome::of(&[&Histories::new(LOG, u64::MAX).vkey()]);
+    forgets_nothing(&home, || home.serve(), |_| ());
+}
+
+#[test]
+fn r08_a_witness_whose_power_is_lost_forgets_nothing_that_it_cosigned() {
+    seed();
+    let home = WitnessHome::of(&[&Histories::new(LOG, u64::MAX).vkey()]);
+    home.serve().stop();
+    let power = Power::of(home.folder());
+    power.watch();
+    let mut lost = 0;
+    let start = || home.start_with("127.0.0.1:0", &power.variables()).unwrap();
+    forgets_nothing(&home, start, |round| {
+        let loss = if round % 2 == 0 { Loss::Everything } else { Loss::Some };
+        let Lost { writes, names } = power.lose(loss);
+        lost += writes + names;
+    });
+    assert!(lost > 0, "nothing was at stake");
+}
+
+/// Kills it again and again while logs hand in, one of them with a second history; `after` each kill something may happen.
+#[track_caller]
+fn forgets_nothing(home: &WitnessHome, start: impl Fn() -> WitnessProcess, mut after: impl FnMut(u64)) {
     let honest = Histories::new(LOG, u64::MAX);
-    let home = WitnessHome::of(&[&honest.vkey()]);
-    let mut promised = 0;
-    for kill in 0..KILLS {
-        let witness = home.serve();
+    let (mut promised, mut kill) = (0, 0);
+    // More often where a busy machine gets little done before it is killed.
+    while kill < KILLS || (promised <= KILLS && kill < 10 * KILLS) {
+        let witness = start();
         let known = seen(&witness, &honest).unwrap_or(0);
         assert!(known >= promised, "it knows of {known}, and has cosigned {promised}");
         // From its last leaf on, the tree that was cosigned is denied: by the log's own key, and with proofs.
@@ -144,7 +170,7 @@ fn killed_at_any_time_a_witness_forgets_nothing_that_it_cosigned() {
             let (witness, done, liar) = (&witness, &done, &liar);
             let writers = writers.map(|(log, step)| scope.spawn(move || hand_in(log, step, witness, done)));
             let lies = (known > 0).then(|| scope.spawn(move || hand_in(liar, 2, witness, done)));
-            thread::sleep(Duration::from_millis(40 + 17 * kill));
+            thread::sleep(Duration::from_millis(40 + 17 * (kill % KILLS)));
             witness.signal(Signal::KILL);
             done.store(true, Ordering::Relaxed);
             let lies = lies.map(|lies| lies.join().unwrap()).unwrap_or_default();
@@ -155,6 +181,9 @@ fn killed_at_any_time_a_witness_forgets_nothing_that_it_cosigned() {
             assert_eq!(root, honest.root(size));
             promised = promised.max(size);
         }
+        witness.kill();
+        after(kill);
+        kill += 1;
     }
     assert!(promised > KILLS, "too little was cosigned to tell");
     let witness = home.serve();
