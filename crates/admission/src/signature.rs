@@ -222,7 +222,7 @@ pub fn check(
 
 /// What was signed: the canonical message without its signature.
 fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
-    let mut message: Value = serde_json::from_str(&received.text).map_err(|_| Reason::Malformed)?;
+    let mut message: Value = jose::json::parse_text(&received.text).map_err(|_| Reason::Malformed)?;
     message.as_object_mut().ok_or(Reason::Malformed)?.remove("signature");
     Ok(jcs::canonical(&message))
 }

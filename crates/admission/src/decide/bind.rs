@@ -136,5 +136,5 @@ pub fn claimed_jti(received: &Received) -> Option<String> {
 fn header(received: &Received) -> Option<Value> {
     let header = received.message.signature()?.split('.').next()?;
     let header = data_encoding::BASE64URL_NOPAD.decode(header.as_bytes()).ok()?;
-    serde_json::from_slice(&header).ok()
+    jose::json::read_bytes(&header).ok()
 }

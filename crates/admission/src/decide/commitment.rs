@@ -208,6 +208,6 @@ pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, cha
 
 /// The budget in force, as the canonical text has it.
 fn budget(session: &Session) -> serde_json::Value {
-    let text: Option<serde_json::Value> = serde_json::from_str(session.agreed.text()).ok();
+    let text: Option<serde_json::Value> = jose::json::parse_text(session.agreed.text()).ok();
     text.map_or(serde_json::Value::Null, |text| text["budget"].clone())
 }

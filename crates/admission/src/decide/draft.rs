@@ -1,6 +1,6 @@
 //! A ruling in the making: what was checked, what was said, and what is known by the time it ends.
 
-use jose::json::{self, Limits};
+use jose::json;
 use serde_json::json;
 
 use crate::digest::{Canon, Digest};
@@ -231,8 +231,7 @@ pub(super) fn principal_bytes(principal: &Principal) -> Vec<u8> {
 
 /// The bytes that stand for arguments. What is no JSON stands for itself; it is not forwarded either.
 pub(super) fn canon(text: &str) -> Canon {
-    let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
-    match json::check(text.as_bytes(), limits) {
+    match json::check_text(text) {
         Ok(checked) => Canon::of(checked),
         Err(_) => Canon { bytes: text.as_bytes().to_vec(), raw: true },
     }

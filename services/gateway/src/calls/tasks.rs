@@ -18,7 +18,6 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use moka::sync::Cache;
-use serde_json::Value;
 
 use super::Calls;
 use super::additions::{Additions, EVIDENCE, Place};
@@ -221,7 +220,7 @@ impl LastResult {
             return Some(Self { status: came(reply).status, nested: None });
         }
         let holder = reply.result_member("task").or_else(|| reply.result())?;
-        let status = serde_json::from_str::<Value>(holder).ok()?.get("status")?.as_str()?.to_owned();
+        let status = jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned();
         let nested = reply.result_member("result").and_then(by_itself);
         // In the first form the result of a completed task is fetched by itself, and says what it cost.
         if !FINAL.contains(&status.as_str()) || (status == "completed" && nested.is_none()) {
@@ -272,7 +271,7 @@ pub fn created(reply: &Reply) -> Option<String> {
         return None;
     }
     let of =
-        |text: &str| serde_json::from_str::<Value>(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
+        |text: &str| jose::json::parse_text(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
     match (reply.result_member("task"), reply.result_member("resultType")) {
         (Some(task), _) => of(task),
         (None, Some(r#""task""#)) => of(reply.result()?),

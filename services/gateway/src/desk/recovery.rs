@@ -64,7 +64,7 @@ impl Desk {
     async fn unknown(&self, orphan: &Open) -> Result<OutcomeWork, StoreError> {
         let record = self.inner.store.record(&orphan.id).await?;
         let annex =
-            record.map(|stored| serde_json::from_slice::<Value>(&stored.record.annex).unwrap_or_default());
+            record.map(|stored| jose::json::read_bytes::<Value>(&stored.record.annex).unwrap_or_default());
         let annex = annex.unwrap_or_default();
         let reservation = annex["reservation"].as_u64().map(ReservationId);
         let tool = annex["replay"]["tool"].as_str().unwrap_or_default().to_owned();
