@@ -1,9 +1,6 @@
 //! What a process that died left behind: calls of which nobody knows what became of them, and streams without an end.
 
-use std::sync::Arc;
-
 use admission::message::UNBOUND;
-use admission::rules::Rules;
 use admission::session::ReservationId;
 use evidence::{Open, StoreError};
 use serde_json::Value;
@@ -71,12 +68,6 @@ impl Desk {
         let route = annex["replay"]["route"].as_str().unwrap_or_default();
         let place = (orphan.stream.clone(), orphan.id);
         Ok(OutcomeWork::unknown(self.clone(), self.rules_of(route), place, reservation, tool))
-    }
-
-    /// The rules of a route; of one that is gone, rules that know nothing.
-    fn rules_of(&self, route: &str) -> Arc<Rules> {
-        let none = || Arc::new(Rules::new(route, self.inner.house.notary.issuer(), "sha256:"));
-        (self.inner.rules)(route).unwrap_or_else(none)
     }
 
     async fn end_earlier_runs(&self) -> Result<(), StoreError> {

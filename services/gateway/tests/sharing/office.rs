@@ -92,7 +92,7 @@ impl Office {
     pub async fn call_with(&self, caller: &Caller, envelope: &Value, arguments: &Value) -> Told {
         let envelope = slot::read(Some(&envelope.to_string()), None, Carrier::ToolsCall);
         let job = CallJob {
-            rules: self.rules.clone(),
+            route: self.rules.route.clone(),
             caller: caller.clone(),
             envelope: Some(envelope.map(Option::unwrap)),
             tool: "crm.read".into(),
@@ -109,7 +109,7 @@ impl Office {
     }
 
     fn message(&self, message: Result<slot::Received, Box<slot::Unreadable>>) -> MessageJob {
-        MessageJob { rules: self.rules.clone(), caller: alice(), message, aside: None }
+        MessageJob { route: self.rules.route.clone(), caller: alice(), message, aside: None }
     }
 }
 
