@@ -211,6 +211,8 @@ def signature(case):
     amends = said["type"] == "scope_amendment"
     if "signature" not in said:
         must(not demands["signed"] and not (amends and demands["amendments_signed"]), "signature_required")
+        begins, own = said["type"] == "scope_commitment", [key for key in case["keys"] if key.get("agent_id") == case["agent_id"]]
+        must(not (begins and own), "signature_required")
         return "unsigned"
     parts = said.pop("signature").split(".")
     try:

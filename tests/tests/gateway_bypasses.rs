@@ -89,7 +89,7 @@ fn a_second_beginning_gives_no_second_budget() {
     // The older era begins again with `initialize`: the same id is in use, and belongs to the session before.
     let agent = guarded.agent.also_in(&format!("{}-older", guarded.agent.session));
     let mut again = McpClient::legacy(guarded.running.url());
-    let told = again.initialize(json!({ "vap": agent.commitment() }));
+    let told = again.initialize(json!({ "vap": agent.signed(agent.commitment()) }));
     assert_eq!(told.verdict().word(), "denied", "{told:?}");
     told.must_succeed();
     agent.call(&mut again, "echo", json!({})).must_be_denied("wrong_principal");

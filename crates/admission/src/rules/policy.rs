@@ -52,7 +52,7 @@ pub enum RuleError {
 }
 
 /// What is said where a condition names something else.
-const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, delegated_by, identity) \
+const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, proven_by, delegated_by, identity) \
                      and input.session (id, calls, max_calls, meters, limits)";
 
 /// Whether calls can have a member of this path.
@@ -60,7 +60,7 @@ fn is_known(path: &[&str]) -> bool {
     match path {
         ["tool"] | ["arguments" | "principal" | "session"] | ["arguments", ..] => true,
         ["principal", member, rest @ ..] => match *member {
-            "agent_id" | "delegated_by" => rest.is_empty(),
+            "agent_id" | "proven_by" | "delegated_by" => rest.is_empty(),
             "identity" => true,
             _ => false,
         },

@@ -60,7 +60,8 @@ impl Office {
 
     /// Alice declares a session under this budget.
     pub async fn commit(&self, budget: Value) -> Told {
-        let message = slot::read(Some(&commitment(budget).to_string()), None, Carrier::ToolsList);
+        let message =
+            slot::read(Some(&signed(&commitment(budget), json!({})).to_string()), None, Carrier::ToolsList);
         let job = self.message(message.map(Option::unwrap));
         message_told(self.desk.commitment(job).await)
     }
