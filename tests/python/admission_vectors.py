@@ -106,6 +106,31 @@ def pattern(case):
     return "allowed"
 
 
+def rule(case):
+    """Denies where the member at `path` is more than `most`, or missing, or null; `arguments` must mean one thing to all."""
+
+    def whole(text):
+        must(abs(int(text)) < 2**53, "policy_failed")
+        return int(text)
+
+    def fraction(text):
+        must(decimal.Decimal(repr(float(text))) == decimal.Decimal(text), "policy_failed")
+        return decimal.Decimal(text)
+
+    def named(pairs):
+        must(not any(name.startswith("$serde_json::private::") for name, _ in pairs), "policy_failed")
+        return members(pairs)
+
+    try:
+        value = json.loads(case["arguments"], object_pairs_hook=named, parse_float=fraction, parse_int=whole)
+    except AssertionError:
+        raise Refused("policy_failed") from None
+    for name in case["path"].split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    must(value is not None and value <= case["most"], "policy:large")
+    return "forwarded"
+
+
 def link(effective, ceiling):
     before = jcs(effective["budget"])
     budget = effective["budget"] = dict(effective["budget"])
@@ -186,6 +211,8 @@ def signature(case):
     amends = said["type"] == "scope_amendment"
     if "signature" not in said:
         must(not demands["signed"] and not (amends and demands["amendments_signed"]), "signature_required")
+        begins, own = said["type"] == "scope_commitment", [key for key in case["keys"] if key.get("agent_id") == case["agent_id"]]
+        must(not (begins and own), "signature_required")
         return "unsigned"
     parts = said.pop("signature").split(".")
     try:

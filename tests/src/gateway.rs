@@ -123,6 +123,7 @@ impl Gateway {
 
     /// Believes what an agent signs.
     pub fn knowing(self, agent: &Agent) -> Self {
+        agent.is_known();
         let file = format!("agent-{}.jwk", fastrand::u64(..));
         fs::write(self.path(&file), agent.jwk().to_string()).expect("our own folder");
         self.table(&format!("[[agent]]\nid = \"{}\"\njwk = \"{file}\"", agent.id))

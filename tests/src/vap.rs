@@ -1,5 +1,8 @@
 //! An agent that declares what it is about to do: the messages of VAP, and their signatures.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use data_encoding::BASE64URL_NOPAD;
 use ed25519_dalek::{Signer, SigningKey};
 use merkle::EntryDigest;
@@ -18,6 +21,8 @@ pub struct Agent {
     /// Its session.
     pub session: String,
     key: SigningKey,
+    /// Whether a gateway knows its key: then its commitments have to be signed.
+    known: Arc<AtomicBool>,
 }
 
 impl Agent {
@@ -28,12 +33,18 @@ impl Agent {
 
     /// Another one, with a key of its own.
     pub fn named(id: &str, session: &str, seed: u8) -> Self {
-        Self { id: id.to_owned(), session: session.to_owned(), key: SigningKey::from_bytes(&[seed; 32]) }
+        let key = SigningKey::from_bytes(&[seed; 32]);
+        Self { id: id.to_owned(), session: session.to_owned(), key, known: Arc::default() }
     }
 
     /// The same agent in another session.
     pub fn also_in(&self, session: &str) -> Self {
         Self { session: session.to_owned(), ..self.clone() }
+    }
+
+    /// A gateway was told of its key.
+    pub fn is_known(&self) {
+        self.known.store(true, Ordering::Relaxed);
     }
 
     /// Its public key, as it is configured.
@@ -95,8 +106,16 @@ impl Agent {
 
     /// The same, with members of the commitment replaced.
     pub fn commit_to(&self, client: &mut McpClient, changes: Value) -> Told {
-        let commitment = self.dressed(client, self.commitment_with(changes));
-        client.carry(commitment)
+        let commitment = self.commitment_with(changes);
+        client.carry(self.committed(client, commitment))
+    }
+
+    /// A commitment, signed where the gateway knows its key, or nothing else says whose it is.
+    pub fn committed(&self, client: &McpClient, commitment: Value) -> Value {
+        match self.known.load(Ordering::Relaxed) {
+            true => self.signed(commitment),
+            false => self.dressed(client, commitment),
+        }
     }
 
     /// Calls a tool, and says what for.

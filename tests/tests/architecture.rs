@@ -183,6 +183,57 @@ fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
     }
 }
 
+/// The crates that decide something by JSON that a stranger wrote.
+const DECIDING: &[&str] = &["admission", "evidence", "expression", "gateway", "registration"];
+
+/// Where these crates may use `serde_json`'s own readers, and why.
+const LENIENT_READERS: &[(&str, &str)] = &[
+    ("crates/admission/src/message/members.rs", "parts of a message that was checked as a whole"),
+    ("crates/admission/src/message/slot.rs", "members of a slot that was checked as a whole"),
+    ("crates/expression/src/lib.rs", "the engine's own tree of an operator's condition"),
+    ("crates/registration/src/conversation/json.rs", "one quoted text"),
+    (
+        "services/gateway/src/calls/list.rs",
+        "which tools of a server's list are shown; nothing is allowed by it",
+    ),
+    ("services/gateway/src/config/amounts.rs", "whether a text of the configuration is a number"),
+    ("services/gateway/src/frame.rs", "single texts of a message that was checked as a whole"),
+    ("services/gateway/src/frame/id.rs", "one quoted text"),
+    ("services/gateway/src/frame/reply.rs", "the name of a method"),
+    ("services/gateway/src/upstream/text.rs", "what servers write, which is passed on as it is"),
+];
+
+/// `serde_json` reads members whose names begin with `$serde_json::private::` as another value, and takes the last of two
+/// members of one name: a rule that reads a call so decides about another call than the one that runs.
+#[test]
+fn what_decides_reads_json_with_the_strict_reader_only() {
+    let workspace = Workspace::read();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap();
+    let mut used = BTreeSet::new();
+    for name in DECIDING {
+        for file in sources(&workspace.member(name).folder.join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            // A module of tests in the file is its last part; one in another file may be named anywhere.
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let readers = ["from_str", "from_slice", "from_reader", "Deserializer", "StreamDeserializer"];
+            if !readers.iter().any(|reader| text.contains(&format!("serde_json::{reader}"))) {
+                assert!(!text.contains("use serde_json::{from_"), "{}", file.display());
+                continue;
+            }
+            let file = file.canonicalize().unwrap();
+            let place = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let known = LENIENT_READERS.iter().any(|(known, _)| *known == place);
+            assert!(
+                known,
+                "{place} reads JSON with serde_json: use jose::json, which refuses what readers differ about"
+            );
+            used.insert(place);
+        }
+    }
+    let listed: BTreeSet<_> = LENIENT_READERS.iter().map(|(place, _)| (*place).to_owned()).collect();
+    assert_eq!(used, listed, "a place that is listed and does not need it any more");
+}
+
 #[test]
 fn http_is_at_the_edge_only() {
     for name in ["axum", "hyper", "reqwest"] {

@@ -31,6 +31,50 @@ fn one_tool_declared_and_another_one_called() {
 }
 
 #[test]
+fn a_member_name_that_our_library_reads_as_another_value_gets_no_rule_to_say_yes() {
+    let rules = r#"without_vap = "restricted"
+restricted = ["*"]
+[[route.rule]]
+name = "dry"
+when = "input.arguments.options.dry_run == true"
+then = "allow"
+[[route.rule]]
+name = "any"
+then = "deny"
+"#;
+    let guarded = Guarded::with(rules);
+    for mut client in [guarded.running.in_session(), guarded.running.modern()] {
+        let hidden = json!({ "$serde_json::private::RawValue": "{\"dry_run\":true}" });
+        for arguments in
+            [json!({ "options": hidden }), json!({ "options": { "dry_run": true }, "more": [hidden] })]
+        {
+            let told = client.call("deploy", arguments, json!({}));
+            assert_eq!(told.answer.status, 400, "{told:?}");
+        }
+        let beyond = json!({ "options": { "dry_run": true }, "account": 9_007_199_254_740_993_u64 });
+        client.call("echo", beyond, json!({})).must_be_denied("policy_failed");
+        client.call("echo", json!({ "options": { "dry_run": true } }), json!({})).must_succeed();
+    }
+    assert_eq!(guarded.upstream.calls(), 2, "one honest call of each client");
+}
+
+#[test]
+fn an_amount_that_is_left_out_renamed_or_null_is_no_way_around_a_rule_about_it() {
+    let rule = "[[route.rule]]\nname = \"large\"\ntool = \"payments.*\"\nwhen = \"input.arguments.amount > 1000\"\nthen = \"deny\"\n";
+    let guarded = Guarded::with(rule);
+    guarded.in_both_eras(|agent, client| {
+        agent.commit(client);
+        for arguments in
+            [json!({}), json!({ "Amount": 5000 }), json!({ "amount": null }), json!({ "amount": 5000 })]
+        {
+            agent.call(client, "payments.send", arguments).must_be_denied("policy:large");
+        }
+        agent.call(client, "payments.send", json!({ "amount": 5 })).must_be_served();
+    });
+    assert_eq!(guarded.upstream.calls(), 2);
+}
+
+#[test]
 fn a_second_beginning_gives_no_second_budget() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
@@ -45,7 +89,7 @@ fn a_second_beginning_gives_no_second_budget() {
     // The older era begins again with `initialize`: the same id is in use, and belongs to the session before.
     let agent = guarded.agent.also_in(&format!("{}-older", guarded.agent.session));
     let mut again = McpClient::legacy(guarded.running.url());
-    let told = again.initialize(json!({ "vap": agent.commitment() }));
+    let told = again.initialize(json!({ "vap": agent.signed(agent.commitment()) }));
     assert_eq!(told.verdict().word(), "denied", "{told:?}");
     told.must_succeed();
     agent.call(&mut again, "echo", json!({})).must_be_denied("wrong_principal");

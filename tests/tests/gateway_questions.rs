@@ -210,6 +210,51 @@ fn in_the_older_era_the_question_comes_on_the_open_stream() {
 }
 
 #[test]
+fn a_yes_to_a_call_that_was_asked_about_before_the_rules_changed_does_not_outlive_the_change() {
+    let guarded = guarded();
+    let agent = &guarded.agent;
+    let mut older = asking(&guarded, false);
+    agent.commit(&mut older);
+    let meta = json!({ "vap": agent.intent("payments.send", &large()) });
+    let mut coming = older.begin_call("payments.send", large(), meta);
+    let asked = coming.message().unwrap();
+    let newer = agent.also_in("a-session-of-the-newer-era");
+    let mut client = asking(&guarded, true);
+    newer.commit(&mut client);
+    let pending = pay(&newer, &mut client, &large(), &json!({}));
+    assert_eq!(pending.result()["resultType"], "input_required", "{pending:?}");
+
+    // The operator closes payments; both questions are open.
+    let file = guarded.gateway.path("gateway.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let closed =
+        "[[route.rule]]\nname = \"closed\"\ntool = \"payments.*\"\nthen = \"deny\"\n\n[[route.rule]]";
+    std::fs::write(&file, text.replacen("[[route.rule]]", closed, 1)).unwrap();
+    guarded.running.signal(rustix::process::Signal::HUP);
+    let begun = std::time::Instant::now();
+    while newer
+        .call(&mut client, "payments.send", json!({ "amount": 1, "to": "somebody" }))
+        .verdict()
+        .reason()
+        != "policy:closed"
+    {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{}", guarded.running.said());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+
+    let before = guarded.upstream.calls();
+    let accept = json!({ "action": "accept", "content": { "confirm": true } });
+    let yes = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept }).to_string();
+    assert_eq!(older.send("", None, &yes).status, 202);
+    let told = coming.message().unwrap();
+    let verdict = &told["result"]["_meta"]["vap"];
+    assert_eq!(verdict["verification"]["reason"], "policy:closed", "{told}");
+    let told = pay(&newer, &mut client, &large(), &answer(&pending, "accept"));
+    assert_eq!(told.verdict().word(), "denied", "{told:?}");
+    assert_eq!(guarded.upstream.calls(), before);
+}
+
+#[test]
 fn somebody_elses_answer_to_a_question_is_none() {
     let guarded = guarded();
     let agent = &guarded.agent;

@@ -42,10 +42,22 @@ fn in_the_older_era_the_mcp_session_counts_whatever_is_signed() {
 }
 
 #[test]
+fn nobody_is_an_agent_that_has_a_key_without_signing_as_it() {
+    let guarded = Guarded::new();
+    let agent = &guarded.agent;
+    for mut client in [guarded.running.in_session(), guarded.running.modern()] {
+        client.carry(agent.commitment()).must_have_denied("signature_required");
+        agent.call(&mut client, "echo", json!({})).must_be_denied("no_commitment");
+    }
+    assert_eq!(guarded.upstream.calls(), 0);
+}
+
+#[test]
 fn in_the_newer_era_a_commitment_of_nobody_is_none() {
     let guarded = Guarded::new();
     let mut client = guarded.running.modern();
-    client.carry(guarded.agent.commitment()).must_have_denied("no_principal");
+    let stranger = Agent::named("did:example:stranger", "a-session-of-nobody", 8);
+    client.carry(stranger.commitment()).must_have_denied("no_principal");
     guarded.agent.call(&mut client, "echo", json!({})).must_be_denied("no_commitment");
     assert_eq!(guarded.upstream.calls(), 0);
 }
@@ -55,7 +67,8 @@ fn a_commitment_that_is_refused_leaves_the_host_session_alive() {
     let guarded = Guarded::new();
     let agent = &guarded.agent;
     let mut client = McpClient::legacy(guarded.running.url());
-    let told = client.initialize(json!({ "vap": agent.commitment_with(json!({ "budget": {} })) }));
+    let told =
+        client.initialize(json!({ "vap": agent.signed(agent.commitment_with(json!({ "budget": {} }))) }));
     told.must_succeed().must_have_denied("no_budget");
     assert!(client.session().is_some());
     agent.call(&mut client, "echo", json!({})).must_be_denied("no_commitment");
@@ -79,7 +92,7 @@ fn a_commitment_takes_effect_only_if_its_carrier_does() {
     let guarded = Guarded::built(upstream, |gateway| gateway);
     guarded.in_both_eras(|agent, client| {
         for cursor in ["wrong", "gone"] {
-            let commitment = agent.dressed(client, agent.commitment());
+            let commitment = agent.committed(client, agent.commitment());
             let told =
                 client.request("tools/list", json!({ "cursor": cursor, "_meta": { "vap": commitment } }));
             assert!(told.message["result"].is_null(), "{told:?}");
@@ -93,7 +106,7 @@ fn a_commitment_takes_effect_only_if_its_carrier_does() {
 fn what_carries_a_message_reaches_the_server_without_it() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
-        let commitment = agent.dressed(client, agent.commitment());
+        let commitment = agent.committed(client, agent.commitment());
         let meta = json!({ "vap": commitment, "org.example/kept": { "n": 1 } });
         client.request("tools/list", json!({ "_meta": meta })).must_succeed();
         let passed = guarded.upstream.of("tools/list").last().unwrap().clone();
@@ -142,7 +155,8 @@ fn the_answer_has_the_shape_and_the_key_of_the_question() {
     let mut client = guarded.running.in_session();
     for (round, key) in ["vap", "dev.tabellion/vap"].into_iter().enumerate() {
         let agent = agent.also_in(&format!("shape-{round}"));
-        let told = client.request("tools/list", json!({ "_meta": { key: agent.commitment() } }));
+        let told =
+            client.request("tools/list", json!({ "_meta": { key: agent.signed(agent.commitment()) } }));
         assert_eq!(told.result()["_meta"][key]["type"], "verdict", "{told:?}");
         let nested = json!({ key: { "intent": agent.intent("echo", &json!({})) } });
         let told = client.call("echo", json!({}), nested);

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use jose::json::{self, Checked, Limits};
+use jose::json::{self, Checked};
 use jose::number;
 
 /// Whether both texts say the same.
@@ -16,8 +16,7 @@ pub fn equal(a: &str, b: &str) -> bool {
 }
 
 fn tree(text: &str) -> Option<Tree<'_>> {
-    let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
-    let checked = json::check(text.as_bytes(), limits).ok()?;
+    let checked = json::check_text(text).ok()?;
     Reader::new(checked).value()
 }
 
@@ -109,7 +108,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         let quoted = &self.text[start..self.at];
         match quoted.contains('\\') {
-            true => serde_json::from_str(quoted).ok().map(Cow::Owned),
+            true => json::read_text(quoted).ok().map(Cow::Owned),
             false => Some(Cow::Borrowed(&quoted[1..quoted.len() - 1])),
         }
     }

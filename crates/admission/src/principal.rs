@@ -8,6 +8,8 @@
 //! server of that very route was seen to give it out. A principal that it has made is shown by it ever after, even to a
 //! gateway that was started again and has seen nothing.
 //!
+//! The name of an agent is another matter: a commitment may say any `agent_id`. [`ProvenBy`] says whether a name was shown.
+//!
 //! Not here: how a token or a certificate is checked (the gateway's front).
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,31 @@ pub struct Caller {
     pub is_given: bool,
     /// The route it came in on: an `Mcp-Session-Id` means something there alone.
     pub route: String,
+}
+
+/// How it was shown that a message is of the agent whose `agent_id` it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProvenBy {
+    /// It was not: the name is the agent's word.
+    #[default]
+    Asserted,
+    /// A key of the agent signed the commitment, and the message came from the same principal.
+    Session,
+    /// A key of the agent signed the message.
+    Key,
+}
+
+impl ProvenBy {
+    /// The word of records and rules.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ProvenBy::Asserted => "asserted",
+            ProvenBy::Session => "session",
+            ProvenBy::Key => "key",
+        }
+    }
 }
 
 /// Whose access token it is.

@@ -4,6 +4,8 @@
 //! A key is named by its `kid`, or by its RFC 7638 thumbprint; nothing in a message brings a key along. `iat`, `jti` and `aud`
 //! count whenever they are there; a route can demand all three. A signature that is there has to hold, demanded or not.
 //!
+//! An agent that has keys must sign its commitments, whatever the route demands of others: its name would be anybody's.
+//!
 //! Not here: whether a `jti` was seen before (`decide`, which knows the session), and where key files are.
 
 use jiff::Timestamp;
@@ -16,6 +18,7 @@ use serde_json::Value;
 use crate::limits::IAT_WINDOW;
 use crate::message::MessageType;
 use crate::message::slot::Received;
+use crate::principal::ProvenBy;
 use crate::reason::Reason;
 
 /// What a route demands of signatures.
@@ -164,6 +167,12 @@ impl Keyring {
         }
     }
 
+    /// Whether an agent has keys, valid now or not: its name is taken from nobody who does not sign.
+    #[must_use]
+    pub fn has_keys_of(&self, agent_id: &str) -> bool {
+        self.keys.iter().any(|key| matches!(&key.holder, Holder::Agent(id) if id == agent_id))
+    }
+
     /// The keys of this name that may sign such a message now.
     fn find(
         &self,
@@ -198,7 +207,9 @@ pub fn check(
     now: Timestamp,
 ) -> Result<Option<Signed>, Reason> {
     let Some(signature) = received.message.signature() else {
-        return if demands.demand(received.message.kind()) {
+        let kind = received.message.kind();
+        let begins = kind == MessageType::ScopeCommitment;
+        return if demands.demand(kind) || (begins && keyring.has_keys_of(agent_id)) {
             Err(Reason::SignatureRequired)
         } else {
             Ok(None)
@@ -222,9 +233,20 @@ pub fn check(
 
 /// What was signed: the canonical message without its signature.
 fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
-    let mut message: Value = serde_json::from_str(&received.text).map_err(|_| Reason::Malformed)?;
+    let mut message: Value = jose::json::parse_text(&received.text).map_err(|_| Reason::Malformed)?;
     message.as_object_mut().ok_or(Reason::Malformed)?.remove("signature");
     Ok(jcs::canonical(&message))
+}
+
+impl Signed {
+    /// How the signature shows the agent's name: an approver's says nothing of it.
+    #[must_use]
+    pub fn proves(&self) -> ProvenBy {
+        match self.holder {
+            Holder::Agent(_) => ProvenBy::Key,
+            Holder::Approver => ProvenBy::Asserted,
+        }
+    }
 }
 
 impl Demands {

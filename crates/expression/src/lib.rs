@@ -12,6 +12,9 @@
 //! answer of its own ([`EvalError::TimedOut`]) and never `false`. The limit is looked at between
 //! steps; no function is allowed whose single call can take long or grow its argument.
 //!
+//! In Rego a comparison with a member that is absent does not hold. A rule that refuses must not be avoided by leaving a member
+//! out, so [`Expression::answer`] tells "does not hold" from "names a member that the document does not have".
+//!
 //! This is the only crate that knows the engine (`regorus`), and nothing of it is in the interface.
 //!
 //! Not here: what the document holds, or what follows from a condition (`registration`).
@@ -20,22 +23,40 @@ mod allowed;
 mod error;
 mod input;
 pub mod limits;
+mod members;
 mod pattern;
 mod source;
 
 pub use error::{CompileError, EvalError};
 pub use input::Input;
 
+use std::sync::{Arc, OnceLock};
+
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError};
 
 use limits::{EVALUATION_TIME, STEPS_BETWEEN_LOOKS_AT_TIME};
+use members::Statement;
 
 /// A condition that was read and may be asked.
 #[derive(Clone)]
 pub struct Expression {
     text: String,
     engine: Engine,
+    statements: Arc<[Statement]>,
+    /// Each statement as a condition of its own, if it is one; compiled when it is first needed.
+    alone: Arc<OnceLock<Vec<Option<Expression>>>>,
+}
+
+/// What a condition says of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It holds.
+    Holds,
+    /// It does not hold, whatever the members are that the document lacks.
+    DoesNotHold,
+    /// It does not hold only because a member that it names is missing, or null where a value is compared.
+    MissingMember,
 }
 
 impl Expression {
@@ -51,12 +72,14 @@ impl Expression {
         engine
             .add_policy(source::MODULE.to_owned(), source::module(text))
             .map_err(|why| source::located(text, &why))?;
-        let patterns = allowed::walk(text, &tree(&engine)?)?;
+        let tree = tree(&engine)?;
+        let patterns = allowed::walk(text, &tree)?;
         patterns.teach(&mut engine).map_err(|why| source::located(text, &why))?;
         engine
             .compile_with_entrypoint(&source::RULE_PATH.into())
             .map_err(|why| source::located(text, &why))?;
-        Ok(Self { text: text.to_owned(), engine })
+        let statements = members::statements(text, &tree).into();
+        Ok(Self { text: text.to_owned(), engine, statements, alone: Arc::default() })
     }
 
     /// Whether the condition holds for a document.
@@ -80,6 +103,52 @@ impl Expression {
             Ok(_) => Err(EvalError::failed("the condition is no condition")),
             Err(why) if is_out_of_time(&why) => Err(EvalError::TimedOut),
             Err(why) => Err(EvalError::failed(&source::reason(&why))),
+        }
+    }
+
+    /// Whether the condition holds, where an absent member must not pass for a "no": a statement decides against the condition
+    /// only if the document has every member that the statement names. Members below `not`, and those that are looked up with
+    /// `object.get`, may be absent; a member that is compared with `null` or given to a function like `is_null` may be null.
+    ///
+    /// # Errors
+    /// As [`Expression::holds`].
+    pub fn answer(&self, input: &Input) -> Result<Answer, EvalError> {
+        if self.holds(input)? {
+            return Ok(Answer::Holds);
+        }
+        let document = input.value();
+        let complete: Vec<bool> =
+            self.statements.iter().map(|statement| statement.is_complete(&document)).collect();
+        if complete.iter().all(|complete| *complete) {
+            return Ok(Answer::DoesNotHold);
+        }
+        let alone = self.alone.get_or_init(|| self.each_alone());
+        for (statement, _) in alone.iter().zip(complete).filter(|(_, complete)| *complete) {
+            match statement.as_ref().map(|statement| statement.holds(input)) {
+                Some(Ok(false)) => return Ok(Answer::DoesNotHold),
+                Some(Err(EvalError::TimedOut)) => return Err(EvalError::TimedOut),
+                Some(Ok(true) | Err(EvalError::Failed(_))) | None => {}
+            }
+        }
+        Ok(Answer::MissingMember)
+    }
+
+    /// The members of the document that the condition names, each as the names on the way to it, up to the first that is not
+    /// written out.
+    #[must_use]
+    pub fn members(&self) -> Vec<Vec<&str>> {
+        self.statements.iter().flat_map(Statement::members).collect()
+    }
+
+    /// The statements as conditions; none for one that uses a variable of another statement.
+    fn each_alone(&self) -> Vec<Option<Self>> {
+        let alone = |statement: &Statement| {
+            let alone = Self::compile(statement.text()).ok()?;
+            matches!(&*alone.statements, [only] if only.is_same(statement)).then_some(alone)
+        };
+        match self.statements.len() {
+            0 | 1 => Vec::new(),
+            _ => self.statements.iter().map(alone).collect(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use expression::limits::{EVALUATION_TIME, MULTIPLICATIONS, STATEMENTS, TEXT_BYTES};
-use expression::{CompileError, EvalError, Expression, Input};
+use expression::{Answer, CompileError, EvalError, Expression, Input};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -375,4 +375,105 @@ proptest! {
         let condition = Expression::compile("input.left < input.right").unwrap();
         prop_assert_eq!(condition.evaluate(&json!({"left": left, "right": right})), Ok(left < right));
     }
+}
+
+/// What a condition says of a document, as [`Expression::answer`] puts it.
+fn answer(condition: &str, document: Value) -> Answer {
+    let document = json!({ "arguments": document });
+    Expression::compile(condition).unwrap().answer(&Input::new(&document).unwrap()).unwrap()
+}
+
+#[test]
+fn a_member_that_is_left_out_renamed_or_null_does_not_pass_for_a_no() {
+    for condition in [
+        "input.arguments.amount > 1000",
+        r#"input["arguments"]["amount"] > 1000"#,
+        "amount := input.arguments.amount; amount > 1000",
+        "not input.arguments.approved; input.arguments.amount > 1000",
+        r#"input.arguments.tag == "x"; input.arguments.amount > 1000"#,
+    ] {
+        for hidden in [json!({ "Amount": 5000 }), json!({ "amount": null }), json!({})] {
+            let mut document = hidden;
+            document["tag"] = "x".into();
+            assert_eq!(answer(condition, document.clone()), Answer::MissingMember, "{condition}: {document}");
+        }
+        let mut document = json!({ "tag": "x", "amount": 5 });
+        assert_eq!(answer(condition, document.clone()), Answer::DoesNotHold, "{condition}");
+        document["amount"] = 5000.into();
+        assert_eq!(answer(condition, document), Answer::Holds, "{condition}");
+    }
+}
+
+#[test]
+fn a_member_that_is_left_out_of_one_item_of_many_is_missing() {
+    for condition in [
+        "input.arguments.items[_].amount > 1000",
+        "some item in input.arguments.items; item.amount > 1000",
+        "some i; input.arguments.items[i].amount > 1000",
+        "count([a | a := input.arguments.items[_].amount; a > 1000]) > 0",
+    ] {
+        let items = |items| json!({ "items": items });
+        assert_eq!(
+            answer(condition, items(json!([{ "amount": 1 }, { "Amount": 5000 }]))),
+            Answer::MissingMember,
+            "{condition}"
+        );
+        assert_eq!(answer(condition, items(json!([{ "amount": 1 }]))), Answer::DoesNotHold, "{condition}");
+        assert_eq!(answer(condition, items(json!([]))), Answer::DoesNotHold, "{condition}");
+        assert_eq!(answer(condition, items(json!([{ "amount": 5000 }]))), Answer::Holds, "{condition}");
+        assert_eq!(answer(condition, json!({})), Answer::MissingMember, "{condition}");
+    }
+}
+
+#[test]
+fn a_statement_that_is_false_by_itself_decides_whatever_else_is_missing() {
+    let condition = r#"input.arguments.action == "transfer"; input.arguments.amount > 1000"#;
+    assert_eq!(answer(condition, json!({ "action": "read" })), Answer::DoesNotHold);
+    for first in [
+        r#""transfer" == input.arguments.action"#,
+        r#"(input.arguments.action) == "transfer""#,
+        r#"not input.arguments.action == "read""#,
+        "input.arguments.action in {`transfer`, \"pay\"}  # what moves money; or should\n",
+    ] {
+        for condition in [
+            format!("{first}; input.arguments.amount > 1000"),
+            format!("{first}\ninput.arguments.amount > 1000"),
+            format!("input.arguments.amount > 1000; {first}"),
+        ] {
+            assert_eq!(answer(&condition, json!({ "action": "read" })), Answer::DoesNotHold, "{condition}");
+            assert_eq!(
+                answer(&condition, json!({ "action": "transfer" })),
+                Answer::MissingMember,
+                "{condition}"
+            );
+        }
+    }
+    assert_eq!(answer(condition, json!({ "action": "transfer" })), Answer::MissingMember);
+    assert_eq!(answer(condition, json!({ "amount": 5 })), Answer::DoesNotHold);
+}
+
+#[test]
+fn a_condition_can_say_what_an_absent_member_means() {
+    for (condition, document) in [
+        (r#"object.get(input.arguments, "force", false) == true"#, json!({})),
+        ("not input.arguments.amount; false", json!({})),
+        ("input.arguments.note != null", json!({ "note": null })),
+        (r#"type_name(input.arguments.note) == "string""#, json!({ "note": null })),
+    ] {
+        assert_eq!(answer(condition, document), Answer::DoesNotHold, "{condition}");
+    }
+    assert_eq!(answer("not input.arguments.amount", json!({ "Amount": 1 })), Answer::Holds);
+}
+
+#[test]
+fn the_members_that_a_condition_names_are_known() {
+    let named = |condition: &str| {
+        let condition = Expression::compile(condition).unwrap();
+        let members = condition.members();
+        members.into_iter().map(|path| path.join(".")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        named("not input.a.b; input.c[_].d > 1; x := input.e; x.f == 2"),
+        ["a.b", "c", "e", "e", "e.f"]
+    );
 }

@@ -7,14 +7,21 @@
 //! The text is checked first, by a reader that builds nothing, and then read by `serde_json`:
 //! two parsers have to agree about what is accepted.
 //!
+//! A text that something is decided by is read with [`Checked::unambiguous`] or [`parse_unambiguous`], which refuse numbers
+//! too that two readers take for different ones. A test of the workspace keeps `serde_json`'s own readers out of the crates that
+//! decide: they give member names that begin with `$serde_json::private::` a meaning of their own, and let members repeat.
+//!
 //! Not here: rules for numbers beyond that. A [`Value`] still tells `1` from `1.0` and `-0`.
 
 mod scan;
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::number;
 
 /// The deepest nesting that can be allowed: `serde_json` reads no deeper.
 pub const MAX_DEPTH: usize = 127;
@@ -89,6 +96,11 @@ pub enum JsonErrorKind {
     /// No double is so large.
     #[error("a number too large for a double")]
     NumberRange,
+    /// Readers that hold numbers as doubles see another number than readers that do not.
+    #[error(
+        "a number that some readers take for another: an integer beyond 2^53 - 1, or more digits than a double holds"
+    )]
+    Ambiguous,
     /// It is JSON, but not what was to be read; in the words of the type's reader.
     #[error("{0}")]
     Shape(String),
@@ -119,6 +131,31 @@ pub fn read_strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<
     check(bytes, limits)?.read()
 }
 
+/// Checks a text of any length that is in memory already, nested up to [`MAX_DEPTH`].
+pub fn check_text(text: &str) -> Result<Checked<'_>, JsonError> {
+    check(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH })
+}
+
+/// Reads a strict JSON text of any length.
+pub fn parse_text(text: &str) -> Result<Value, JsonError> {
+    check_text(text)?.value()
+}
+
+/// Reads a strict JSON text of any length into a type.
+pub fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
+    check_text(text)?.read()
+}
+
+/// Reads strict JSON of any length into a type.
+pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
+    check(bytes, Limits { bytes: bytes.len(), depth: MAX_DEPTH })?.read()
+}
+
+/// Reads a strict JSON text of any length that something is decided by; see [`Checked::unambiguous`].
+pub fn parse_unambiguous(text: &str) -> Result<Value, JsonError> {
+    check_text(text)?.unambiguous()
+}
+
 impl<'a> Checked<'a> {
     /// The text.
     pub const fn text(self) -> &'a str {
@@ -131,8 +168,17 @@ impl<'a> Checked<'a> {
         serde_json::from_str(self.0).map_err(|e| self.misfit(String::new(), &e))
     }
 
+    /// The value, if every reader reads the same numbers in it: no integer beyond 2^53 - 1 in either direction, and no
+    /// number with more digits than a double holds.
+    pub fn unambiguous(self) -> Result<Value, JsonError> {
+        match number::first_ambiguous(self) {
+            Some(offset) => Err(at_root(offset, JsonErrorKind::Ambiguous)),
+            None => self.value(),
+        }
+    }
+
     /// The value as a type. Whether unknown members are refused is the type's business.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, JsonError> {
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, JsonError> {
         let mut reader = serde_json::Deserializer::from_str(self.0);
         serde_path_to_error::deserialize(&mut reader).map_err(|e| self.misfit(pointer(e.path()), e.inner()))
     }

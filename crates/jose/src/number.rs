@@ -8,9 +8,31 @@
 
 use crate::json::Checked;
 
+/// Largest magnitude of an integer that every reader of JSON agrees about (RFC 7493, section 2.2).
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
 /// Where the first number stands, in bytes, whose canonical form is another number: digits were lost, it fell to zero, or it is
 /// a zero with a sign.
 pub fn first_inexact(text: Checked<'_>) -> Option<usize> {
+    first_number(text, |number| !is_exact(number))
+}
+
+/// Where the first number stands, in bytes, that some readers take for another one: an integer beyond 2^53 - 1 in either
+/// direction, or a number of which a double loses digits. A zero with a sign is zero to all of them.
+pub fn first_ambiguous(text: Checked<'_>) -> Option<usize> {
+    first_number(text, |number| {
+        let is_integer = !number.contains(['.', 'e', 'E']);
+        let digits = number.trim_start_matches('-');
+        let is_zero = Decimal::read(number).is_some_and(|decimal| decimal.digits.is_empty());
+        match is_integer {
+            true => !digits.parse().is_ok_and(|whole: u64| whole <= MAX_INTEGER),
+            false => !is_zero && !is_exact(number),
+        }
+    })
+}
+
+/// Where the first number of such a text stands, in bytes.
+fn first_number(text: Checked<'_>, is_sought: impl Fn(&str) -> bool) -> Option<usize> {
     let bytes = text.text().as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -18,7 +40,7 @@ pub fn first_inexact(text: Checked<'_>) -> Option<usize> {
             b'"' => at = after_string(bytes, at),
             b'-' | b'0'..=b'9' => {
                 let end = at + bytes[at..].iter().take_while(|byte| is_number_byte(**byte)).count();
-                if !is_exact(&text.text()[at..end]) {
+                if is_sought(&text.text()[at..end]) {
                     return Some(at);
                 }
                 at = end;
@@ -101,6 +123,27 @@ mod tests {
 
     fn inexact(text: &str) -> Option<usize> {
         first_inexact(check(text.as_bytes(), Limits::default()).unwrap())
+    }
+
+    #[test]
+    fn an_integer_beyond_2_53_is_ambiguous_and_so_are_digits_that_a_double_loses() {
+        let ambiguous = |text: &str| first_ambiguous(check(text.as_bytes(), Limits::default()).unwrap());
+        for text in [
+            "9007199254740992",
+            "-9007199254740993",
+            "18446744073709551616",
+            "0.1000000000000000055",
+            "9007199254740993.0",
+            "1e-400",
+            r#"{"a":[{"b":9007199254740993}]}"#,
+        ] {
+            assert!(ambiguous(text).is_some(), "{text}");
+        }
+        for text in
+            ["9007199254740991", "-9007199254740991", "-0", "-0.0", "0.1", "1e20", r#""9007199254740993""#]
+        {
+            assert_eq!(ambiguous(text), None, "{text}");
+        }
     }
 
     #[test]

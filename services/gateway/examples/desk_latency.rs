@@ -61,7 +61,7 @@ async fn open(folder: &Path) -> (Desk, gateway::desk::Running) {
     };
     let url = "http://127.0.0.1:9".to_owned();
     let client = Client::new(&url, Options::default()).unwrap();
-    let rules: RulesOf = Arc::new(|_| None);
+    let rules: RulesOf = Arc::new(|_| Some(rules()));
     let settings = Settings::of(testkit::GATEWAY);
     Desk::open(store, &keys, Log { url, client, trust: None }, Clock::system(), settings, rules)
         .await
@@ -92,7 +92,7 @@ async fn one(desk: &Desk, session: u64, call: u64, due: Instant) -> Duration {
         "call": { "tool": "crm.read", "arguments": arguments },
     });
     let job = CallJob {
-        rules: rules(),
+        route: "/mcp".into(),
         caller: caller(session),
         envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
         tool: "crm.read".into(),
@@ -117,7 +117,7 @@ async fn commit(desk: &Desk, session: u64) {
         "principal": { "agent_id": "did:example:agent" },
     });
     let message = Ok(received(&message, Carrier::Initialize));
-    let job = MessageJob { rules: rules(), caller: caller(session), message, aside: None };
+    let job = MessageJob { route: "/mcp".into(), caller: caller(session), message, aside: None };
     assert!(matches!(desk.commitment(job).await, MessageAnswer::Ruled(told) if told.evidence.is_some()));
 }
 

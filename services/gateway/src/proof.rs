@@ -54,7 +54,7 @@ pub fn find(text: &str) -> Option<Value> {
 }
 
 fn find_in(text: &str) -> Option<Value> {
-    let whole: Value = serde_json::from_str(text).ok()?;
+    let whole: Value = jose::json::parse_text(text).ok()?;
     let slots = ["", "/result/_meta/vap", "/_meta/vap", "/error/data/vap"];
     let own =
         ["/result/_meta/dev.tabellion~1vap", "/_meta/dev.tabellion~1vap", "/error/data/dev.tabellion~1vap"];

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::message::Message;
 use crate::message::slot::Received;
+use crate::principal::ProvenBy;
 use crate::reason::Reason;
 use crate::session::{Account, Session};
 use crate::signature::{self, Signed};
@@ -29,13 +30,18 @@ pub(super) fn bind<'s>(
     if !session.agreed.principal().is_shown_by(scene.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
     }
+    let proven_by = session.agreed.proven_by(signed.as_ref().map(Signed::proves).unwrap_or_default());
+    if proven_by == ProvenBy::Asserted && scene.rules.keyring.has_keys_of(session.agreed.agent_id()) {
+        // The session began before the agent had keys.
+        return Err(Reason::SignatureRequired);
+    }
     if signed.is_some() {
         draft.passed("signature_ok");
     }
     if let Some(jti) = signed.as_ref().and_then(|signed| signed.jti.as_deref()) {
         draft.claim(ClaimKind::Jti, jti);
     }
-    draft.bind(session);
+    draft.bind(session, proven_by);
     draft.passed("bind_ok");
     Ok(session)
 }
@@ -136,5 +142,5 @@ pub fn claimed_jti(received: &Received) -> Option<String> {
 fn header(received: &Received) -> Option<Value> {
     let header = received.message.signature()?.split('.').next()?;
     let header = data_encoding::BASE64URL_NOPAD.decode(header.as_bytes()).ok()?;
-    serde_json::from_slice(&header).ok()
+    jose::json::read_bytes(&header).ok()
 }

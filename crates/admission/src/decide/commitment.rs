@@ -9,10 +9,11 @@ use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
 use crate::message::slot::{Received, Unreadable};
 use crate::message::{Message, ScopeCommitment};
-use crate::principal::Principal;
+use crate::principal::{Principal, ProvenBy};
 use crate::reason::Reason;
 use crate::record::StreamKey;
 use crate::session::{Account, Agreed, Owner, Session};
+use crate::signature::Signed;
 use crate::verdict::{Downgrade, Trigger, VerdictKind};
 
 use super::bind::{check_signature, count_denied};
@@ -93,13 +94,14 @@ fn open(
         Some(_) => return Err(Reason::SessionInUse.into()),
         None => {}
     }
-    let principal = identify(scene, declared, received, commitment, draft)?;
+    let (principal, proven_by) = identify(scene, declared, received, commitment, draft)?;
     let capped = Effective::of(commitment, &scene.rules.ceiling.since(scene.now))?;
     check_effective(scene, &capped.effective)?;
     draft.passed("budget_ok");
     let Capped { effective, changed } = capped;
     let owner = Owner {
         principal,
+        proven_by,
         route: scene.rules.route.clone(),
         committed: scene.now,
         key: StreamKey::new(scene.dice.secret),
@@ -117,7 +119,7 @@ fn identify(
     received: &Received,
     commitment: &ScopeCommitment,
     draft: &mut Draft,
-) -> Result<Principal, Reason> {
+) -> Result<(Principal, ProvenBy), Reason> {
     let agent_id = &commitment.principal.agent_id;
     let signed = check_signature(scene, received, agent_id, &declared.before)?;
     if let Some(signed) = &signed {
@@ -133,7 +135,9 @@ fn identify(
     let principal = Principal::of(scene.caller, signed_by).ok_or(Reason::NoPrincipal)?;
     draft.said.principal = Some(principal_bytes(&principal));
     draft.passed("principal_ok");
-    Ok(principal)
+    let proven_by = signed.as_ref().map(Signed::proves).unwrap_or_default();
+    draft.proven_by = proven_by;
+    Ok((principal, proven_by))
 }
 
 /// What can be in force: a time that has not passed, meters that are not ours, and no more than a record holds.
@@ -188,7 +192,8 @@ pub(super) fn found(
 
 /// What is answered when a commitment or an amendment is in force.
 pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, changed: bool) -> Ruling {
-    draft.bind(session);
+    let proven_by = draft.proven_by;
+    draft.bind(session, proven_by);
     draft.standing(scene.rules, session);
     let (kind, reason) = match changed {
         true => (VerdictKind::Downgraded, Some(Reason::Ceiling)),
@@ -208,6 +213,6 @@ pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, cha
 
 /// The budget in force, as the canonical text has it.
 fn budget(session: &Session) -> serde_json::Value {
-    let text: Option<serde_json::Value> = serde_json::from_str(session.agreed.text()).ok();
+    let text: Option<serde_json::Value> = jose::json::parse_text(session.agreed.text()).ok();
     text.map_or(serde_json::Value::Null, |text| text["budget"].clone())
 }

@@ -1,13 +1,13 @@
 //! A ruling in the making: what was checked, what was said, and what is known by the time it ends.
 
-use jose::json::{self, Limits};
+use jose::json;
 use serde_json::json;
 
 use crate::digest::{Canon, Digest};
 use crate::limits::SHORT_SESSION_ID;
 use crate::message::slot::{Key, Received, Shape, Unreadable};
 use crate::message::{Message, MessageType, NO_SESSION};
-use crate::principal::Principal;
+use crate::principal::{Principal, ProvenBy};
 use crate::reason::Reason;
 use crate::risk::Degree;
 use crate::rules::Rules;
@@ -32,6 +32,7 @@ pub(super) struct Draft {
     pub trigger: Option<Trigger>,
     pub meters: Meters,
     pub agent_id: Option<String>,
+    pub proven_by: ProvenBy,
     pub tool: Option<String>,
     pub flags: Vec<Flag>,
     pub said: Said,
@@ -55,6 +56,7 @@ impl Draft {
             trigger: None,
             meters: Meters::default(),
             agent_id: None,
+            proven_by: ProvenBy::Asserted,
             tool: None,
             flags: Vec::new(),
             said: Said::default(),
@@ -122,7 +124,8 @@ impl Draft {
     }
 
     /// The caller is bound to this session: the record is the session's.
-    pub fn bind(&mut self, session: &Session) {
+    pub fn bind(&mut self, session: &Session, proven_by: ProvenBy) {
+        self.proven_by = proven_by;
         self.stream = Stream::Session(session.agreed.session_id().to_owned());
         self.agreed(session);
     }
@@ -174,6 +177,7 @@ impl Draft {
             reservation: None,
             meters: self.meters,
             agent_id: self.agent_id,
+            proven_by: self.proven_by,
             tool: self.tool,
             flags: self.flags,
             said: self.said,
@@ -231,8 +235,7 @@ pub(super) fn principal_bytes(principal: &Principal) -> Vec<u8> {
 
 /// The bytes that stand for arguments. What is no JSON stands for itself; it is not forwarded either.
 pub(super) fn canon(text: &str) -> Canon {
-    let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
-    match json::check(text.as_bytes(), limits) {
+    match json::check_text(text) {
         Ok(checked) => Canon::of(checked),
         Err(_) => Canon { bytes: text.as_bytes().to_vec(), raw: true },
     }

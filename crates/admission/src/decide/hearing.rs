@@ -8,6 +8,7 @@ use crate::digest::Canon;
 use crate::exact;
 use crate::message::slot::Received;
 use crate::message::{IntentEnvelope, Message};
+use crate::principal::ProvenBy;
 use crate::reason::{Reason, RuleName};
 use crate::session::{Account, Mark, Reservation, Session};
 
@@ -147,7 +148,7 @@ impl Hearing<'_> {
         let facts = Facts {
             tool: self.call.tool,
             arguments: self.call.arguments,
-            principal: principal_facts(session),
+            principal: principal_facts(session, draft.proven_by),
             session: session_facts(session),
         };
         match police(rules, facts) {
@@ -283,13 +284,18 @@ impl Marks {
     }
 }
 
-fn principal_facts(session: &Session) -> Value {
+/// The name of the agent is among them only if it was shown: what an agent calls itself is no ground for anything.
+fn principal_facts(session: &Session, proven_by: ProvenBy) -> Value {
     let agreed = &session.agreed;
-    json!({
-        "agent_id": agreed.agent_id(),
+    let mut facts = json!({
+        "proven_by": proven_by.as_str(),
         "delegated_by": agreed.effective().principal.delegated_by,
         "identity": agreed.principal().identity(),
-    })
+    });
+    if proven_by != ProvenBy::Asserted {
+        facts["agent_id"] = agreed.agent_id().into();
+    }
+    facts
 }
 
 fn session_facts(session: &Session) -> Value {

@@ -73,7 +73,7 @@ pub(super) fn pending(
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
     let mut ruling = draft.rule(scene.rules, VerdictKind::Clarify, Some(reason));
-    let schema = serde_json::from_str(clarify::SCHEMA).ok();
+    let schema = jose::json::parse_text(clarify::SCHEMA).ok();
     ruling.verdict.clarification = Some(Clarification { question: asked.question.clone(), schema });
     ruling.pending = can_ask.then(|| Box::new(asked));
     ruling

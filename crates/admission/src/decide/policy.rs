@@ -1,8 +1,13 @@
 //! C4: the operator's rules, in order; the first that holds speaks.
 //!
 //! A rule sees the call as the upstream will: `input.tool`, `input.arguments`, `input.principal`, and `input.session` with its
-//! meters and calls. It never sees what the agent says about the call. A rule that cannot be evaluated denies.
+//! meters and calls. It never sees what the agent says about the call. A rule that cannot be evaluated denies, and so do
+//! arguments that two readers take for different ones.
+//!
+//! A rule that denies or asks holds as well where its condition names a member that the call does not have, or that is null:
+//! leaving a member out, or spelling it otherwise, must not be a way around it. A rule that allows does not.
 
+use expression::Answer;
 use serde_json::{Value, json};
 
 use crate::reason::{Reason, RuleName};
@@ -40,10 +45,11 @@ pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
         return Policed::Denied(Reason::PolicyFailed);
     };
     for rule in about {
-        match rule.when().map_or(Ok(true), |when| when.holds(&input)) {
-            Ok(false) => {}
+        match rule.when().map_or(Ok(Answer::Holds), |when| when.answer(&input)) {
             Err(_) => return Policed::Denied(Reason::PolicyFailed),
-            Ok(true) => {
+            Ok(Answer::DoesNotHold) => {}
+            Ok(Answer::MissingMember) if rule.then() == Then::Allow => {}
+            Ok(Answer::Holds | Answer::MissingMember) => {
                 let name = rule.name().clone();
                 return match rule.then() {
                     Then::Allow => Policed::Allowed(Some(name)),
@@ -58,7 +64,7 @@ pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
 
 impl Facts<'_> {
     fn document(self) -> Result<Value, ()> {
-        let arguments: Value = serde_json::from_str(self.arguments).map_err(drop)?;
+        let arguments = jose::json::parse_unambiguous(self.arguments).map_err(drop)?;
         Ok(json!({
             "tool": self.tool,
             "arguments": arguments,

@@ -3,6 +3,7 @@
 use crate::clarify::{Asked, Ticket};
 use crate::digest::Digest;
 use crate::message::slot::{Key, Shape};
+use crate::principal::ProvenBy;
 use crate::reason::Reason;
 use crate::session::{Meters, ReservationId};
 use crate::verdict::Verdict;
@@ -68,6 +69,8 @@ pub struct Ruling {
     pub meters: Meters,
     /// The agent, as the commitment names it.
     pub agent_id: Option<String>,
+    /// How that name was shown.
+    pub proven_by: ProvenBy,
     /// The tool.
     pub tool: Option<String>,
     /// What is odd about it, for the audit.

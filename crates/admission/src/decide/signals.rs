@@ -84,7 +84,7 @@ fn times(decimal: Decimal, mut times: u64) -> Decimal {
 /// The shape of some arguments: their members' names and types, without their values.
 pub(super) fn shape(arguments: &str) -> String {
     let mut shape = String::new();
-    if let Ok(value) = serde_json::from_str(arguments) {
+    if let Ok(value) = jose::json::parse_text(arguments) {
         draw(&value, &mut shape);
     }
     shape

@@ -70,6 +70,9 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
             record.insert(name.into(), text.into());
         }
     }
+    if record.contains_key("agent_id") {
+        record.insert("agent_proven_by".into(), ruling.proven_by.as_str().into());
+    }
     if let Some(Binding { iat, jti, req }) = binding {
         let mut bound = json!({ "iat": iat, "jti": jti });
         if let Some(req) = req {

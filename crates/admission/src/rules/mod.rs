@@ -102,6 +102,20 @@ impl Rules {
         }
     }
 
+    /// The rules of a route that is not served any more: nothing is admitted on it.
+    ///
+    /// # Panics
+    /// Never: the name of its one rule can stand in a record.
+    #[must_use]
+    pub fn of_nothing(route: &str, issuer: &str) -> Self {
+        let mut rules = Rules::new(route, issuer, "sha256:");
+        // No key is known, so no message can be signed by one.
+        rules.demands.signed = true;
+        let gone = PolicyRule::new("route-gone", None, None, Then::Deny);
+        rules.policy.push(gone.expect("a name, and no condition"));
+        rules
+    }
+
     /// Whether a tool is one that callers without VAP may call under [`Posture::Restricted`].
     #[must_use]
     pub fn is_restricted_tool(&self, tool: &str) -> bool {

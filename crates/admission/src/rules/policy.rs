@@ -46,16 +46,46 @@ pub enum RuleError {
     /// Its condition is none.
     #[error(transparent)]
     Condition(#[from] CompileError),
+    /// Its condition names a member that no call has.
+    #[error("the condition names {0}, which no call has: {KNOWN}")]
+    Member(String),
+}
+
+/// What is said where a condition names something else.
+const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, proven_by, delegated_by, identity) \
+                     and input.session (id, calls, max_calls, meters, limits)";
+
+/// Whether calls can have a member of this path.
+fn is_known(path: &[&str]) -> bool {
+    match path {
+        ["tool"] | ["arguments" | "principal" | "session"] | ["arguments", ..] => true,
+        ["principal", member, rest @ ..] => match *member {
+            "agent_id" | "proven_by" | "delegated_by" => rest.is_empty(),
+            "identity" => true,
+            _ => false,
+        },
+        ["session", member, rest @ ..] => match *member {
+            "id" | "calls" | "max_calls" => rest.is_empty(),
+            "meters" | "limits" => true,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 impl PolicyRule {
     /// Reads a rule. Without a pattern it is about every tool, without a condition it always holds.
     ///
     /// # Errors
-    /// The name cannot stand in a record, or the condition is none.
+    /// The name cannot stand in a record, the condition is none, or it names a member that no call has.
     pub fn new(name: &str, tool: Option<Pattern>, when: Option<&str>, then: Then) -> Result<Self, RuleError> {
         let name = RuleName::new(name).ok_or(RuleError::Name)?;
-        Ok(PolicyRule { name, tool, when: when.map(Expression::compile).transpose()?, then })
+        let when = when.map(Expression::compile).transpose()?;
+        let members = when.as_ref().map(Expression::members).unwrap_or_default();
+        if let Some(unknown) = members.iter().find(|path| !is_known(path)) {
+            return Err(RuleError::Member(format!("input.{}", unknown.join("."))));
+        }
+        Ok(PolicyRule { name, tool, when, then })
     }
 
     /// Its name.

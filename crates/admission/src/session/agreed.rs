@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::effective::Effective;
 use crate::message::{Budget, Scope};
-use crate::principal::Principal;
+use crate::principal::{Principal, ProvenBy};
 use crate::record::StreamKey;
 
 /// What was agreed. It changes only with an accepted amendment; copies, of which every call makes one, share it.
@@ -24,6 +24,9 @@ struct Terms {
     raw: bool,
     digest: Digest,
     principal: Principal,
+    /// How the commitment showed that it is the agent's.
+    #[serde(default)]
+    proven_by: ProvenBy,
     account: String,
     route: String,
     committed: Timestamp,
@@ -35,6 +38,8 @@ struct Terms {
 pub struct Owner {
     /// The principal.
     pub principal: Principal,
+    /// How the commitment showed that it is the agent's.
+    pub proven_by: ProvenBy,
     /// The route on which it was committed.
     pub route: String,
     /// When it was committed.
@@ -48,7 +53,7 @@ impl Agreed {
     #[must_use]
     pub fn new(effective: Effective, owner: Owner) -> Self {
         let canon = effective.canon();
-        let Owner { principal, route, committed, key } = owner;
+        let Owner { principal, proven_by, route, committed, key } = owner;
         Agreed(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
@@ -56,6 +61,7 @@ impl Agreed {
             effective,
             account: crate::decide::principal_key(&principal),
             principal,
+            proven_by,
             route,
             committed,
             key,
@@ -127,6 +133,16 @@ impl Agreed {
     #[must_use]
     pub fn agent_id(&self) -> &str {
         &self.0.effective.principal.agent_id
+    }
+
+    /// How a message of this session shows that it is the agent's, if it was signed so or not.
+    #[must_use]
+    pub fn proven_by(&self, signed: ProvenBy) -> ProvenBy {
+        match (signed, self.0.proven_by) {
+            (ProvenBy::Key, _) => ProvenBy::Key,
+            (_, ProvenBy::Asserted) => ProvenBy::Asserted,
+            (_, ProvenBy::Session | ProvenBy::Key) => ProvenBy::Session,
+        }
     }
 
     /// Whose session it is.

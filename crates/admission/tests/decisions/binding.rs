@@ -3,12 +3,13 @@
 use admission::decide::{Stream, account_key};
 use admission::principal::{Caller, Era};
 use admission::reason::Reason;
+use admission::rules::{PolicyRule, Then};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::{
-    GATEWAY, SESSION, Try, World, alice, amendment, commitment, envelope, key, legacy, mallory, nobody,
-    signed, world,
+    AGENT, GATEWAY, SESSION, Try, World, alice, amendment, commitment, envelope, key, legacy, mallory,
+    nobody, signed, world,
 };
 
 fn read() -> Try {
@@ -70,7 +71,7 @@ fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
 fn v_2_an_invented_mcp_session_commits_to_nothing() {
     let mut world = world();
     let invented = Caller { is_given: false, ..legacy("mcp-invented") };
-    assert_eq!(world.commit(&invented, &commitment(calls())).reason, Some(Reason::NoPrincipal));
+    assert_eq!(world.commit(&invented, &unknown(calls())).reason, Some(Reason::NoPrincipal));
     let ruling = world.commit(&invented, &signed(&commitment(calls()), &key(1), json!({})));
     assert_eq!(ruling.reason, None, "its key says who it is");
     assert_eq!(world.denied(&read().by(invented)), Reason::WrongPrincipal, "and has to, every time");
@@ -97,7 +98,7 @@ fn v_2_servers_that_give_out_the_same_mcp_session_share_no_account() {
 #[test]
 fn v_2_without_any_principal_there_is_no_session() {
     let mut world = world();
-    let ruling = world.commit(&nobody(), &commitment(calls()));
+    let ruling = world.commit(&nobody(), &unknown(calls()));
     assert_eq!(ruling.reason, Some(Reason::NoPrincipal));
     assert_eq!(world.denied(&read().by(nobody())), Reason::NoCommitment);
     let ruling = world.commit(&nobody(), &signed(&commitment(calls()), &key(1), json!({})));
@@ -205,7 +206,7 @@ fn v_20_only_the_agents_own_key_speaks_in_its_session() {
 fn v_32_a_session_that_was_denied_has_every_call_denied() {
     let mut world = world();
     world.rules.demands.signed = true;
-    let ruling = world.commit(&alice(), &commitment(calls()));
+    let ruling = world.commit(&alice(), &unknown(calls()));
     assert_eq!(ruling.reason, Some(Reason::SignatureRequired));
     let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
     assert_eq!(world.denied(&read().with(own)), Reason::NoCommitment);
@@ -231,4 +232,87 @@ fn a_denial_leaves_nothing_but_a_count() {
     assert_eq!(at, world.now);
     let running = &world.session().running;
     assert_eq!((running.calls(), running.in_flight().len(), running.denied_in_a_row()), (0, 0, 1));
+}
+
+/// A commitment of an agent that has no key.
+fn unknown(budget: Value) -> Value {
+    let mut message = commitment(budget);
+    message["principal"]["agent_id"] = "did:example:unknown".into();
+    message
+}
+
+/// What the last record says of the agent: its name, and how that was shown.
+fn named(world: &World) -> (String, String) {
+    let record: Value = serde_json::from_slice(&world.records.last().unwrap().1).unwrap();
+    let word = |member: &str| record[member].as_str().unwrap_or_default().to_owned();
+    (word("agent_id"), word("agent_proven_by"))
+}
+
+#[test]
+fn nobody_is_an_agent_that_has_keys_without_signing_as_it() {
+    for caller in [alice(), legacy("mcp-1"), nobody()] {
+        let mut world = world();
+        let ruling = world.commit_as_it_is(&caller, &commitment(calls()));
+        assert_eq!(ruling.reason, Some(Reason::SignatureRequired));
+        assert_eq!(named(&world).1, "asserted");
+        let strange = signed(&commitment(calls()), &key(2), json!({}));
+        assert_eq!(world.commit_as_it_is(&caller, &strange).reason, Some(Reason::UnknownKey));
+        let own = signed(&commitment(calls()), &key(1), json!({}));
+        assert_eq!(world.commit_as_it_is(&caller, &own).reason, None);
+        assert_eq!(named(&world), (AGENT.to_owned(), "key".to_owned()));
+    }
+}
+
+#[test]
+fn a_record_says_how_the_agents_name_was_shown() {
+    let mut world = world().with_session(calls());
+    world.served(&read());
+    assert_eq!(named(&world), (AGENT.to_owned(), "session".to_owned()));
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    world.served(&read().with(own));
+    assert_eq!(named(&world), (AGENT.to_owned(), "key".to_owned()));
+    let mut world = self::world();
+    assert_eq!(world.commit(&alice(), &unknown(calls())).reason, None);
+    assert_eq!(named(&world), ("did:example:unknown".to_owned(), "asserted".to_owned()));
+    world.served(&read());
+    assert_eq!(named(&world), ("did:example:unknown".to_owned(), "asserted".to_owned()));
+}
+
+#[test]
+fn a_session_that_began_before_its_agent_had_keys_goes_on_signed_only() {
+    let mut world = world();
+    let keyring = std::mem::take(&mut world.rules.keyring);
+    assert_eq!(world.commit_as_it_is(&alice(), &commitment(calls())).reason, None);
+    world.served(&read());
+    world.rules.keyring = keyring;
+    assert_eq!(world.denied(&read()), Reason::SignatureRequired);
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    world.served(&read().with(own));
+}
+
+#[test]
+fn i_12_a_rule_on_the_agents_name_sees_names_that_were_shown_and_no_others() {
+    let rule = |when: &str, then| PolicyRule::new("named", None, Some(when), then).unwrap();
+    let deny_rest = || PolicyRule::new("rest", None, None, Then::Deny).unwrap();
+    let mut trusted = world();
+    trusted.rules.policy =
+        vec![rule(&format!("input.principal.agent_id == {AGENT:?}"), Then::Allow), deny_rest()];
+    let mut trusted = trusted.with_session(calls());
+    trusted.served(&read());
+    // The same name, where nobody can show it: without keys it is a word.
+    let mut asserted = world();
+    asserted.rules.keyring = Default::default();
+    asserted.rules.policy =
+        vec![rule(&format!("input.principal.agent_id == {AGENT:?}"), Then::Allow), deny_rest()];
+    assert_eq!(asserted.commit_as_it_is(&alice(), &commitment(calls())).reason, None);
+    assert_eq!(asserted.denied(&read()).as_str(), "policy:rest");
+    // A list of agents that are refused is not avoided by a name that nobody can show.
+    asserted.rules.policy = vec![rule(r#"input.principal.agent_id == "did:example:bad""#, Then::Deny)];
+    assert_eq!(asserted.denied(&read()).as_str(), "policy:named");
+    asserted.rules.policy = vec![rule(r#"input.principal.proven_by == "asserted""#, Then::Deny)];
+    assert_eq!(asserted.denied(&read()).as_str(), "policy:named");
+    trusted.rules.policy = vec![rule(r#"input.principal.proven_by != "key""#, Then::Deny)];
+    assert_eq!(trusted.denied(&read()).as_str(), "policy:named");
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
+    trusted.served(&read().with(own));
 }

@@ -64,7 +64,7 @@ fn worlds(posture: usize) -> World {
     let mut world = world();
     world.rules.posture = [Posture::Deny, Posture::Restricted, Posture::Advisory][posture];
     world.rules.restricted.push(Pattern::new("*").unwrap());
-    let when = Some("input.arguments.ask == true");
+    let when = Some(r#"object.get(input.arguments, "ask", false) == true"#);
     world.rules.policy.push(PolicyRule::new("ask", None, when, Then::Confirm).unwrap());
     world.with_session(json!({ "max_calls": 50, "limits": { "usd": 5 } }))
 }

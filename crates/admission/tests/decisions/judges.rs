@@ -284,7 +284,7 @@ fn s_2_a_commitment_is_in_force_only_when_the_judge_has_said_yes() {
     ] {
         let mut world = world();
         world.rules.judge = Some(JudgeRules { commitments: true, ..judge() });
-        let message = commitment(json!({ "max_calls": 5 }));
+        let message = signed(&commitment(json!({ "max_calls": 5 })), &key(1), json!({}));
         let first = world.declare(&alice(), &message, Carrier::Initialize, Default::default());
         assert!(matches!(first, MessageRuling::Judge { .. }));
         assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::NoCommitment);

@@ -51,7 +51,7 @@ impl Model {
         let mut world = world();
         let costs = COSTS.map(|(tool, cost)| (Pattern::new(tool).unwrap(), usd(cost)));
         world.rules.costs.tools.extend(costs);
-        let when = Some("input.arguments.asked == true");
+        let when = Some(r#"object.get(input.arguments, "asked", false) == true"#);
         world.rules.policy.push(PolicyRule::new("ask", None, when, Then::Confirm).unwrap());
         let ceiling = PrincipalCeiling { max_calls: Some(40), limits: usd(120), window: None };
         world.rules.principal_ceiling = Some(ceiling);

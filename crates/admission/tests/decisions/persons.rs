@@ -2,6 +2,7 @@
 
 use admission::clarify::{Answer, Ticket};
 use admission::decide::{CallRuling, Stream};
+use admission::glob::Pattern;
 use admission::principal::Caller;
 use admission::reason::Reason;
 use admission::rules::{PolicyRule, Then};
@@ -14,7 +15,8 @@ use crate::world::{Try, World, alice, amendment, commitment, envelope, key, lega
 fn confirming() -> World {
     let mut world = world();
     let when = Some("input.arguments.amount > 1000");
-    world.rules.policy.push(PolicyRule::new("large", None, when, Then::Confirm).unwrap());
+    let pay = Some(Pattern::new("pay").unwrap());
+    world.rules.policy.push(PolicyRule::new("large", pay, when, Then::Confirm).unwrap());
     world
 }
 

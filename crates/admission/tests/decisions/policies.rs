@@ -62,11 +62,77 @@ fn a_rule_that_cannot_be_evaluated_denies() {
 }
 
 #[test]
-fn no_rule_sees_what_the_agent_says() {
-    let mut world = ruled_by(&[("never", None, Some("input.intent"), Then::Deny)]);
-    world.served(&pay(1));
-    let mut world = ruled_by(&[("never", None, Some("input.session.goal"), Then::Deny)]);
-    world.served(&pay(1));
+fn a_rule_that_names_what_no_call_has_is_no_rule() {
+    for (condition, named) in [
+        ("input.intent", "input.intent"),
+        ("input.session.goal", "input.session.goal"),
+        ("not input.session.goal", "input.session.goal"),
+        ("input.principal.agent == \"a\"", "input.principal.agent"),
+        ("input.amount > 1000", "input.amount"),
+    ] {
+        let rule = PolicyRule::new("never", None, Some(condition), Then::Deny);
+        assert_eq!(rule.map(drop), Err(RuleError::Member(named.into())), "{condition}");
+    }
+    for condition in [
+        r#"input.principal.identity.token.sub == "a""#,
+        "input.session.meters[_] > 1",
+        r#"input["arguments"].any.thing == 1"#,
+        r#"object.get(input, "tool", "") == "x""#,
+    ] {
+        assert!(PolicyRule::new("r", None, Some(condition), Then::Deny).is_ok(), "{condition}");
+    }
+}
+
+#[test]
+fn a_large_amount_under_another_name_or_none_is_refused_all_the_same() {
+    for (then, reason) in [(Then::Deny, "policy:large"), (Then::Confirm, "confirmation_required")] {
+        for arguments in [
+            json!({ "amount": 5000 }),
+            json!({ "Amount": 5000 }),
+            json!({ "amount": null }),
+            json!({ "amount": [null] }),
+            json!({}),
+        ] {
+            let mut world = ruled_by(&[("large", Some("pay"), Some("input.arguments.amount > 1000"), then)]);
+            let told = world.ruled(&Try { can_ask: false, ..Try::of("pay", arguments.clone()) });
+            let reason_told = told.reason.as_ref().map(ToString::to_string);
+            assert_eq!((told.forward, reason_told.as_deref()), (false, Some(reason)), "{arguments}");
+        }
+        let mut world = ruled_by(&[("large", Some("pay"), Some("input.arguments.amount > 1000"), then)]);
+        world.served(&pay(5));
+    }
+}
+
+#[test]
+fn a_member_that_is_missing_allows_nothing() {
+    let mut world = ruled_by(&[
+        ("dry", Some("pay"), Some("input.arguments.options.dry_run == true"), Then::Allow),
+        ("any", Some("pay"), None, Then::Deny),
+    ]);
+    assert_eq!(world.denied(&pay(1)).as_str(), "policy:any");
+    world.served(&Try::of("pay", json!({ "options": { "dry_run": true } })));
+}
+
+#[test]
+fn a_rule_never_reads_arguments_that_two_readers_take_for_different_ones() {
+    let when = "input.arguments.options.dry_run == true";
+    for arguments in [
+        r#"{"target":"prod","options":{"$serde_json::private::RawValue":"{\"dry_run\":true}"}}"#,
+        r#"{"target":"prod","options":{"$serde_json::private::Number":"1"}}"#,
+        r#"{"options":{"\u0024serde_json::private::RawValue":"{\"dry_run\":true}"}}"#,
+        r#"{"options":{"dry_run":false,"dry_run":true}}"#,
+        r#"{"options":{"dry_run":true},"account":9007199254740993}"#,
+        r#"{"options":{"dry_run":true},"list":[{"share":0.1000000000000000055}]}"#,
+    ] {
+        for then in [Then::Allow, Then::Deny, Then::Confirm] {
+            let mut world =
+                ruled_by(&[("dry", Some("pay"), Some(when), then), ("any", None, None, Then::Deny)]);
+            world.rules.posture = Posture::Restricted;
+            world.rules.restricted.push(Pattern::new("*").unwrap());
+            let attack = Try { arguments: arguments.into(), ..pay(1).by(mallory()).without_vap() };
+            assert_eq!(world.denied(&attack), Reason::PolicyFailed, "{arguments}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `vectors/admission`: messages and what is made of them, one case in each file, for any implementation of VAP.
 //!
 //! `message` reads a slot, `arguments` compares what was declared with what was called, `pattern` matches a tool's name, `chain`
-//! amends a commitment, `signature` proves a message, `verdict` signs an answer. A case is accepted, with a result, or refused
+//! amends a commitment, `rule` asks an operator's rule about arguments, `signature` proves a message, `verdict` signs an answer. A case is accepted, with a result, or refused
 //! for a reason; negative cases are named for what an attacker would do.
 //!
 //! The files are the contract. After a change in `cases`, write them again with
@@ -99,7 +99,7 @@ fn every_reading_of_a_single_message_has_a_vector() {
     let told: BTreeSet<_> = cases.iter().flat_map(|case| case.reading.split(", ")).collect();
     for reading in [
         "V-4", "V-6", "V-7", "V-8", "V-9", "V-10", "V-13", "V-15", "V-16", "V-17", "V-19", "V-20", "V-21",
-        "V-22", "V-23", "V-25", "X-2", "X-5",
+        "V-22", "V-23", "V-25", "X-2", "X-5", "C4",
     ] {
         assert!(told.contains(reading), "{reading} has none");
     }

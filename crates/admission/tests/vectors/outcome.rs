@@ -1,12 +1,16 @@
 //! What this implementation makes of a vector: the result, or the reason.
 
+use admission::decide::{self, Before, Books, Call, CallRuling, Dice, Scene};
 use admission::decimal::Decimal;
 use admission::effective::{Capped, Ceiling, Effective};
 use admission::exact;
 use admission::glob::{Pattern, allows};
 use admission::message::slot::{self, Carrier, Key, Received, Shape};
 use admission::message::{Message, MessageType};
+use admission::principal::{Caller, Era};
 use admission::reason::Reason;
+use admission::rules::{PolicyRule, Posture, Rules, Then};
+use admission::session::Account;
 use admission::signature::{AgentKey, Demands, Freshness, Holder, Keyring, check};
 use admission::verdict::{Binding, Verdict};
 use data_encoding::HEXLOWER;
@@ -21,6 +25,7 @@ pub fn of(folder: &str, vector: &Value) -> Result<Value, String> {
         "pattern" => pattern(vector),
         "chain" => chain(vector).map_err(|reason| reason.to_string()),
         "signature" => signature(vector).map_err(|reason| reason.to_string()),
+        "rule" => rule(vector),
         "verdict" => Ok(verdict(vector)),
         other => panic!("{other}"),
     }
@@ -41,6 +46,34 @@ fn message(vector: &Value) -> Result<Value, String> {
             unreadable.in_response_to.as_str(),
             shape(unreadable.shape),
         )),
+    }
+}
+
+/// What becomes of a call without VAP of which the operator says: deny where `path` is more than `most`.
+fn rule(vector: &Value) -> Result<Value, String> {
+    let when = format!("input.arguments.{} > {}", text(vector, "path"), vector["most"]);
+    let mut rules = Rules::new("/mcp", "https://gw.example", "sha256:00");
+    rules.posture = Posture::Restricted;
+    rules.restricted.push(Pattern::new("*").unwrap());
+    rules.policy.push(PolicyRule::new("large", None, Some(&when), Then::Deny).unwrap());
+    let caller = Caller::unknown(Era::Modern);
+    let now = jiff::Timestamp::from_second(1_700_000_000).unwrap();
+    let scene = Scene { rules: &rules, caller: &caller, now, dice: Dice::default() };
+    let (mut session, mut account) = (None, Account::default());
+    let call = Call {
+        envelope: None,
+        tool: "pay",
+        header: None,
+        arguments: text(vector, "arguments"),
+        can_ask: false,
+        replayed: false,
+        before: Before::default(),
+    };
+    let books = Books { session: &mut session, account: &mut account };
+    match decide::call(&scene, books, &call) {
+        CallRuling::Ruled(ruling) if ruling.forward => Ok("forwarded".into()),
+        CallRuling::Ruled(ruling) => Err(ruling.reason.unwrap().to_string()),
+        other => panic!("{other:?}"),
     }
 }
 

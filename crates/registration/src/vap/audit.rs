@@ -57,6 +57,8 @@ pub struct Decided {
     pub tool: Option<String>,
     /// The agent.
     pub agent_id: Option<String>,
+    /// How the agent's name was shown: `asserted` is not at all.
+    pub agent_proven_by: Option<String>,
     /// The AgentROA record of the same call.
     pub aer_id: Option<String>,
 }
@@ -180,9 +182,12 @@ impl AuditRecord {
             AuditKind::Closed => {}
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
                 facts.text("verdict", decided.verdict.as_str());
-                for (name, text) in
-                    [("tool", &decided.tool), ("agent_id", &decided.agent_id), ("aer_id", &decided.aer_id)]
-                {
+                for (name, text) in [
+                    ("tool", &decided.tool),
+                    ("agent_id", &decided.agent_id),
+                    ("agent_proven_by", &decided.agent_proven_by),
+                    ("aer_id", &decided.aer_id),
+                ] {
                     if let Some(text) = text {
                         facts.text(name, text);
                     }

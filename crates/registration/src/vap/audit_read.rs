@@ -16,8 +16,9 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 10] = [
+const DECIDED: [&str; 11] = [
     "agent_id",
+    "agent_proven_by",
     "tool",
     "verdict",
     "verification",
@@ -28,6 +29,8 @@ const DECIDED: [&str; 10] = [
     "binding",
     "canon",
 ];
+/// How an agent's name can have been shown.
+const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
 /// What an outcome may hold besides.
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
 /// What a verification may hold.
@@ -99,8 +102,21 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         verdict,
         tool: optional("tool")?,
         agent_id: optional("agent_id")?,
+        agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
     })
+}
+
+/// How the agent's name was shown, where there is a name.
+fn proven_by(top: &Members<'_>) -> Result<Option<String>, Violation> {
+    if top.get("agent_proven_by").is_none() {
+        return Ok(None);
+    }
+    let word = one_of(top, "agent_proven_by", AuditRule::Identifier, &PROVEN_BY)?;
+    match top.get("agent_id") {
+        Some(_) => Ok(Some(word.to_owned())),
+        None => Err(top.broken(MEMBER, "agent_proven_by", "there is no agent_id that could be proven")),
+    }
 }
 
 /// The AgentROA record of the same call, by a name that such a record can have.

@@ -89,7 +89,7 @@ struct Who {
 impl Annex {
     /// Of a record.
     pub fn of(stored: &Stored) -> Result<Self, AgainError> {
-        serde_json::from_slice(&stored.record.annex)
+        jose::json::read_bytes(&stored.record.annex)
             .map_err(|error| AgainError::Record { seq: stored.record.seq, why: error.to_string() })
     }
 }

@@ -93,8 +93,8 @@ pub fn begin(again: &mut Again, route: &str, commitment: &str, now: Timestamp) -
 /// # Errors
 /// If the arguments are no object, or nothing like it can be decided.
 pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, AgainError> {
-    let arguments: Value = serde_json::from_str(call.arguments)
-        .map_err(|error| AgainError::Question(format!("the arguments are no JSON: {error}")))?;
+    let arguments: Value = jose::json::parse_text(call.arguments)
+        .map_err(|error| AgainError::Question(format!("the arguments are no strict JSON: {error}")))?;
     if !arguments.is_object() {
         return Err(AgainError::Question("the arguments are an object".to_owned()));
     }

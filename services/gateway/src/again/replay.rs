@@ -164,7 +164,7 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
         .map_err(|error| bad(&error.to_string()))?;
     let payload: Value = statement
         .payload()
-        .and_then(|payload| serde_json::from_slice(payload).ok())
+        .and_then(|payload| jose::json::read_bytes(payload).ok())
         .ok_or_else(|| bad("its statement holds no record"))?;
     let status = match payload["status"].as_str() {
         Some("executed") => Status::Executed,
@@ -184,7 +184,7 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
 fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainError> {
     let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
     let bytes = stored.record.verdict.as_ref().ok_or_else(|| bad("it has no Verdict"))?;
-    let verdict: Value = serde_json::from_slice(bytes).map_err(|error| bad(&error.to_string()))?;
+    let verdict: Value = jose::json::read_bytes(bytes).map_err(|error| bad(&error.to_string()))?;
     let kind =
         verdict.get("verdict").and_then(Value::as_str).ok_or_else(|| bad("its Verdict says nothing"))?;
     let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);

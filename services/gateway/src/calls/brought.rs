@@ -82,6 +82,6 @@ impl Brought {
 
 /// What the person said. No answer at all is a no: the client came back without one.
 fn answer(frame: &Frame) -> Answer {
-    let responses = frame.param(RESPONSES).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let responses = frame.param(RESPONSES).and_then(|text| jose::json::parse_text(text).ok());
     responses.as_ref().and_then(|all| all.get(ANSWER)).map_or(Answer::Declined, asked::read)
 }

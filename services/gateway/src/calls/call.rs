@@ -121,7 +121,7 @@ impl Calls {
         let Inbound { route, mut exchange, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
         let job = CallJob {
-            rules: self.rules.clone(),
+            route: self.route.to_string(),
             caller: caller.clone(),
             // The front let it in only with a header that agrees with the body.
             header: (era == Era::Modern && subject == Subject::Tool).then(|| tool.clone()),

@@ -70,7 +70,7 @@ pub fn modern_can_be_asked(request: &Frame) -> bool {
 
 /// Whether capabilities hold elicitation by form: said without a mode, it is the form (2025-06-18).
 fn has_form(capabilities: &str) -> bool {
-    let Ok(capabilities) = serde_json::from_str::<Value>(capabilities) else { return false };
+    let Ok(capabilities) = jose::json::parse_text(capabilities) else { return false };
     match capabilities.get("elicitation").and_then(Value::as_object) {
         Some(modes) => modes.is_empty() || modes.contains_key("form") || !modes.contains_key("url"),
         None => false,

@@ -82,7 +82,7 @@ impl Calls {
         let Some(message) = slot else { return additions };
         let kind = kind(&message);
         let aside = aside.map(|aside| aside.invocation);
-        let job = MessageJob { rules: self.rules.clone(), caller: caller.clone(), message, aside };
+        let job = MessageJob { route: self.route.to_string(), caller: caller.clone(), message, aside };
         let told = self.judged_message(kind, job).await;
         additions.verdict(at, &told.text);
         if let Some(evidence) = &told.evidence {

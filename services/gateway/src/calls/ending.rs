@@ -161,7 +161,7 @@ pub fn came(reply: &Reply) -> Came {
 
 /// What a tool declares (V-5): `_meta.vap.cost`, as it wrote it.
 fn declared_cost(vap: &str) -> Option<String> {
-    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(vap).ok()?;
+    let members: BTreeMap<String, Box<RawValue>> = jose::json::read_text(vap).ok()?;
     members.get("cost").map(|cost| cost.get().to_owned())
 }
 
@@ -192,7 +192,7 @@ fn failed(reply: &Reply, verdict: Option<&str>) -> Passing {
 /// The upstream asks something of its own (modern): the state that it wants back, if it wants any.
 fn question_of(reply: &Reply) -> Option<Option<String>> {
     let asks = reply.result_member("resultType") == Some(r#""input_required""#);
-    asks.then(|| reply.result_member("requestState").and_then(|text| serde_json::from_str(text).ok()))
+    asks.then(|| reply.result_member("requestState").and_then(|text| jose::json::read_text(text).ok()))
 }
 
 /// Its state in ours, so that the retry is known for what it is (V-38).

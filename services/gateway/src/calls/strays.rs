@@ -68,7 +68,7 @@ impl Passage {
 
     /// On an advisory route it depends on whose task it is.
     fn is_told_of_task(&self, notification: &Reply) -> bool {
-        let task = || serde_json::from_str::<TaskNamed>(notification.member("params")?).ok();
+        let task = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
         self.told || task().is_some_and(|task| self.shared.tasks.is_told(&self.route, task.task_id))
     }
 }

@@ -12,13 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use admission::decide::{Dice, FollowUp, Ruling, Scene, Status, Task, follow_up, unknown_task};
 use admission::principal::Principal;
 use admission::reason::Reason;
-use admission::rules::Posture;
+use admission::rules::{Posture, Rules};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
-use jiff::Timestamp;
 use moka::sync::Cache;
-use serde_json::Value;
 
 use super::Calls;
 use super::additions::{Additions, EVIDENCE, Place};
@@ -122,31 +120,28 @@ impl Calls {
         inbound: &Inbound,
         all: &[Arc<Known>],
     ) -> Result<Option<Arc<Known>>, Box<Ruling>> {
+        let rules = self.shared.desk.rules_of(&self.route);
+        let scene = self.scene(&rules, inbound);
         let mut refused = None;
         for known in all {
-            match self.follows_up(inbound, known) {
+            match follows_up(&scene, inbound, known) {
                 None => return Ok(Some(known.clone())),
                 // It may be the namesake of another's.
                 Some(ruling) if ruling.reason == Some(Reason::WrongPrincipal) => refused = Some(ruling),
                 Some(ruling) => return Err(ruling),
             }
         }
-        let passes = self.rules.posture == Posture::Advisory || inbound.frame.method() == Some(LIST);
+        let passes = rules.posture == Posture::Advisory || inbound.frame.method() == Some(LIST);
         match refused {
             Some(ruling) => Err(ruling),
             None if passes => Ok(None),
-            None => Err(unknown_task(&self.scene(inbound), inbound.frame.method().unwrap_or_default())),
+            None => Err(unknown_task(&scene, inbound.frame.method().unwrap_or_default())),
         }
     }
 
-    fn scene<'a>(&'a self, inbound: &'a Inbound) -> Scene<'a> {
-        Scene { rules: &self.rules, caller: &inbound.caller, now: Timestamp::now(), dice: Dice::default() }
-    }
-
-    fn follows_up(&self, inbound: &Inbound, known: &Known) -> Option<Box<Ruling>> {
-        let brings = known.told && inbound.frame.method() == Some("tasks/update");
-        let inputs = inbound.frame.param("inputResponses").filter(|_| brings);
-        follow_up(&self.scene(inbound), &known.task, FollowUp { inputs })
+    /// Under the rules in force, at the desk's time.
+    fn scene<'a>(&self, rules: &'a Rules, inbound: &'a Inbound) -> Scene<'a> {
+        Scene { rules, caller: &inbound.caller, now: self.shared.desk.now(), dice: Dice::default() }
     }
 
     /// There is no tool result that could say it.
@@ -154,9 +149,9 @@ impl Calls {
         let Inbound { caller, aside, frame, .. } = inbound;
         let mut additions = Additions::default();
         additions.echo(aside.as_ref());
-        let (rules, aside) = (self.rules.clone(), aside.map(|aside| aside.invocation));
+        let (route, aside) = (self.route.to_string(), aside.map(|aside| aside.invocation));
         let method = frame.method().unwrap_or_default().to_owned();
-        let told = self.shared.desk.refuse(RefusalJob { rules, caller, method, ruling, aside }).await;
+        let told = self.shared.desk.refuse(RefusalJob { route, caller, method, ruling, aside }).await;
         self.count(&told);
         additions.verdict(Place::default(), &told.text);
         if let Some(evidence) = &told.evidence {
@@ -166,6 +161,12 @@ impl Calls {
         let words = format!("This request about a task was denied ({code}).");
         relay::json(StatusCode::OK, reply::error(Some(id), REFUSED, &words, Some(&additions.object())))
     }
+}
+
+fn follows_up(scene: &Scene<'_>, inbound: &Inbound, known: &Known) -> Option<Box<Ruling>> {
+    let brings = known.told && inbound.frame.method() == Some("tasks/update");
+    let inputs = inbound.frame.param("inputResponses").filter(|_| brings);
+    follow_up(scene, &known.task, FollowUp { inputs })
 }
 
 /// Looks for a task's last result.
@@ -221,7 +222,7 @@ impl LastResult {
             return Some(Self { status: came(reply).status, nested: None });
         }
         let holder = reply.result_member("task").or_else(|| reply.result())?;
-        let status = serde_json::from_str::<Value>(holder).ok()?.get("status")?.as_str()?.to_owned();
+        let status = jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned();
         let nested = reply.result_member("result").and_then(by_itself);
         // In the first form the result of a completed task is fetched by itself, and says what it cost.
         if !FINAL.contains(&status.as_str()) || (status == "completed" && nested.is_none()) {
@@ -271,8 +272,7 @@ pub fn created(reply: &Reply) -> Option<String> {
     if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
         return None;
     }
-    let of =
-        |text: &str| serde_json::from_str::<Value>(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
+    let of = |text: &str| jose::json::parse_text(text).ok()?.get("taskId")?.as_str().map(str::to_owned);
     match (reply.result_member("task"), reply.result_member("resultType")) {
         (Some(task), _) => of(task),
         (None, Some(r#""task""#)) => of(reply.result()?),

@@ -40,7 +40,7 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     findings.extend(
         sample(&client, &key, config, ("audit records", VAP_AUDIT, SAMPLE_STREAM, &record(config))).await,
     );
-    if let Some(Ok(keys)) = keys::published(&config.state).ok().map(|set| serde_json::from_slice(&set)) {
+    if let Some(Ok(keys)) = keys::published(&config.state).ok().map(|set| jose::json::read_bytes(&set)) {
         findings.extend(sample(&client, &key, config, ("key sets", JWK_SET, &config.issuer, &keys)).await);
     }
     findings

@@ -93,7 +93,7 @@ impl Asked {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_theirs = open.get(id).is_some_and(|open| open.session.as_deref() == session);
         if let Some(open) = is_theirs.then(|| open.remove(id)).flatten() {
-            let result = result.and_then(|text| serde_json::from_str(text).ok());
+            let result = result.and_then(|text| jose::json::parse_text(text).ok());
             let _ = open.answer.send(result.unwrap_or_default());
         }
         true
@@ -155,7 +155,7 @@ impl Drop for Waiting {
 /// The form of the question, as `requestedSchema`.
 #[must_use]
 pub fn schema() -> Value {
-    serde_json::from_str(SCHEMA).unwrap_or_default()
+    jose::json::parse_text(SCHEMA).unwrap_or_default()
 }
 
 /// What the result of an elicitation says. The one way to say yes is an accepted form whose `confirm` is true.

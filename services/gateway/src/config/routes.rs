@@ -273,7 +273,7 @@ fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
     match PolicyRule::new(rule.name.get_ref(), tool.flatten(), when, then) {
         Ok(rule) => Some(rule),
         Err(RuleError::Name) => reader.wrong(&rule.name, "rule.name", RuleError::Name.to_string()),
-        Err(RuleError::Condition(why)) => {
+        Err(why @ (RuleError::Condition(_) | RuleError::Member(_))) => {
             reader.wrong(rule.when.as_ref().unwrap_or(&rule.name), "rule.when", why.to_string())
         }
     }

@@ -71,7 +71,7 @@ impl Drop for HeldCall {
         let stream = self.job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
         if let (Some(held), Some(received)) = (self.held, stream) {
             let stream = received.message.session_id().to_owned();
-            self.desk.hand_in(Box::new(RefundWork::new(self.job.rules.clone(), stream, held)));
+            self.desk.hand_in(Box::new(RefundWork::new(self.desk.rules_of(&self.job.route), stream, held)));
         }
     }
 }
@@ -111,7 +111,7 @@ impl Drop for HeldMessage {
     fn drop(&mut self) {
         if let (Some(held), Ok(received)) = (self.held, &self.job.message) {
             let stream = received.message.session_id().to_owned();
-            self.desk.hand_in(Box::new(RefundWork::new(self.job.rules.clone(), stream, held)));
+            self.desk.hand_in(Box::new(RefundWork::new(self.desk.rules_of(&self.job.route), stream, held)));
         }
     }
 }

@@ -1,13 +1,10 @@
 //! What is handed in to be decided, and what comes back.
 
-use std::sync::Arc;
-
 use admission::clarify::{Answer, Asked, Ticket};
 use admission::decide::{Question, Ruling};
 use admission::invocation::AiInvocation;
 use admission::message::slot::{Received, Unreadable};
 use admission::principal::Caller;
-use admission::rules::Rules;
 
 use super::held::{HeldCall, HeldMessage};
 use super::told::Told;
@@ -15,8 +12,8 @@ use super::told::Told;
 /// A call, before anything of it went to an upstream.
 #[derive(Debug)]
 pub struct CallJob {
-    /// The rules of its route, as they are now.
-    pub rules: Arc<Rules>,
+    /// The path of its route. It is decided under the rules that the route has by then.
+    pub route: String,
     /// Who calls.
     pub caller: Caller,
     /// What came in its VAP slot; none if there is no VAP in the request.
@@ -56,8 +53,8 @@ pub struct ShownState {
 /// A commitment or an amendment whose carrier succeeded.
 #[derive(Debug)]
 pub struct MessageJob {
-    /// The rules of its route, as they are now.
-    pub rules: Arc<Rules>,
+    /// The path of its route. It is decided under the rules that the route has by then.
+    pub route: String,
     /// Who calls. In the legacy era with the MCP session that the carrier's answer names.
     pub caller: Caller,
     /// What came in the slot.
@@ -77,8 +74,8 @@ impl MessageJob {
 /// A request beside any call that is refused (V-37).
 #[derive(Debug)]
 pub struct RefusalJob {
-    /// The rules of its route, as they are now.
-    pub rules: Arc<Rules>,
+    /// The path of its route.
+    pub route: String,
     /// Who asks.
     pub caller: Caller,
     /// What for.

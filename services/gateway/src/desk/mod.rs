@@ -74,7 +74,8 @@ use writer::{Job, Writer};
 
 use crate::limits::SUBMIT_LINGER;
 
-/// The rules of a route as they are now, by its path: what a process that died left behind is settled under them.
+/// The rules of a route as they are now, by its path. They are asked for when something is decided, not when it came: what
+/// was held for a person, the judge or another call meanwhile is decided under the configuration, keys and revocations in force.
 pub type RulesOf = Arc<dyn Fn(&str) -> Option<Arc<Rules>> + Send + Sync>;
 
 /// The desk. Clones share it.
@@ -183,6 +184,17 @@ impl Desk {
             backlog,
             ..status
         }
+    }
+
+    /// The rules of a route as they are now. On a route that is gone nothing is admitted any more.
+    pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
+        (self.inner.rules)(route)
+            .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.house.notary.issuer())))
+    }
+
+    /// What time it is.
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        decisions::timestamp(self.inner.house.clock.milliseconds())
     }
 
     /// The stream of what belongs to no session.

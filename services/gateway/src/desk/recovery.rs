@@ -1,9 +1,6 @@
 //! What a process that died left behind: calls of which nobody knows what became of them, and streams without an end.
 
-use std::sync::Arc;
-
 use admission::message::UNBOUND;
-use admission::rules::Rules;
 use admission::session::ReservationId;
 use evidence::{Open, StoreError};
 use serde_json::Value;
@@ -64,19 +61,13 @@ impl Desk {
     async fn unknown(&self, orphan: &Open) -> Result<OutcomeWork, StoreError> {
         let record = self.inner.store.record(&orphan.id).await?;
         let annex =
-            record.map(|stored| serde_json::from_slice::<Value>(&stored.record.annex).unwrap_or_default());
+            record.map(|stored| jose::json::read_bytes::<Value>(&stored.record.annex).unwrap_or_default());
         let annex = annex.unwrap_or_default();
         let reservation = annex["reservation"].as_u64().map(ReservationId);
         let tool = annex["replay"]["tool"].as_str().unwrap_or_default().to_owned();
         let route = annex["replay"]["route"].as_str().unwrap_or_default();
         let place = (orphan.stream.clone(), orphan.id);
         Ok(OutcomeWork::unknown(self.clone(), self.rules_of(route), place, reservation, tool))
-    }
-
-    /// The rules of a route; of one that is gone, rules that know nothing.
-    fn rules_of(&self, route: &str) -> Arc<Rules> {
-        let none = || Arc::new(Rules::new(route, self.inner.house.notary.issuer(), "sha256:"));
-        (self.inner.rules)(route).unwrap_or_else(none)
     }
 
     async fn end_earlier_runs(&self) -> Result<(), StoreError> {

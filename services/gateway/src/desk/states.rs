@@ -7,6 +7,7 @@ use admission::message::UNBOUND;
 use admission::record::StreamKey;
 use admission::session::{Account, Agreed, ReservationId, Running, Session};
 use bytes::Bytes;
+use jose::json::JsonError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::error::DeskError;
@@ -100,11 +101,7 @@ impl State {
     ///
     /// # Errors
     /// If the database holds something else.
-    pub fn read(
-        name: &str,
-        agreed: Option<&Bytes>,
-        running: &Bytes,
-    ) -> Result<Option<Self>, serde_json::Error> {
+    pub fn read(name: &str, agreed: Option<&Bytes>, running: &Bytes) -> Result<Option<Self>, JsonError> {
         if running.is_empty() {
             return Ok(None);
         }
@@ -175,8 +172,8 @@ pub fn random<const N: usize>() -> Result<[u8; N], DeskError> {
     Ok(bytes)
 }
 
-fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(bytes)
+fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, JsonError> {
+    jose::json::read_bytes(bytes)
 }
 
 fn write<T: Serialize>(state: &T) -> Result<Bytes, DeskError> {

@@ -1,7 +1,7 @@
 //! Checks that a text is JSON about which no two readers disagree, and walks over it afterwards.
 //!
-//! Refused: what is no JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and a member named twice in one
-//! object, escapes decoded. Not refused: numbers of any size and lone surrogates; they are the receiver's business.
+//! Refused: what is no JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and, escapes decoded, a member named
+//! twice in one object and a name that `serde_json` gives a meaning of its own. Not refused: numbers of any size and lone surrogates; they are the receiver's business.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,7 +11,10 @@ use thiserror::Error;
 /// From how many members on names are looked up in a set.
 const FEW: usize = 8;
 
-/// What becomes of objects in which a name repeats.
+/// What begins the member names that `serde_json` reads as something else than a member.
+const RESERVED: &[u8] = b"$serde_json::private::";
+
+/// What becomes of objects in which a name repeats, or is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
     /// They are flaws.
@@ -48,12 +51,15 @@ pub enum FlawKind {
     /// The object has a member of this name already.
     #[error("a second member named {0:?}")]
     Duplicate(String),
+    /// The library that reads our JSON gives the name a meaning of its own, so that it would be read as another value.
+    #[error("the member name {0:?} is reserved")]
+    Reserved(String),
 }
 
 impl Flaw {
     /// Whether the text is no JSON at all.
     pub fn is_syntax(&self) -> bool {
-        !matches!(self.kind, FlawKind::TooDeep(_) | FlawKind::Duplicate(_))
+        !matches!(self.kind, FlawKind::TooDeep(_) | FlawKind::Duplicate(_) | FlawKind::Reserved(_))
     }
 }
 
@@ -362,6 +368,9 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn add(&mut self, name: Cow<'a, [u8]>) -> Result<(), FlawKind> {
+        if name.starts_with(RESERVED) {
+            return Err(FlawKind::Reserved(String::from_utf8_lossy(&name).into_owned()));
+        }
         if self.few.contains(&name) || self.many.contains(&name) {
             return Err(FlawKind::Duplicate(String::from_utf8_lossy(&name).into_owned()));
         }

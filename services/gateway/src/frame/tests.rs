@@ -131,6 +131,21 @@ fn a_member_named_twice_is_refused_however_it_is_written() {
 }
 
 #[test]
+fn a_member_name_that_our_own_library_reads_as_another_value_is_refused_at_every_depth() {
+    for reserved in [
+        r#"{"id":1,"method":"tools/call","params":{"name":"a","arguments":{"$serde_json::private::RawValue":"{}"}}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":[{"$serde_json::private::Number":"1"}]}}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"a","arguments":{"\u0024serde_json::private::RawValue":"1"}}}"#,
+        r#"{"id":1,"method":"x","params":{"_meta":{"vap":{"$serde_json::private::RawValue":"1"}}}}"#,
+        r#"{"id":1,"result":{"content":{"$serde_json::private::RawValue":"1"}}}"#,
+    ] {
+        let FrameError::Flaw(flaw) = refused(reserved) else { panic!("{reserved}") };
+        assert!(matches!(flaw.kind, FlawKind::Reserved(_)), "{reserved}: {flaw}");
+        assert_eq!(FrameError::Flaw(flaw).code(), -32600);
+    }
+}
+
+#[test]
 fn a_second_spelling_that_a_careless_reader_takes_for_the_method_is_refused() {
     for lookalike in [
         r#"{"id":1,"method":"ping","Method":"tools/call","params":{}}"#,

@@ -100,7 +100,7 @@ fn trust(path: &Path) -> Result<TrustStore, StartError> {
 
 /// The keys as the desk takes them.
 pub fn desk_keys(keys: &Keys) -> Result<DeskKeys, StartError> {
-    let jwk_set = serde_json::from_slice(keys.jwks()).map_err(|error| StartError::Log(error.to_string()))?;
+    let jwk_set = jose::json::read_bytes(keys.jwks()).map_err(|error| StartError::Log(error.to_string()))?;
     Ok(DeskKeys { evidence: keys.evidence.clone(), verdict: keys.verdict.clone(), jwk_set })
 }
 

@@ -124,14 +124,14 @@ fn none(words: impl Into<String>, tokens: Option<u64>) -> Opinion {
 
 /// An answer that is exactly one of the three, or none.
 fn read(body: &[u8]) -> Opinion {
-    let Ok(answer) = serde_json::from_slice::<Value>(body) else {
+    let Ok(answer) = jose::json::read_bytes::<Value>(body) else {
         return none("the judge's answer is no JSON", None);
     };
     let tokens = answer.pointer("/usage/total_tokens").and_then(Value::as_u64);
     let Some(text) = answer.pointer("/choices/0/message/content").and_then(Value::as_str) else {
         return none("the judge's answer has no content", tokens);
     };
-    let said: Said = match serde_json::from_str(text) {
+    let said: Said = match jose::json::read_text(text) {
         Ok(said) => said,
         Err(_) => return none(format!("not the answer that was asked for: {text}"), tokens),
     };

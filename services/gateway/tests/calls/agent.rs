@@ -104,13 +104,23 @@ impl Agent {
         self.committing(json!({ "max_calls": 50 }))
     }
 
+    /// Signed, for the gateway knows the agent's key.
     pub fn committing(&self, budget: Value) -> Value {
+        signed(self.committing_as(AGENT, budget))
+    }
+
+    /// Unsigned, in the name of an agent that the gateway does not know.
+    pub fn commitment_of_a_stranger(&self) -> Value {
+        self.committing_as("did:example:stranger", json!({ "max_calls": 50 }))
+    }
+
+    fn committing_as(&self, agent_id: &str, budget: Value) -> Value {
         json!({
             "vap": "0.1", "type": "scope_commitment", "session_id": self.session,
             "goal": "Answer ticket SUP-9931",
             "scope": { "tools_allow": ["crm.*", "pay", "resources/read"], "tools_deny": ["crm.delete"] },
             "budget": budget,
-            "principal": { "agent_id": AGENT },
+            "principal": { "agent_id": agent_id },
         })
     }
 

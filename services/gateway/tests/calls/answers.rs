@@ -169,7 +169,7 @@ async fn v_2_who_is_known_by_a_key_alone_signs_every_message() {
     let world = World::new().await;
     let mut agent = world.modern("alice");
     agent.token = None;
-    agent.carry("tools/list", &signed(agent.commitment())).await.served();
+    agent.carry("tools/list", &agent.commitment()).await.served();
     agent.call("crm.read", json!({})).await.denied("wrong_principal");
     let mut params = agent.call_params("crm.read", &json!({}));
     params["_meta"][VAP] = signed(params["_meta"][VAP].clone());

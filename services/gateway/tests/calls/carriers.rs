@@ -93,7 +93,7 @@ async fn v_2_modern_with_nothing_to_be_known_by_has_no_commitment() {
     agent.token = None;
     // In the modern era a session header means nothing.
     agent.mcp = Some("mcp-of-my-choice".into());
-    let answer = agent.carry("tools/list", &agent.commitment()).await;
+    let answer = agent.carry("tools/list", &agent.commitment_of_a_stranger()).await;
     assert_eq!(answer.reply()["result"]["tools"].as_array().unwrap().len(), 4, "the carrier went on");
     answer.denied("no_principal");
 }
@@ -107,7 +107,7 @@ async fn v_2_an_initialize_whose_answer_names_no_session_is_nobodys() {
     let mut agent = world.nobody();
     agent.mcp = Some("mcp-of-my-choice".into());
     let mut params = initialize(&json!({}));
-    params["_meta"] = json!({ VAP: agent.commitment() });
+    params["_meta"] = json!({ VAP: agent.commitment_of_a_stranger() });
     agent.ask("initialize", params).await.denied("no_principal");
 }
 

@@ -148,11 +148,11 @@ async fn v_2_an_mcp_session_that_the_server_never_gave_out_is_nobody() {
     agent.commit().await;
     agent.mcp = Some("invented-0123456789abcdef".into());
     let other = agent.in_session("another-session-0123456789");
-    other.carry("tools/list", &other.commitment()).await.denied("no_principal");
+    other.carry("tools/list", &other.commitment_of_a_stranger()).await.denied("no_principal");
     // Not even by asking, with that session, what an opening asks.
     let discovered = other.ask("server/discover", json!({ "capabilities": { "elicitation": {} } })).await;
     assert_eq!(discovered.status, 200, "{discovered:?}");
-    other.carry("tools/list", &other.commitment()).await.denied("no_principal");
+    other.carry("tools/list", &other.commitment_of_a_stranger()).await.denied("no_principal");
     agent.call("crm.read", json!({})).await.denied("wrong_principal");
 }
 

@@ -13,12 +13,19 @@ use serde_json::{Value, json};
 pub const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 /// Rules that take whoever has committed.
-pub fn rules() -> Arc<Rules> {
+fn rules() -> Arc<Rules> {
     Arc::new(Rules::new("/mcp", testkit::GATEWAY, POLICY))
 }
 
-/// Rules that let callers without VAP through.
-pub fn advisory() -> Arc<Rules> {
+/// A route that lets callers without VAP through.
+pub const ADVISORY: &str = "/advisory";
+
+/// The rules of every route.
+pub fn rules_of(route: &str) -> Option<Arc<Rules>> {
+    Some(if route == ADVISORY { advisory() } else { rules() })
+}
+
+fn advisory() -> Arc<Rules> {
     Arc::new(Rules { posture: Posture::Advisory, ..Rules::new("/mcp", testkit::GATEWAY, POLICY) })
 }
 
@@ -54,13 +61,13 @@ pub fn received(message: &Value, carrier: Carrier) -> Received {
 /// A call with an envelope.
 pub fn job(session: &str, tool: &str, arguments: &Value) -> CallJob {
     let message = received(&envelope(session, tool, arguments), Carrier::ToolsCall);
-    CallJob { envelope: Some(Ok(message)), ..unaware(rules(), tool, arguments) }
+    CallJob { envelope: Some(Ok(message)), ..unaware("/mcp", tool, arguments) }
 }
 
 /// A call without one.
-pub fn unaware(rules: Arc<Rules>, tool: &str, arguments: &Value) -> CallJob {
+pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
     CallJob {
-        rules,
+        route: route.into(),
         caller: caller(),
         envelope: None,
         tool: tool.into(),
@@ -81,7 +88,7 @@ pub async fn commit(desk: &Desk, session: &str, budget: Value) -> Told {
 
 pub async fn try_commit(desk: &Desk, session: &str, budget: Value) -> Told {
     let message = Ok(received(&commitment(session, budget), Carrier::Initialize));
-    let job = MessageJob { rules: rules(), caller: caller(), message, aside: None };
+    let job = MessageJob { route: "/mcp".into(), caller: caller(), message, aside: None };
     match desk.commitment(job).await {
         MessageAnswer::Ruled(told) => *told,
         MessageAnswer::Judge(..) => panic!("there is no judge"),

@@ -120,8 +120,8 @@ async fn a_call_without_vap_is_recorded_outside_any_session() {
     let site = Site::stopped(&crate::site::policy());
     let store = Memory::new("one");
     let (desk, running) = open(&store, &site, settings()).await;
-    assert_eq!(denied(&call(&desk, unaware(agent::rules(), "crm.read", &json!({}))).await), "no_envelope");
-    run(call(&desk, unaware(agent::advisory(), "crm.read", &json!({}))).await, None).await;
+    assert_eq!(denied(&call(&desk, unaware("/mcp", "crm.read", &json!({}))).await), "no_envelope");
+    run(call(&desk, unaware(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
     running.stop().await;
     assert_eq!(
         story(&store, "unbound:one").await,

@@ -26,7 +26,16 @@ pub fn settings() -> Settings {
 }
 
 pub async fn open(store: &(impl EvidenceStore + Clone), site: &Site, settings: Settings) -> (Desk, Running) {
-    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    open_under(store, site, settings, Arc::new(agent::rules_of)).await
+}
+
+/// The same, under other rules.
+pub async fn open_under(
+    store: &(impl EvidenceStore + Clone),
+    site: &Site,
+    settings: Settings,
+    rules: RulesOf,
+) -> (Desk, Running) {
     Desk::open(Arc::new(store.clone()), &keys(), site.log(), Clock::system(), settings, rules).await.unwrap()
 }
 

@@ -56,7 +56,7 @@ async fn a_session_that_was_idle_for_long_is_ended() {
         let ahead = ahead.clone();
         Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
     };
-    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let rules: RulesOf = Arc::new(agent::rules_of);
     let settings = Settings { session_idle: Duration::from_secs(600), ..settings() };
     let keys = keys();
     let opened = Desk::open(Arc::new(store.clone()), &keys, site.log(), clock, settings, rules).await;
@@ -77,7 +77,7 @@ async fn a_session_that_is_idle_while_its_task_goes_on_does_not_end_under_its_ag
         let ahead = ahead.clone();
         Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
     };
-    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let rules: RulesOf = Arc::new(agent::rules_of);
     let settings = Settings { session_idle: Duration::from_secs(600), ..settings() };
     let keys = keys();
     let opened = Desk::open(Arc::new(store.clone()), &keys, site.log(), clock, settings, rules).await;
@@ -126,14 +126,14 @@ async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     let second = first.another("two");
     let shared = || Settings { shared: true, ..settings() };
     let (desk, running) = open(&first, &site, shared()).await;
-    let left = agent::call(&desk, agent::unaware(agent::advisory(), "crm.read", &json!({}))).await;
+    let left = agent::call(&desk, agent::unaware(agent::ADVISORY, "crm.read", &json!({}))).await;
     std::mem::forget((left, running));
     let ahead = Arc::new(AtomicU64::new(0));
     let clock = {
         let ahead = ahead.clone();
         Clock::of(move || Clock::system().milliseconds() + ahead.load(Ordering::Relaxed))
     };
-    let rules: RulesOf = Arc::new(|_| Some(agent::rules()));
+    let rules: RulesOf = Arc::new(agent::rules_of);
     let keys = keys();
     let opened = Desk::open(Arc::new(second.clone()), &keys, site.log(), clock, shared(), rules).await;
     let (_, second_running) = opened.unwrap();

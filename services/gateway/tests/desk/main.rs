@@ -6,6 +6,7 @@ mod calls;
 mod desk;
 mod ends;
 mod failures;
+mod in_force;
 mod keeping;
 mod keys;
 mod neighbours;

@@ -204,7 +204,7 @@ async fn a_signer_that_fails_for_a_while_loses_no_outcome() {
     let store = Memory::new("one");
     let fails = Arc::new(AtomicUsize::new(0));
     let evidence = Arc::new(Moody { key: testkit::gateway(), fails: fails.clone() });
-    let rules: gateway::desk::RulesOf = Arc::new(|_| Some(agent::rules()));
+    let rules: gateway::desk::RulesOf = Arc::new(agent::rules_of);
     let keys = Keys { evidence, ..keys() };
     let opened = Desk::open(Arc::new(store.clone()), &keys, site.log(), Clock::system(), settings(), rules);
     let (desk, running) = opened.await.unwrap();

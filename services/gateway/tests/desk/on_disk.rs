@@ -15,7 +15,7 @@ use crate::site::Site;
 const SESSION: &str = "session-0123456789abcdef";
 
 async fn open(store: &Arc<Sqlite>, site: &Site) -> (Desk, Running) {
-    let rules: gateway::desk::RulesOf = Arc::new(|_| Some(agent::rules()));
+    let rules: gateway::desk::RulesOf = Arc::new(agent::rules_of);
     Desk::open(store.clone(), &keys(), site.log(), Clock::system(), settings(), rules).await.unwrap()
 }
 

@@ -16,9 +16,9 @@ use scitt::Signer;
 use serde_json::{Value, json};
 
 use crate::agent::{
-    POLICY, advisory, call, caller_in, commit, commitment, denied, envelope, job, received, run, unaware,
+    ADVISORY, POLICY, call, caller_in, commit, commitment, denied, envelope, job, received, run, unaware,
 };
-use crate::desk::{open, settings};
+use crate::desk::{open, open_under, settings};
 use crate::site::{Site, policy};
 
 const SESSION: &str = "session-0123456789abcdef";
@@ -33,9 +33,9 @@ async fn has_account(store: &Memory, caller: &Caller) -> bool {
     store.streams(&[&stream]).await.unwrap().remove(0).is_some()
 }
 
-async fn declare(desk: &Desk, rules: Arc<Rules>, caller: Caller, message: &Value) -> Told {
+async fn declare(desk: &Desk, caller: Caller, message: &Value) -> Told {
     let message = Ok(received(message, Carrier::ToolsList));
-    match desk.commitment(MessageJob { rules, caller, message, aside: None }).await {
+    match desk.commitment(MessageJob { route: "/mcp".into(), caller, message, aside: None }).await {
         MessageAnswer::Ruled(told) => *told,
         MessageAnswer::Judge(..) => panic!("there is no judge"),
     }
@@ -50,13 +50,7 @@ async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
         let caller = unseen(&format!("invented-{n}"));
         let attempt = CallJob { caller: caller.clone(), ..job(SESSION, "crm.read", &json!({})) };
         assert_eq!(denied(&call(&desk, attempt).await), "no_commitment");
-        let told = declare(
-            &desk,
-            crate::agent::rules(),
-            caller.clone(),
-            &commitment(SESSION, json!({ "max_calls": 1 })),
-        )
-        .await;
+        let told = declare(&desk, caller.clone(), &commitment(SESSION, json!({ "max_calls": 1 }))).await;
         assert_eq!(denied(&told), "no_principal");
         assert!(!has_account(&store, &caller.presumed().unwrap()).await);
     }
@@ -72,7 +66,7 @@ async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
     running.stop().await;
     let (desk, running) = open(&store.another("two"), &site, settings()).await;
     let by = |caller: Caller, job: CallJob| CallJob { caller, ..job };
-    let plain = || unaware(advisory(), "crm.read", &json!({}));
+    let plain = || unaware(ADVISORY, "crm.read", &json!({}));
     assert_eq!(denied(&call(&desk, by(unseen("mcp-session-1"), plain())).await), "no_envelope");
     let stranger = call(&desk, by(unseen("invented"), plain())).await;
     assert!(stranger.pass.is_some(), "nothing is known of it, and that is what the posture is for");
@@ -80,7 +74,7 @@ async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
     let own = call(&desk, by(unseen("mcp-session-1"), job(SESSION, "crm.read", &json!({})))).await;
     run(own, None).await;
     let other = commitment("session-fedcba9876543210", json!({ "max_calls": 1 }));
-    let told = declare(&desk, crate::agent::rules(), unseen("mcp-session-1"), &other).await;
+    let told = declare(&desk, unseen("mcp-session-1"), &other).await;
     assert!(told.verdict.verdict.is_permit(), "{}", told.text);
     running.stop().await;
 }
@@ -119,11 +113,11 @@ fn signed(message: &Value, iat: i64) -> Value {
 async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceiling() {
     let site = Site::stopped(&policy());
     let store = Memory::new("one");
-    let (desk, running) = open(&store, &site, settings()).await;
+    let (desk, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;
     let nobody = || Caller::unknown(Era::Modern);
     let now = jiff::Timestamp::now().as_second();
     let message = signed(&commitment(SESSION, json!({ "max_calls": 9 })), now);
-    let told = declare(&desk, ceiling(), nobody(), &message).await;
+    let told = declare(&desk, nobody(), &message).await;
     assert!(told.verdict.verdict.is_permit(), "{}", told.text);
     let pay = |iat: i64| {
         let message = signed(&envelope(SESSION, "pay", &json!({})), iat);
@@ -131,7 +125,7 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
             envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
             caller: nobody(),
             can_ask: true,
-            ..unaware(ceiling(), "pay", &json!({}))
+            ..unaware("/mcp", "pay", &json!({}))
         }
     };
     let pending = async || match desk.call(pay(now)).await {

@@ -4,7 +4,7 @@ use evidence::{EvidenceStore, Memory};
 use serde_json::json;
 
 use crate::agent::{self, call, commit, denied, read, run, unaware};
-use crate::desk::{assert_on_log_once, open, settings, story, until};
+use crate::desk::{assert_on_log_once, open, open_under, settings, story, until};
 use crate::site::{Site, policy};
 
 const SESSION: &str = "session-0123456789abcdef";
@@ -43,7 +43,7 @@ async fn the_stream_of_an_earlier_run_is_ended_by_the_next_one() {
     let site = Site::stopped(&policy());
     let first = Memory::new("one");
     let (desk, running) = open(&first, &site, settings()).await;
-    let left = call(&desk, unaware(agent::advisory(), "crm.read", &json!({}))).await;
+    let left = call(&desk, unaware(agent::ADVISORY, "crm.read", &json!({}))).await;
     assert!(left.pass.is_some());
     dies(&first, left, running).await;
     let second = first.another("two");
@@ -75,10 +75,6 @@ async fn what_was_not_on_the_log_when_the_process_died_gets_there_from_the_next(
 #[tokio::test]
 async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
     use admission::rules::{PolicyRule, Rules, Then};
-    let site = Site::stopped(&policy());
-    let first = Memory::new("one");
-    let (desk, running) = open(&first, &site, settings()).await;
-    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
     let asks =
         PolicyRule::new("ask", Some(admission::glob::Pattern::new("pay").unwrap()), None, Then::Confirm)
             .unwrap();
@@ -86,16 +82,17 @@ async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
         policy: vec![asks],
         ..Rules::new("/mcp", testkit::GATEWAY, agent::POLICY)
     });
-    let pays = || gateway::desk::CallJob {
-        rules: rules.clone(),
-        can_ask: true,
-        ..agent::job(SESSION, "pay", &json!({}))
-    };
+    let in_force: gateway::desk::RulesOf = std::sync::Arc::new(move |_| Some(rules.clone()));
+    let site = Site::stopped(&policy());
+    let first = Memory::new("one");
+    let (desk, running) = open_under(&first, &site, settings(), in_force.clone()).await;
+    commit(&desk, SESSION, json!({ "max_calls": 1 })).await;
+    let pays = || gateway::desk::CallJob { can_ask: true, ..agent::job(SESSION, "pay", &json!({})) };
     let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };
     assert_eq!(denied(&read(&desk, SESSION, 1).await), "budget_exceeded", "its place is held");
     dies(&first, held, running).await;
     let second = first.another("two");
-    let (desk, running) = open(&second, &site, settings()).await;
+    let (desk, running) = open_under(&second, &site, settings(), in_force).await;
     let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };
     drop(held);
     let gateway::desk::CallAnswer::Ask(_, held) = desk.call(pays()).await else { panic!("nobody is asked") };

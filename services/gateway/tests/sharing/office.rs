@@ -60,7 +60,8 @@ impl Office {
 
     /// Alice declares a session under this budget.
     pub async fn commit(&self, budget: Value) -> Told {
-        let message = slot::read(Some(&commitment(budget).to_string()), None, Carrier::ToolsList);
+        let message =
+            slot::read(Some(&signed(&commitment(budget), json!({})).to_string()), None, Carrier::ToolsList);
         let job = self.message(message.map(Option::unwrap));
         message_told(self.desk.commitment(job).await)
     }
@@ -92,7 +93,7 @@ impl Office {
     pub async fn call_with(&self, caller: &Caller, envelope: &Value, arguments: &Value) -> Told {
         let envelope = slot::read(Some(&envelope.to_string()), None, Carrier::ToolsCall);
         let job = CallJob {
-            rules: self.rules.clone(),
+            route: self.rules.route.clone(),
             caller: caller.clone(),
             envelope: Some(envelope.map(Option::unwrap)),
             tool: "crm.read".into(),
@@ -109,7 +110,7 @@ impl Office {
     }
 
     fn message(&self, message: Result<slot::Received, Box<slot::Unreadable>>) -> MessageJob {
-        MessageJob { rules: self.rules.clone(), caller: alice(), message, aside: None }
+        MessageJob { route: self.rules.route.clone(), caller: alice(), message, aside: None }
     }
 }
 

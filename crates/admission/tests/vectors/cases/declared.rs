@@ -47,6 +47,73 @@ pub fn arguments() -> Vec<Case> {
     ]
 }
 
+pub fn rules() -> Vec<Case> {
+    let at = |path: &str, name, why, arguments: &str, expected| Case {
+        folder: "rule",
+        name,
+        reading: "C4",
+        why,
+        input: json!({ "path": path, "most": 1000, "arguments": arguments }),
+        expected,
+    };
+    let case = |name, why, arguments: &str, expected| at("amount", name, why, arguments, expected);
+    let (denied, unreadable) = ("policy:large", "policy_failed");
+    let raw_value = r#"{"options":{"$serde_json::private::RawValue":"{\"amount\":5}"}}"#;
+    vec![
+        case("small", "Not more than the rule allows.", r#"{"amount":1000}"#, "accept"),
+        case("large", "More than the rule allows.", r#"{"amount":1000.5}"#, denied),
+        case("left-out", "What is not there is not small.", "{}", denied),
+        case("another-name", "A server that ignores case finds it.", r#"{"Amount":5000}"#, denied),
+        case("null", "Nothing is not small.", r#"{"amount":null}"#, denied),
+        case("written-twice", "Which of them runs?", r#"{"amount":1,"amount":5000}"#, unreadable),
+        case(
+            "written-twice-with-an-escape",
+            "Which of them runs?",
+            r#"{"amount":1,"\u0061mount":5000}"#,
+            unreadable,
+        ),
+        case("written-twice-elsewhere", "At any depth.", r#"{"amount":1,"a":[{"b":1,"b":2}]}"#, unreadable),
+        at(
+            "options.amount",
+            "raw-value",
+            "A library reads this member name as the text of another value.",
+            raw_value,
+            unreadable,
+        ),
+        at(
+            "options.amount",
+            "raw-value-with-an-escape",
+            "The same name in another spelling.",
+            &raw_value.replace('$', r"\u0024"),
+            unreadable,
+        ),
+        case(
+            "number-of-a-library",
+            "A library reads this member name as a number.",
+            r#"{"amount":{"$serde_json::private::Number":"5"}}"#,
+            unreadable,
+        ),
+        case(
+            "account-beyond-2-53",
+            "Readers that hold numbers as doubles see another account.",
+            r#"{"amount":1,"to":9007199254740993}"#,
+            unreadable,
+        ),
+        case(
+            "digits-lost",
+            "Readers that hold numbers as doubles see another amount.",
+            r#"{"amount":1000.00000000000001}"#,
+            unreadable,
+        ),
+        case(
+            "largest-exact-integer",
+            "All readers agree.",
+            r#"{"amount":1,"to":-9007199254740991}"#,
+            "accept",
+        ),
+    ]
+}
+
 pub fn patterns() -> Vec<Case> {
     let case = |name, reading, why, (allow, deny): (Value, Value), tool: &str, expected| Case {
         folder: "pattern",

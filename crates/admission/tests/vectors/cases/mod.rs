@@ -16,6 +16,7 @@ pub fn all() -> Vec<Case> {
         message::cases(),
         declared::arguments(),
         declared::patterns(),
+        declared::rules(),
         chain::cases(),
         signature::cases(),
         verdict::cases(),

@@ -100,8 +100,22 @@ fn held() -> Vec<Case> {
             under(&[("/alg", json!("Ed25519"))]),
             HELD,
         ),
-        case("unsigned", "V-19", "Nobody demands it of a commitment.", commitment().to_string(), HELD),
+        unsigned_without_keys(),
+        case(
+            "unsigned",
+            "V-19",
+            "The agent has a key: its name is taken from nobody who does not sign.",
+            commitment().to_string(),
+            "signature_required",
+        ),
     ]
+}
+
+fn unsigned_without_keys() -> Case {
+    let why = "Nobody demands it of an agent that has no key.";
+    let mut unsigned = case("unsigned-without-keys", "V-19", why, commitment().to_string(), HELD);
+    unsigned.input["keys"] = json!([]);
+    unsigned
 }
 
 fn attached(payload: &[u8]) -> String {

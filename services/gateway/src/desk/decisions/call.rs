@@ -7,6 +7,7 @@ use admission::clarify::{Answer, Purpose, Shown};
 use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
 use admission::principal::Caller;
+use admission::rules::Rules;
 use admission::session::{ReservationId, Session};
 use evidence::{Claim, ClaimKind};
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ pub struct CallWork {
     since: Instant,
     place: Arc<Place>,
     tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
+    /// The rules under which it is decided.
+    rules: Arc<Rules>,
     made: Option<Made>,
 }
 
@@ -66,7 +69,8 @@ impl CallWork {
         place: Arc<Place>,
         tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     ) -> Self {
-        Self { desk, job, done, dice, since: Instant::now(), place, tell, made: None }
+        let rules = desk.rules_of(&job.route);
+        Self { desk, job, done, dice, since: Instant::now(), place, tell, rules, made: None }
     }
 
     fn received(&self) -> Option<&Received> {
@@ -113,7 +117,7 @@ impl CallWork {
             before: self.before(books),
         };
         let caller = copies.caller.clone();
-        let scene = Scene { rules: &job.rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
+        let scene = Scene { rules: &self.rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
         let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
         decide::call(&scene, admission_books, &call)
     }
@@ -142,7 +146,7 @@ impl CallWork {
     fn beside(&self, by: &Caller, retry: bool) -> Value {
         let job = &*self.job;
         json!({
-            "route": job.rules.route,
+            "route": job.route,
             "caller": caller(by),
             "message": self.received().map(|received| &received.text),
             "tool": job.tool,
@@ -199,13 +203,15 @@ impl Work for CallWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         self.place.go_on();
-        let job = self.job.clone();
+        // It may have waited for long, and be asked again.
+        self.rules = self.desk.rules_of(&self.job.route);
+        let (job, rules) = (self.job.clone(), self.rules.clone());
         let before = self.before(books);
-        let sent = Sent { rules: &job.rules, caller: &job.caller, received: self.received(), before };
+        let sent = Sent { rules: &rules, caller: &job.caller, received: self.received(), before };
         let Some(mut copies) = Copies::of_message(books, &sent) else {
             return Step::Needs(books.missing());
         };
-        copies.forget_questions(books, &job.rules);
+        copies.forget_questions(books, &rules);
         match self.ruling(books, &mut copies) {
             CallRuling::Ruled(ruling) => self.rule(books, copies, ruling),
             CallRuling::Wait => {
@@ -231,7 +237,7 @@ impl Work for CallWork {
             Some(Made::Ruled(ruling, written, snapshot)) => {
                 let pass = ruling.forward.then(|| {
                     let ticket = Ticket {
-                        rules: self.job.rules.clone(),
+                        rules: self.rules.clone(),
                         stream: written.stream.clone(),
                         decision: written.id,
                         reservation: ruling.reservation,

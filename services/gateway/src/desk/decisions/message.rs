@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene};
 use admission::principal::Caller;
+use admission::rules::Rules;
 use admission::session::ReservationId;
 use evidence::Claim;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ impl MessageWork {
         Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None }
     }
 
-    fn ruling(&self, books: &Books<'_>, copies: &mut Copies) -> MessageRuling {
+    fn ruling(&self, rules: &Rules, books: &Books<'_>, copies: &mut Copies) -> MessageRuling {
         let job = &*self.job;
         let declared = Declared {
             message: job.message.as_ref().map_err(|unreadable| &**unreadable),
@@ -74,7 +75,7 @@ impl MessageWork {
             before: self.before(),
         };
         let caller = copies.caller.clone();
-        let scene = Scene { rules: &job.rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
+        let scene = Scene { rules, caller: &caller, now: timestamp(books.now), dice: self.dice };
         let admission_books = decide::Books { session: &mut copies.session, account: &mut copies.account };
         match self.kind {
             MessageKind::Commitment => decide::commitment(&scene, admission_books, &declared),
@@ -85,7 +86,7 @@ impl MessageWork {
     fn beside(&self, by: &Caller) -> Value {
         let job = &*self.job;
         json!({
-            "route": job.rules.route,
+            "route": job.route,
             "caller": caller(by),
             "message": job.message.as_ref().ok().map(|received| &received.text),
             "judge": self.done.said,
@@ -118,13 +119,14 @@ impl Work for MessageWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let job = self.job.clone();
+        let rules = self.desk.rules_of(&job.route);
         let received = job.message.as_ref().ok();
-        let sent = Sent { rules: &job.rules, caller: &job.caller, received, before: self.before() };
+        let sent = Sent { rules: &rules, caller: &job.caller, received, before: self.before() };
         let Some(mut copies) = Copies::of_message(books, &sent) else {
             return Step::Needs(books.missing());
         };
-        copies.forget_questions(books, &job.rules);
-        match self.ruling(books, &mut copies) {
+        copies.forget_questions(books, &rules);
+        match self.ruling(&rules, books, &mut copies) {
             MessageRuling::Ruled(mut ruling) => {
                 let beside = self.beside(&copies.caller);
                 copies.hold(books, self.done.held, None);

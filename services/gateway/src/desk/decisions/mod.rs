@@ -15,4 +15,4 @@ pub use message::{MessageKind, MessageWork};
 pub use outcome::{OutcomeWork, Refusal};
 pub use refund::RefundWork;
 pub use refusal::RefusalWork;
-pub use writing::Written;
+pub use writing::{Written, timestamp};

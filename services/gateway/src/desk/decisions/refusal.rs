@@ -46,7 +46,7 @@ impl Work for RefusalWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let job = self.job.clone();
-        let beside = json!({ "route": job.rules.route, "caller": caller(&job.caller), "method": job.method });
+        let beside = json!({ "route": job.route, "caller": caller(&job.caller), "method": job.method });
         let mut ruling = job.ruling.clone();
         if books.sheet(self.desk.unbound()).is_none() {
             return Step::Needs(books.missing());

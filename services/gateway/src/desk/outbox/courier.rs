@@ -264,7 +264,7 @@ fn within_bytes(mut pending: Vec<Pending>) -> Vec<Pending> {
 /// The decision that an outcome is of.
 fn decision_of(one: &Pending) -> Option<EntryDigest> {
     let statement = SignedStatement::parse(one.statement.clone()).ok()?;
-    let record: serde_json::Value = serde_json::from_slice(statement.payload()?).ok()?;
+    let record: serde_json::Value = jose::json::read_bytes(statement.payload()?).ok()?;
     record["backLink"].as_str()?.parse().ok()
 }
 

@@ -156,7 +156,7 @@ impl Names {
             return None;
         }
         let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
-        let named: Vec<(String, String)> = serde_json::from_slice(&json).ok()?;
+        let named: Vec<(String, String)> = jose::json::read_bytes(&json).ok()?;
         let mut texts = vec![None; self.len()];
         for (name, text) in named {
             texts[self.find(&name)?] = Some(text);
