@@ -2,10 +2,13 @@
 //!
 //! They see what was read and authenticated, as one document: `iss`, `sub`, `content_type`, `algorithm`,
 //! `authenticated_by`, `size` (bytes of the statement), `detached`, `hash_envelope`, `claims` (`iat`, `exp`, `nbf`, as far
-//! as they are there) and `record`, the typed record of the content type. There is no time in it, and nothing of the log:
-//! whoever has the statement's bytes can ask again.
+//! as they are there) and `record`: the typed record of the content type, or the payload where the log reads nothing but
+//! JSON of it. There is no time in it, and nothing of the log: whoever has the statement's bytes can ask again.
+//!
+//! A condition that refuses also refuses where it names a member that the statement lacks: leaving a member out must not be
+//! a way around it. One that admits does not admit then.
 
-use expression::{EvalError, Input};
+use expression::{Answer, EvalError, Input};
 use serde_json::{Map, Value, json};
 
 use crate::authenticate::Authenticated;
@@ -37,12 +40,20 @@ pub(crate) fn ask(
     let Some(first) = rule.conditions.first() else { return Ok(RuleName::of(rule.name.clone())) };
     let input = Input::new(&document(statement, record())).map_err(|why| unanswered(first, why))?;
     for condition in &rule.conditions {
-        let holds = condition.when.holds(&input).map_err(|why| unanswered(condition, why))?;
-        match condition.then {
-            _ if !holds => {}
-            Outcome::Admit => return Ok(RuleName::of(condition.name.clone())),
-            Outcome::Refuse => {
-                let detail = format!("the policy refuses where {} holds", quote(condition.when.text()));
+        let answer = condition.when.answer(&input).map_err(|why| unanswered(condition, why))?;
+        let when = || quote(condition.when.text());
+        match (condition.then, answer) {
+            (_, Answer::DoesNotHold) | (Outcome::Admit, Answer::MissingMember) => {}
+            (Outcome::Admit, Answer::Holds) => return Ok(RuleName::of(condition.name.clone())),
+            (Outcome::Refuse, Answer::Holds) => {
+                let detail = format!("the policy refuses where {} holds", when());
+                return Err(Stop::Broken(broken(condition, detail)));
+            }
+            (Outcome::Refuse, Answer::MissingMember) => {
+                let detail = format!(
+                    "the policy refuses where {} holds, and a member that it names is missing",
+                    when()
+                );
                 return Err(Stop::Broken(broken(condition, detail)));
             }
         }
@@ -80,6 +91,20 @@ fn document(statement: &Authenticated<'_>, record: Value) -> Value {
         "claims": claims(statement),
         "record": record,
     })
+}
+
+/// The payload as a document, where the content type is JSON without a profile.
+pub(crate) fn json_payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
+    let not_json = |why: String| Violation {
+        rule: RuleName::fixed("payload-json"),
+        place: Place::payload(""),
+        detail: cut(format!(
+            "the rules of {} ask about the payload, and it is no strict JSON: {why}",
+            rule.name
+        )),
+    };
+    let text = std::str::from_utf8(statement.payload()).map_err(|why| not_json(why.to_string()))?;
+    jose::json::parse_unambiguous(text).map_err(|why| not_json(why.to_string()))
 }
 
 fn claims(statement: &Authenticated<'_>) -> Map<String, Value> {

@@ -11,13 +11,13 @@ use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
-use crate::conditions::{Stop, ask};
+use crate::conditions::{Stop, ask, json_payload};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
 use crate::erasure::{Erasure, permanent_guard};
 use crate::facts::{Facts, facts};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
-use crate::policy::{Claim, Pattern, Policy, Profile, TypeRule, spell};
+use crate::policy::{Claim, Condition, Pattern, Policy, Profile, TypeRule, spell};
 use crate::record::{Record, content_type};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation, quote};
@@ -177,7 +177,11 @@ impl PolicyInForce {
                 vap::check_audit(options, statement, record, log, permit)?
             }
             (Profile::JwkSet, Record::JwkSet(_)) => {}
-            (Profile::Opaque, Record::Opaque | Record::HashEnvelope) => {}
+            (Profile::Opaque, Record::Opaque) => {
+                let asks = rule.conditions.iter().any(Condition::asks_for_record);
+                document = asks.then(|| json_payload(rule, statement)).transpose()?;
+            }
+            (Profile::Opaque, Record::HashEnvelope) => {}
             _ => {
                 let detail = "the statement is not what its type's profile reads";
                 return Err(broken("profile", Place::protected("3"), detail).into());

@@ -238,11 +238,69 @@ fn a_condition_sees_what_was_authenticated_and_read() {
         format!("input.iss == \"{issuer}\"; input.sub == \"s\"; input.content_type == \"application/json\""),
         "input.algorithm == \"EdDSA\"; input.authenticated_by == \"did:key\"".to_owned(),
         format!("input.size == {}; not input.detached; not input.hash_envelope", statement.bytes().len()),
-        "input.claims == {\"iat\": 5}; input.record == null".to_owned(),
+        "input.claims == {\"iat\": 5}; input.record == {}".to_owned(),
         "count(input) == 10".to_owned(),
     ] {
         assert_eq!(rule_that_admits(&statement, &policy_of(&with(&when))), "seen", "{when}");
     }
+}
+
+#[test]
+fn a_condition_sees_the_payload_of_json_without_a_profile_and_nothing_but_strict_json() {
+    let policy = policy_of(
+        "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"large\"\n\
+         when = \"input.record.amount > 1000\"\nthen = \"refuse\"\n",
+    );
+    let paid = |payload: &[u8]| {
+        let issuer = verifier().public_key().did_key();
+        signed(StatementBuilder::new(payload).content_type("application/json").iss(&issuer).sub("s"))
+    };
+    assert_eq!(rule_that_admits(&paid(br#"{"amount":1000}"#), &policy), "application/json");
+    for (payload, rule) in [
+        (r#"{"amount":1001}"#, "large"),
+        (r#"{"Amount":1001}"#, "large"),
+        (r#"{"amount":null}"#, "large"),
+        ("[1001]", "large"),
+        (r#"{"amount":1,"amount":1001}"#, "payload-json"),
+        (r#"{"$serde_json::private::RawValue":"{\"amount\":1}"}"#, "payload-json"),
+        (r#"{"amount":9007199254740993}"#, "payload-json"),
+        ("not JSON", "payload-json"),
+    ] {
+        assert_eq!(refusal(&paid(payload.as_bytes()), &policy).rule.as_str(), rule, "{payload}");
+    }
+}
+
+#[test]
+fn a_condition_that_names_what_no_statement_of_its_type_has_is_a_mistake_of_the_policy() {
+    let mistakes = |content_type: &str, when: &str| {
+        let types = format!(
+            "[[type]]\n{content_type}\n[[type.rule]]\nname = \"r\"\nwhen = '{when}'\nthen = \"refuse\"\n"
+        );
+        Policy::from_toml(&policy_text(&types)).map(drop).map_err(|mistakes| mistakes.to_string())
+    };
+    let json = "content_type = \"application/json\"";
+    for (content_type, when, named) in [
+        ("content_type = \"text/plain\"", "input.record.x == 1", "input.record.x"),
+        (
+            "content_type = \"application/json\"\nhash_envelope = true",
+            "input.record.x == 1",
+            "input.record.x",
+        ),
+        (json, "input.recrod.x == 1", "input.recrod.x"),
+        (json, "input.claims.iss == `x`", "input.claims.iss"),
+    ] {
+        let told = mistakes(content_type, when).unwrap_err();
+        assert!(told.contains("type[0].rule[0].when: names ") && told.contains(named), "{told}");
+    }
+    for when in [
+        "input.record.x == 1",
+        "not input.claims.iat",
+        "input.size > 3",
+        "some claim in input.claims; claim > 5",
+    ] {
+        mistakes(json, when).unwrap();
+    }
+    mistakes("content_type = \"application/vrf+cbor\"", "input.record.tier < 1").unwrap();
 }
 
 #[test]

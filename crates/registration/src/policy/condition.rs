@@ -15,8 +15,22 @@ use std::collections::HashSet;
 use expression::Expression;
 use serde_json::{Value, json};
 
+use super::model::Claim;
 use super::section::{Notebook, Section, name, text};
 use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
+
+/// The members of the document that conditions see, but those of `record`.
+const MEMBERS: [&str; 9] = [
+    "iss",
+    "sub",
+    "content_type",
+    "algorithm",
+    "authenticated_by",
+    "size",
+    "detached",
+    "hash_envelope",
+    "claims",
+];
 
 /// A condition of an operator's, and what follows where it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +61,26 @@ impl Outcome {
             Outcome::Refuse => "refuse",
             Outcome::Admit => "admit",
         }
+    }
+}
+
+impl Condition {
+    /// Whether it asks for what was read from the payload.
+    pub(crate) fn asks_for_record(&self) -> bool {
+        self.when.members().iter().any(|path| path.first() == Some(&"record"))
+    }
+
+    /// The first member it names that no statement of its type has.
+    pub(super) fn unknown_member(&self, has_record: bool) -> Option<String> {
+        let is_known = |path: &Vec<&str>| match path[..] {
+            [] => true,
+            ["claims", claim] => Claim::ALL.iter().any(|(_, name)| *name == claim),
+            ["record", ..] => has_record,
+            [name] => MEMBERS.contains(&name),
+            _ => false,
+        };
+        let unknown = self.when.members().into_iter().find(|path| !is_known(path))?;
+        Some(format!("input.{}", unknown.join(".")))
     }
 }
 
