@@ -47,8 +47,18 @@ pub enum Bucket {
     V6Net(u64),
     /// An issuer, while it is counted by this process alone.
     Issuer(Issuer),
-    /// All newcomers, once there are too many buckets to keep.
+    /// All addresses and issuers, once there are too many buckets to keep.
     Crowd,
+}
+
+impl Bucket {
+    /// The bucket once there are too many. Tokens are as many as the configuration has, and keep theirs.
+    fn crowded(self) -> Bucket {
+        match self {
+            Bucket::Token(_) => self,
+            Bucket::V4(_) | Bucket::V6Net(_) | Bucket::Issuer(_) | Bucket::Crowd => Bucket::Crowd,
+        }
+    }
 }
 
 /// A client has come too often.
@@ -302,7 +312,7 @@ impl Meter {
 
     /// Answers how many more may come at once.
     pub fn charge(&self, bucket: Bucket) -> Result<u32, OverRate> {
-        let bucket = if self.is_crowded() { Bucket::Crowd } else { bucket };
+        let bucket = if self.is_crowded() { bucket.crowded() } else { bucket };
         match self.limiter.check_key(&bucket) {
             Ok(state) => Ok(state.remaining_burst_capacity()),
             Err(_) if self.take_back(bucket) => Ok(0),
@@ -399,6 +409,16 @@ mod tests {
             address_bucket("::ffff:192.0.2.1".parse().unwrap()),
             address_bucket("192.0.2.1".parse().unwrap())
         );
+    }
+
+    #[test]
+    fn a_token_keeps_its_share_among_more_addresses_than_are_counted() {
+        let meter = Meter::new("writes", Rate::per_second(1, 2));
+        for net in 0..(RATE_BUCKETS as u64 + 2 * RATE_COUNT_EVERY) {
+            let _ = meter.charge(Bucket::V6Net(net));
+        }
+        assert!(meter.charge(Bucket::V6Net(u64::MAX)).is_err(), "newcomers share one bucket");
+        assert!(meter.charge(Bucket::Token(0)).is_ok());
     }
 
     #[test]
