@@ -8,7 +8,7 @@
 //! * **gap**: a chain's position, or a stream's number, between the first and the last that are on the log is missing for longer
 //!   than the log's `lag`; a chain's first is 0, a stream's is the first that was seen;
 //! * **verdict flip**: the same thing was judged otherwise than before. The same thing is, under one subject: the same
-//!   output (`output_hash` of a VRF receipt), or else the same message or session that a VAP verdict answers;
+//!   output (`output_hash` of a VRF receipt), or the same audit record (`audit_ref` of a VAP verdict);
 //! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer, and the issuer's
 //!   own signatures show it: a chain fork too;
 //! * **silence**: nothing was committed for longer than the list allows, by the log's times and this machine's clock.

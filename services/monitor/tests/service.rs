@@ -35,6 +35,31 @@ async fn once(place: &Place, target: &Target) -> Round {
     Monitor::begin(&config).unwrap().once(&Nowhere).await.pop().unwrap()
 }
 
+#[tokio::test]
+async fn verdicts_of_one_session_differ_and_only_two_on_one_record_are_a_flip() {
+    let place = Place::new(&testkit::policy_toml());
+    let site = place.start().await;
+    let mut target = target(&place, &site);
+    target.watches = vec![watched(Who::Subject(testkit::SESSION.into()))];
+    let verdict = |verdict: &str, audit_ref: &str| {
+        let mut json = testkit::verdict_json();
+        json["verdict"] = verdict.into();
+        json["audit_ref"] = audit_ref.into();
+        testkit::verdict(&json)
+    };
+    for statement in [verdict("served", "record-1"), verdict("denied", "record-2")] {
+        site.register(&statement).await;
+    }
+    let round = once(&place, &target).await;
+    assert_eq!(of_kind(&round, AlarmKind::VerdictFlip), Vec::<&Alarm>::new(), "{:?}", said(&round));
+    let flip = verdict("denied", "record-1");
+    site.register(&flip).await;
+    let round = once(&place, &target).await;
+    let flips = of_kind(&round, AlarmKind::VerdictFlip);
+    assert_eq!(flips.len(), 1, "{:?}", said(&round));
+    assert_eq!(flips[0].which, flip.digest().to_string());
+}
+
 /// One whose policy leaves chains alone: what the log does not refuse, the monitor sees.
 fn place_without_chains() -> Place {
     let issuers = "issuers = [\"did:key:*\"]";

@@ -26,6 +26,8 @@ pub struct VerdictRecord {
     pub session_id: String,
     /// The kind of message it answers.
     pub in_response_to: Option<String>,
+    /// The audit record of what was judged, as the verifier names it.
+    pub audit_ref: Option<String>,
     /// What was decided.
     pub verdict: Served,
     /// The commitment that the verifier enforces from here on.
@@ -86,11 +88,13 @@ impl VerdictRecord {
         let verdict = verdict(&top)?;
         check_verification(&top.object("verification")?)?;
         check_parts(&top, verdict)?;
+        let audit_ref = top.optional_text("audit_ref")?.map(str::to_owned);
         let accepted_commitment_digest = digest(&top)?;
         let signature = signature(&top, text, &document)?;
         Ok(VerdictRecord {
             session_id,
             in_response_to,
+            audit_ref,
             verdict,
             accepted_commitment_digest,
             signature,
@@ -102,8 +106,10 @@ impl VerdictRecord {
         facts.text("session_id", &self.session_id);
         facts.text("verdict", self.verdict.as_str());
         facts.put("signed", self.signature.is_some().into());
-        if let Some(message) = &self.in_response_to {
-            facts.text("in_response_to", message);
+        for (name, text) in [("in_response_to", &self.in_response_to), ("audit_ref", &self.audit_ref)] {
+            if let Some(text) = text {
+                facts.text(name, text);
+            }
         }
         if let Some(signature) = &self.signature {
             facts.text("verifier_kid", signature.kid());
@@ -198,7 +204,6 @@ fn check_parts(top: &Members<'_>, verdict: Served) -> Result<(), Violation> {
         downgrade.optional_object("applied_scope")?;
         downgrade.optional_text("note")?;
     }
-    top.optional_text("audit_ref")?;
     match top.optional_text("expires_at")? {
         Some(time) if !is_rfc3339(time) => {
             let detail = format!("found {}, needed a time of RFC 3339 with its offset", quote(time));

@@ -54,7 +54,7 @@ impl Facts {
         let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
         let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name: &str| facts.get(name).and_then(Value::as_u64);
-        let judged = ["output_hash", "in_response_to", "session_id"];
+        let judged = ["output_hash", "audit_ref"];
         let judged = judged.iter().find_map(|name| Some(format!("{name} {}", text(name)?)));
         Some(Self {
             leaf: row.index.get(),
