@@ -18,12 +18,13 @@ use crate::clock::{ClockReference, DoorClock};
 use crate::follow::{Followed, Follower, refresh};
 use crate::handle::{Answer, Command, Handle, Request};
 use crate::inbox::{Delayed, Drain};
+use crate::keeper::Keep;
 use crate::lead::{Ended, lead};
 use crate::leftover::sign_what_was_left;
 use crate::machine::Leave;
 use crate::recover::{Obstacle, recover};
 use crate::supervision::Supervisor;
-use crate::{Halt, Parts, Remedy, Role, Status, SubmitError, keeper};
+use crate::{Halt, Parts, Remedy, Role, SignFailed, Status, SubmitError, keeper};
 
 /// Leading that ended sooner counts as a failed attempt.
 const SHORT_REIGN: Duration = Duration::from_secs(10);
@@ -49,7 +50,7 @@ pub(crate) struct Context {
     pub(crate) delayed: Delayed,
     pub(crate) drained: Heartbeat,
     status: Arc<watch::Sender<Status>>,
-    signatures: mpsc::UnboundedSender<HeadSignature>,
+    signatures: mpsc::UnboundedSender<Keep>,
 }
 
 impl Context {
@@ -71,9 +72,17 @@ impl Context {
         self.status.subscribe()
     }
 
+    /// Waits until every signature given so far is kept.
+    pub(crate) async fn flush_signatures(&self) -> Result<(), SignFailed> {
+        let (answer, kept) = oneshot::channel();
+        let gone = || SignFailed("the task that keeps signatures is gone".to_owned());
+        self.signatures.send(Keep::Flush(answer)).map_err(|_| gone())?;
+        kept.await.map_err(|_| gone())
+    }
+
     pub(crate) fn keep(&self, signatures: Vec<HeadSignature>) {
         for signature in signatures {
-            if self.signatures.send(signature).is_err() {
+            if self.signatures.send(Keep::Signature(signature)).is_err() {
                 tracing::error!("the task that keeps signatures is gone");
             }
         }

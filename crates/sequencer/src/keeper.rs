@@ -6,10 +6,18 @@
 use std::sync::Arc;
 
 use store::{HeadSignature, LogStore, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::crash::Point;
 use crate::{Limits, Observer};
+
+/// What the task is given, in order.
+pub(crate) enum Keep {
+    /// A signature to keep.
+    Signature(HeadSignature),
+    /// A question, answered once everything given before it is kept.
+    Flush(oneshot::Sender<()>),
+}
 
 /// The most signatures in one transaction.
 const AT_ONCE: usize = 64;
@@ -20,10 +28,17 @@ pub(crate) async fn keep(
     store: Arc<dyn LogStore>,
     observer: Arc<dyn Observer>,
     limits: Limits,
-    mut signatures: mpsc::UnboundedReceiver<HeadSignature>,
+    mut given: mpsc::UnboundedReceiver<Keep>,
 ) {
-    let mut waiting = Vec::new();
-    while signatures.recv_many(&mut waiting, AT_ONCE).await > 0 {
+    let mut received = Vec::new();
+    while given.recv_many(&mut received, AT_ONCE).await > 0 {
+        let (mut waiting, mut flushes) = (Vec::new(), Vec::new());
+        for keep in received.drain(..) {
+            match keep {
+                Keep::Signature(signature) => waiting.push(signature),
+                Keep::Flush(answer) => flushes.push(answer),
+            }
+        }
         Point::BeforeKeep.visit();
         let keeper = Keeper { store: &*store, observer: &*observer, limits: &limits };
         if !keeper.keep(&waiting).await && waiting.len() > 1 {
@@ -32,7 +47,9 @@ pub(crate) async fn keep(
                 keeper.keep(std::slice::from_ref(signature)).await;
             }
         }
-        waiting.clear();
+        for answer in flushes {
+            let _ = answer.send(()); // who asked may be gone
+        }
     }
 }
 

@@ -232,17 +232,13 @@ impl Leading<'_> {
         }
     }
 
-    /// Between two batches: everything that the old key signed is kept first, so that no later start needs it for the
-    /// newest head. A change of unknown outcome ends leading, for only a take-over settles it.
+    /// Between two batches: everything that the old key signed is kept first, in order, so that no later start needs it
+    /// for the newest head or a head before it. A change of unknown outcome ends leading, for only a take-over settles it.
     async fn change_keys(&mut self) {
         let parts = self.parts();
         let epoch = self.machine.head().epoch;
-        let published = self.context.status().borrow().published.clone();
         let change = async {
-            if let Some(published) = published {
-                let kept = parts.store.keep_signatures(&published.signatures).await;
-                kept.map_err(|error| SignFailed(error.to_string()))?;
-            }
+            self.context.flush_signatures().await?;
             Point::BeforeKeyChange.visit();
             let changed = parts.signer.take_up(epoch).await;
             Point::AfterKeyChange.visit();

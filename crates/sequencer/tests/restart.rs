@@ -265,6 +265,24 @@ async fn stopping_finishes_what_is_queued_and_takes_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r52_a_key_is_taken_up_only_once_every_signature_before_it_is_kept() {
+    let log = Log::with(1).await;
+    let process = log.start().await;
+    process.store.fail(Call::KeepSignatures, 1, Fault::NotApplied);
+    for number in 10..15 {
+        log.submit(&process, statement(number)).await.unwrap();
+    }
+    let kept = log.signer.change_key(&log.memory).await;
+    assert_eq!(
+        kept,
+        2 * log.signer.heads().len(),
+        "a crash now would leave a head unsigned before a signed one"
+    );
+    process.handle.stop().await;
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn signatures_that_a_crash_took_along_are_made_again_for_every_head_that_may_have_left() {
     let log = Log::with(1).await;
     let process = log.start().await;

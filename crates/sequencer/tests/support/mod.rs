@@ -16,6 +16,7 @@ use sequencer::{
 };
 use store::{CommittedHead, Failing, GuardKey, HeadSignature, LogStore, Memory, NewEntry, SignatureKind};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 pub const ORIGIN: &str = "log.example";
 pub const KID: &[u8] = b"key";
@@ -383,6 +384,10 @@ impl Clock for TestClock {
 pub struct TestSigner {
     signed: Mutex<Vec<CommittedHead>>,
     failures: AtomicU64,
+    /// The database in which a new key is announced.
+    announced: watch::Sender<Option<Memory>>,
+    /// The signatures that were kept when the key was taken up.
+    kept_at_change: Mutex<Option<usize>>,
 }
 
 impl TestSigner {
@@ -394,12 +399,35 @@ impl TestSigner {
         self.signed.lock().unwrap().clone()
     }
 
+    /// Announces a new key, and waits until it is taken up; answers how many signatures were kept then.
+    pub async fn change_key(&self, memory: &Memory) -> usize {
+        self.announced.send_replace(Some(memory.clone()));
+        let mut announced = self.announced.subscribe();
+        announced.wait_for(Option::is_none).await.unwrap();
+        self.kept_at_change.lock().unwrap().take().unwrap()
+    }
+
     pub fn fail(&self, times: u64) {
         self.failures.store(times, Ordering::SeqCst);
     }
 }
 
+#[async_trait]
 impl HeadSigner for TestSigner {
+    async fn key_waits(&self) {
+        let _ = self.announced.subscribe().wait_for(Option::is_some).await;
+    }
+
+    async fn take_up(&self, _epoch: u64) -> Result<(), SignFailed> {
+        let announced = self.announced.borrow().clone();
+        if let Some(memory) = announced {
+            let kept = memory.signatures(None, 1000).await.unwrap().len();
+            *self.kept_at_change.lock().unwrap() = Some(kept);
+            self.announced.send_replace(None);
+        }
+        Ok(())
+    }
+
     fn makes(&self, _size: TreeSize) -> Vec<(SignatureKind, Vec<u8>)> {
         vec![(SignatureKind::Receipt, KID.into()), (SignatureKind::Checkpoint, KID.into())]
     }
