@@ -49,7 +49,7 @@ pub enum Log {
     Freeze(freeze::Freeze),
     /// Let a log continue whose time is in the future, because a clock was ahead
     #[command(
-        before_help = "example:  tabellion log clock --true-time 2026-11-22T21:55:00Z --reason 'ntp failed' --key operator.pem"
+        before_help = "example:  tabellion log clock --true-time 2026-11-22T21:55:00Z --reason ntp-failed --key operator.pem"
     )]
     Clock(clock::Clock),
     /// Write a frozen log into a file, to go on in another database
