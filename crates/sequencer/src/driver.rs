@@ -72,12 +72,12 @@ impl Context {
         self.status.subscribe()
     }
 
-    /// Waits until every signature given so far is kept.
+    /// Waits until every signature given so far is kept; an error if one could not be kept.
     pub(crate) async fn flush_signatures(&self) -> Result<(), SignFailed> {
         let (answer, kept) = oneshot::channel();
-        let gone = || SignFailed("the task that keeps signatures is gone".to_owned());
-        self.signatures.send(Keep::Flush(answer)).map_err(|_| gone())?;
-        kept.await.map_err(|_| gone())
+        let not_kept = || SignFailed("not every signature could be kept".to_owned());
+        self.signatures.send(Keep::Flush(answer)).map_err(|_| not_kept())?;
+        kept.await.map_err(|_| not_kept())
     }
 
     pub(crate) fn keep(&self, signatures: Vec<HeadSignature>) {

@@ -15,7 +15,7 @@ use crate::{Limits, Observer};
 pub(crate) enum Keep {
     /// A signature to keep.
     Signature(HeadSignature),
-    /// A question, answered once everything given before it is kept.
+    /// A question, answered once everything since the last one is kept, and dropped if something could not be kept.
     Flush(oneshot::Sender<()>),
 }
 
@@ -30,7 +30,7 @@ pub(crate) async fn keep(
     limits: Limits,
     mut given: mpsc::UnboundedReceiver<Keep>,
 ) {
-    let mut received = Vec::new();
+    let (mut received, mut lost) = (Vec::new(), false);
     while given.recv_many(&mut received, AT_ONCE).await > 0 {
         let (mut waiting, mut flushes) = (Vec::new(), Vec::new());
         for keep in received.drain(..) {
@@ -41,14 +41,21 @@ pub(crate) async fn keep(
         }
         Point::BeforeKeep.visit();
         let keeper = Keeper { store: &*store, observer: &*observer, limits: &limits };
-        if !keeper.keep(&waiting).await && waiting.len() > 1 {
+        if !keeper.keep(&waiting).await {
             // One that cannot be kept takes none with it.
-            for signature in &waiting {
-                keeper.keep(std::slice::from_ref(signature)).await;
+            match &waiting[..] {
+                [_] => lost = true,
+                several => {
+                    for signature in several {
+                        lost |= !keeper.keep(std::slice::from_ref(signature)).await;
+                    }
+                }
             }
         }
         for answer in flushes {
-            let _ = answer.send(()); // who asked may be gone
+            if !std::mem::take(&mut lost) {
+                let _ = answer.send(()); // who asked may be gone
+            }
         }
     }
 }

@@ -63,8 +63,8 @@ struct Newest {
     published: Option<Instant>,
 }
 
-/// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called once the recovered head
-/// is published.
+/// Leads until the machine leaves or the process stops. A correction goes into the first batch. `ready` is called once the
+/// recovered head is published.
 pub(crate) async fn lead(
     context: &Context,
     commands: &mut mpsc::UnboundedReceiver<Command>,
