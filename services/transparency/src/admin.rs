@@ -12,10 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{Method, StatusCode};
-use serde_json::json;
 
-use crate::media;
 use crate::metrics::Metrics;
+use crate::problem;
 
 /// Says whether the service can register, and why not.
 #[async_trait::async_trait]
@@ -55,9 +54,7 @@ pub async fn refuse_web_pages(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let detail = "The admin listener does nothing for a web page: the request has an Origin header";
-    let body =
-        json!({ "type": "about:blank", "title": "Forbidden", "detail": detail, "code": "from-a-web-page" });
-    (StatusCode::FORBIDDEN, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+    problem::on_admin(StatusCode::FORBIDDEN, "Forbidden", "from-a-web-page", detail)
 }
 
 async fn livez(State(admin): State<Admin>) -> Response {

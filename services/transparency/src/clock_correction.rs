@@ -12,14 +12,12 @@ use axum::routing::get;
 use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::log::{Log, RegisterError, Registered};
-use crate::media;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::watch::now;
 
 /// The routes of clock corrections.
@@ -110,8 +108,6 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
         let title = "Clock Not Corrected";
-        let body =
-            json!({ "type": "about:blank", "title": title, "detail": detail, "code": "clock-correction" });
-        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+        problem::on_admin(status, title, "clock-correction", &detail)
     }
 }

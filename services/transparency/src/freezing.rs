@@ -8,14 +8,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use sequencer::{Halt, Role};
-use serde_json::json;
 use store::{LogStore, SignatureKind, StoreError};
 
 use crate::limits::FREEZE_TIME;
 use crate::log::Log;
-use crate::media;
+use crate::problem;
 use crate::watch::now;
 
 /// Between two looks at the newest signed head.
@@ -132,6 +130,5 @@ fn told(error: &StoreError) -> Response {
 }
 
 fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
-    let body = json!({ "type": "about:blank", "title": "Not Frozen", "detail": detail, "code": code });
-    (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+    problem::on_admin(status, "Not Frozen", code, detail)
 }

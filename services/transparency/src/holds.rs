@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,7 +19,7 @@ use store::{Hold, StoreError};
 
 use crate::limits::HOLDS_PAGE;
 use crate::log::Log;
-use crate::media;
+use crate::problem;
 use crate::routes::listing::rfc3339;
 use crate::watch::now;
 
@@ -61,8 +60,7 @@ impl IntoResponse for Told {
     fn into_response(self) -> Response {
         let Told(status, detail) = self;
         let title = status.canonical_reason().unwrap_or("Request Failed");
-        let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": "hold" });
-        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+        problem::on_admin(status, title, "hold", &detail)
     }
 }
 

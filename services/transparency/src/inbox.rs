@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use merkle::EntryDigest;
 use sequencer::Role;
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ use store::{PendingKey, Progress, StoreError};
 
 use crate::limits::{INBOX_PAGE, INBOX_REASON_BYTES};
 use crate::log::Log;
-use crate::media;
+use crate::problem;
 use crate::routes::listing::rfc3339;
 use crate::watch::now;
 
@@ -74,8 +73,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { status, code, detail } = self;
         let title = status.canonical_reason().unwrap_or("Request Failed");
-        let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": code });
-        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+        problem::on_admin(status, title, code, &detail)
     }
 }
 

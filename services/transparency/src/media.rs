@@ -75,6 +75,11 @@ pub fn prefers(headers: &HeaderMap, wanted: &str, over: &[&str]) -> bool {
     over.iter().filter_map(|other| quality(other)).all(|other| mine >= other)
 }
 
+/// The type by which an answer in COSE is labelled: the one that says more where the client prefers it to COSE.
+pub fn cose_or(headers: &HeaderMap, named: &'static str) -> &'static str {
+    if prefers(headers, named, &[COSE]) { named } else { COSE }
+}
+
 /// The quality (in thousandths) that `Accept` gives a type by name; wildcards do not count.
 fn named(headers: &HeaderMap, media: &str) -> Option<u16> {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());

@@ -11,11 +11,13 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use scitt::problem::TABELLION;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::limits::ECHO_BYTES;
+use crate::media;
 
 /// A failed request, in the client's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +207,12 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(Box::new(self));
         response
     }
+}
+
+/// A failed request on the admin listener, as RFC 9457 JSON.
+pub fn on_admin(status: StatusCode, title: &str, code: &str, detail: &str) -> Response {
+    let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": code });
+    (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
 }
 
 /// Foreign text as an error may quote it: escaped, and never more than [`ECHO_BYTES`].

@@ -12,14 +12,12 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use store::{KeyAnnouncement, LogKey, StoreError};
 
 use crate::log::Log;
-use crate::media;
+use crate::problem;
 
 /// The routes of keys.
 pub fn routes(log: Arc<Log>) -> Router {
@@ -145,8 +143,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
         let title = status.canonical_reason().unwrap_or("Request Failed");
-        let body = json!({ "type": "about:blank", "title": title, "detail": detail, "code": "key-rotation" });
-        (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
+        problem::on_admin(status, title, "key-rotation", &detail)
     }
 }
 

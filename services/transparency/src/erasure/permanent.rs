@@ -1,8 +1,8 @@
 //! Entries that are never erased: what they are says so.
 //!
-//! Policies, erasures and clock corrections claim a guard of their permanence, by which the rules of an erasure refuse them. A log that is
-//! older than that guard has policies without it; without its policies it could not start. So nothing here rests on
-//! the guard.
+//! Policies, erasures and clock corrections claim a guard of their permanence, by which the rules of an erasure refuse them.
+//! A log that is older than that guard has policies without it; without its policies it could not start. So nothing here
+//! rests on the guard.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ use store::{Entry, LogStore, Standing, StoreError};
 
 use super::is_type;
 
-/// The rules by which policies, erasures and clock corrections are admitted. An operator may have called a rule of his own the same.
+/// The rules by which policies, erasures and clock corrections are admitted. An operator may have called a rule of his own
+/// the same.
 const RULES: [&str; 3] = ["policy", "erasure", CLOCK_CORRECTION_RULE];
 
 /// Which of these entries stay, whatever an erasure says.

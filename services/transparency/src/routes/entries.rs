@@ -167,8 +167,7 @@ pub struct ReceiptType(&'static str);
 
 impl ReceiptType {
     fn of(headers: &HeaderMap) -> Self {
-        let named = media::prefers(headers, media::RECEIPT, &[media::COSE]);
-        Self(if named { media::RECEIPT } else { media::COSE })
+        Self(media::cose_or(headers, media::RECEIPT))
     }
 
     fn header(self) -> (http::HeaderName, String) {

@@ -197,10 +197,9 @@ impl Form {
         let wants = |media: &str| media::prefers(headers, media, &[media::JSON]);
         match () {
             () if wants(TLOG_PROOF) => Form::Bundle,
-            () if media::prefers(headers, media::RECEIPT, &[media::JSON, media::COSE]) => {
-                Form::Receipt(media::RECEIPT)
+            () if wants(media::RECEIPT) || wants(media::COSE) => {
+                Form::Receipt(media::cose_or(headers, media::RECEIPT))
             }
-            () if wants(media::COSE) => Form::Receipt(media::COSE),
             () => Form::Json,
         }
     }

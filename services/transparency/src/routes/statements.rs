@@ -78,8 +78,7 @@ fn cannot_attach(cause: &scitt::Malformed) -> Problem {
 }
 
 fn statement_type(headers: &HeaderMap) -> String {
-    let named = media::prefers(headers, media::STATEMENT, &[media::COSE]);
-    if named { media::STATEMENT } else { media::COSE }.to_owned()
+    media::cose_or(headers, media::STATEMENT).to_owned()
 }
 
 async fn stored(app: &App, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
