@@ -15,6 +15,8 @@
 
 mod scan;
 
+pub use scan::RESERVED;
+
 use std::fmt;
 
 use serde::Deserialize;

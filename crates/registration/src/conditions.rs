@@ -9,6 +9,7 @@
 //! a way around it. One that admits does not admit then.
 
 use expression::{Answer, EvalError, Input};
+use jose::json::{Checked, Limits, MAX_DEPTH};
 use serde_json::{Map, Value, json};
 
 use crate::authenticate::Authenticated;
@@ -95,16 +96,17 @@ fn document(statement: &Authenticated<'_>, record: Value) -> Value {
 
 /// The payload as a document, where the content type is JSON without a profile.
 pub(crate) fn json_payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
-    let not_json = |why: String| Violation {
+    let payload = statement.payload();
+    let limits = Limits { bytes: payload.len(), depth: MAX_DEPTH };
+    let document = jose::json::check(payload, limits).and_then(Checked::unambiguous);
+    document.map_err(|why| Violation {
         rule: RuleName::fixed("payload-json"),
         place: Place::payload(""),
         detail: cut(format!(
             "the rules of {} ask about the payload, and it is no strict JSON: {why}",
             rule.name
         )),
-    };
-    let text = std::str::from_utf8(statement.payload()).map_err(|why| not_json(why.to_string()))?;
-    jose::json::parse_unambiguous(text).map_err(|why| not_json(why.to_string()))
+    })
 }
 
 fn claims(statement: &Authenticated<'_>) -> Map<String, Value> {

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::HashSet};
 use super::{JsonError, JsonErrorKind as Kind, pointer_token};
 
 /// What `serde_json` starts its private member names with.
-const RESERVED: &str = "$serde_json::private::";
+pub const RESERVED: &str = "$serde_json::private::";
 /// Longer texts of numbers are tried as doubles; no shorter one without an exponent is too large.
 const SURELY_FINITE: usize = 300;
 

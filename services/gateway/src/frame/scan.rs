@@ -1,7 +1,8 @@
 //! Checks that a text is JSON about which no two readers disagree, and walks over it afterwards.
 //!
 //! Refused: what is no JSON (RFC 8259), a byte order mark, nesting deeper than allowed, and, escapes decoded, a member named
-//! twice in one object and a name that `serde_json` gives a meaning of its own. Not refused: numbers of any size and lone surrogates; they are the receiver's business.
+//! twice in one object and a name that `serde_json` gives a meaning of its own. Not refused: numbers of any size and lone
+//! surrogates; they are the receiver's business.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,9 +11,6 @@ use thiserror::Error;
 
 /// From how many members on names are looked up in a set.
 const FEW: usize = 8;
-
-/// What begins the member names that `serde_json` reads as something else than a member.
-const RESERVED: &[u8] = b"$serde_json::private::";
 
 /// What becomes of objects in which a name repeats, or is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,7 +366,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn add(&mut self, name: Cow<'a, [u8]>) -> Result<(), FlawKind> {
-        if name.starts_with(RESERVED) {
+        if name.starts_with(jose::json::RESERVED.as_bytes()) {
             return Err(FlawKind::Reserved(String::from_utf8_lossy(&name).into_owned()));
         }
         if self.few.contains(&name) || self.many.contains(&name) {

@@ -24,6 +24,7 @@ use crate::commands::entry::Admin;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
+use crate::show::time;
 
 /// How far the time that the operator gives may be from the clock of this host, in seconds.
 const TYPING: u64 = 300;
@@ -115,8 +116,7 @@ fn nonsense(error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn told(seconds: u64) -> String {
-    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
+    i64::try_from(seconds).map_or_else(|_| seconds.to_string(), time)
 }
 
 #[derive(Deserialize)]
