@@ -91,6 +91,8 @@ impl Dev {
             ("checkpoint_key", file("checkpoint.key")),
             ("operator_key", file("operator.key")),
             ("receipt_alg", "ES256".into()),
+            ("closed_content_types", "[]".into()),
+            ("cors_origins", "[\"*\"]".into()),
             ("log_level", "warn".into()),
         ]
     }
