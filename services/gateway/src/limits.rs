@@ -67,6 +67,8 @@ pub const REQUESTS_PER_SECOND: u32 = 200;
 pub const REQUEST_BURST: u32 = 400;
 /// Open connections.
 pub const CONNECTIONS: usize = 16_384;
+/// Open connections of one address (a network of 64 bits, for IPv6), but for the loopback ones.
+pub const ADDRESS_CONNECTIONS: usize = 1_024;
 /// A session that nobody used for so long is closed.
 pub const VAP_SESSION_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// How long a server is waited for, from one byte to the next.
@@ -254,7 +256,7 @@ pub const UPSTREAM_IDLE_CONNECTIONS: usize = 256;
 pub const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Messages that may wait for a client that reads slowly, before its server waits too.
 pub const MESSAGES_AHEAD: usize = 16;
-/// Addresses of which requests are counted one by one; from then on all newcomers share one count.
+/// Addresses of which requests are counted one by one; while there are as many, all newcomers share one count.
 pub const COUNTED_ADDRESSES: usize = 100_000;
 /// Sessions whose state is kept in memory; the others are read when they are needed.
 pub const SESSIONS_IN_MEMORY: usize = 10_000;
