@@ -182,6 +182,10 @@ pub const STALL_TIME: Duration = Duration::from_secs(30);
 pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 /// How long it may at least, when there are as many as there may be and another one is wanted.
 pub const SESSION_SPARED: Duration = Duration::from_secs(10);
+/// Sessions that one client may start within [`SESSION_START_WINDOW`] at one server.
+pub const SESSION_STARTS: usize = 100;
+/// See [`SESSION_STARTS`].
+pub const SESSION_START_WINDOW: Duration = Duration::from_secs(60);
 /// How often idle sessions are looked for.
 pub const SESSION_SWEEP: Duration = Duration::from_secs(30);
 /// Calls that one legacy session may have open at once.
