@@ -59,6 +59,8 @@ pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 pub const RECEIPT_WAIT: Duration = Duration::from_secs(10);
 /// The longest request, unless said (V-11).
 pub const BODY_BYTES: usize = 4 << 20;
+/// The longest arguments of a tool call, unless said.
+pub const ARGUMENT_BYTES: usize = 64 << 10;
 /// The longest request that can be allowed.
 pub const MAX_BODY_BYTES: usize = 64 << 20;
 /// Requests a second and address (V-11).

@@ -98,6 +98,7 @@ impl Route {
             oauth: None,
             forward_invocation: true,
             filter_tools: false,
+            arguments_bytes: limits::ARGUMENT_BYTES,
             timeout: limits::UPSTREAM_TIMEOUT,
         }
     }

@@ -184,6 +184,7 @@ pub struct Route {
     pub oauth: Option<Spanned<OAuth>>,
     pub forward_invocation: Option<bool>,
     pub filter_tools: Option<bool>,
+    pub arguments_bytes: Option<Amount>,
     pub timeout: Option<Text>,
 }
 

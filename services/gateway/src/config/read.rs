@@ -383,7 +383,8 @@ impl Reader<'_> {
         }
     }
 
-    fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
+    /// Bytes.
+    pub fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
         let written = written?;
         let bytes = match written.get_ref() {
             toml::Value::Integer(number) => u64::try_from(*number).ok(),

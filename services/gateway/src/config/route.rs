@@ -53,6 +53,8 @@ pub struct Route {
     pub forward_invocation: bool,
     /// Whether `tools/list` shows only what the caller's commitment allows (V-36).
     pub filter_tools: bool,
+    /// The longest arguments of a tool call, in bytes.
+    pub arguments_bytes: usize,
     /// How long an answer of the server is waited for, from one byte to the next.
     pub timeout: Duration,
 }

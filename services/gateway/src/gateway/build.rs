@@ -125,7 +125,8 @@ impl Builder {
     fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
         let judging = judge.filter(|_| route.judge).cloned();
         let posture = posture::of_route(config, route).into();
-        let offer = Offer { posture, filter_tools: route.filter_tools };
+        let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
+        let offer = Offer { posture, filter_tools, arguments_bytes };
         Arc::new(Calls::new(config.rules(route), offer, judging, self.shared.clone()))
     }
 
