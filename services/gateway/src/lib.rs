@@ -17,6 +17,7 @@ pub mod desk;
 pub mod frame;
 pub mod front;
 pub mod gateway;
+pub mod isolation;
 pub mod judge;
 pub mod keys;
 pub mod limits;

@@ -152,6 +152,14 @@ pub const MAX_ANSWER_DEPTH: usize = 512;
 
 /// Children of one server at once, unless the configuration says: one for each legacy session, and one more.
 pub const CHILDREN: usize = 64;
+/// Bytes of memory of each process of a child, unless the configuration says.
+pub const CHILD_MEMORY_BYTES: u64 = 4 << 30;
+/// Processes and threads of a child's user, unless the configuration says.
+pub const CHILD_PROCESSES: u64 = 2_048;
+/// Open files of each process of a child, unless the configuration says.
+pub const CHILD_OPEN_FILES: u64 = 4_096;
+/// Files and folders that are allowed to a child one by one, since something beside them is hidden from it.
+pub const MAX_CHILD_RULES: usize = 65_536;
 /// Messages that wait to be written to a child, or to be looked at.
 pub const CHILD_QUEUE: usize = 64;
 /// Bytes of one message of a child. A server that writes a longer one is ended.

@@ -95,7 +95,10 @@ impl Reader<'_> {
             },
             routes,
             dev: false,
+            file: None,
             sources: Vec::new(),
+            hide: file.hide.iter().map(|path| self.folder.join(path)).collect(),
+            unsafe_shared_user: false,
         })
     }
 

@@ -11,6 +11,7 @@ use admission::signature::Freshness;
 use url::Url;
 
 use super::oauth::OAuth;
+use crate::isolation::{ChildLimits, User};
 
 /// One endpoint.
 #[derive(Clone, Debug)]
@@ -73,6 +74,17 @@ pub enum UpstreamConfig {
     },
 }
 
+impl UpstreamConfig {
+    /// Every server.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        let (one, many) = match self {
+            Self::One(server) => (Some(server), &[][..]),
+            Self::Many { servers, .. } => (None, &servers[..]),
+        };
+        one.into_iter().chain(many.iter().map(|(_, server)| server))
+    }
+}
+
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
@@ -108,6 +120,12 @@ pub struct CommandServer {
     pub folder: Option<PathBuf>,
     /// How many children there may be at once: one for each legacy session, and one more.
     pub children: usize,
+    /// The user that it runs as, unless that of the gateway.
+    pub user: Option<User>,
+    /// Files and folders that it may change, besides temporary folders and the one where it is started.
+    pub writable: Vec<PathBuf>,
+    /// What each child may use.
+    pub limits: ChildLimits,
 }
 
 /// Whether something is demanded.
