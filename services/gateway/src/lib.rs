@@ -21,6 +21,7 @@ pub mod isolation;
 pub mod judge;
 pub mod keys;
 pub mod limits;
+pub mod memory;
 pub mod oauth;
 pub mod posture;
 pub mod proof;

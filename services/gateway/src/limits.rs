@@ -143,6 +143,16 @@ pub const METADATA_FRESH: Duration = Duration::from_secs(60);
 
 // --- messages, connections, answers ---------------------------------------------------------------
 
+/// Bytes of clients' messages that are held at a time, of all clients.
+pub const HELD_MESSAGE_BYTES: usize = 128 << 20;
+/// The same of one address, but for the loopback ones.
+pub const HELD_ADDRESS_MESSAGE_BYTES: usize = 32 << 20;
+/// Bytes of a message up to which it is not counted there.
+pub const UNCOUNTED_MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes of servers' answers that are held at a time.
+pub const HELD_ANSWER_BYTES: usize = 128 << 20;
+/// Bytes of an answer up to which it is not counted there.
+pub const UNCOUNTED_ANSWER_BYTES: usize = 64 << 10;
 /// Arrays and objects open at once in a client's message (V-11).
 pub const MAX_DEPTH: usize = 128;
 /// The same in a server's: nobody else bounds it, and the reader recurses.

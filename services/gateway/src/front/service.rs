@@ -165,7 +165,9 @@ impl Visit<'_> {
     }
 
     async fn post(self, admitted: Admitted, body: Body, limit: usize) -> Result<Response, Refusal> {
-        let text = intake::read(&self.head.headers, body, limit).await?;
+        let address = addresses::client(self.address);
+        let counted = (!address.is_loopback()).then_some(address);
+        let text = intake::read(&self.head.headers, body, limit, counted).await?;
         let frame = Frame::parse(text).map_err(Refusal::Message)?;
         let era = mirrors::era(&frame, &self.head.headers);
         if era == Era::Modern {
