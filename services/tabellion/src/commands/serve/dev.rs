@@ -32,7 +32,7 @@ use crate::service::DEV_URL;
 use crate::trust_file;
 
 /// The folder, in the one where the command is run.
-const FOLDER: &str = "tabellion-dev";
+pub const DEV_FOLDER: &str = "tabellion-dev";
 /// The log's name. Every dev log has it: only their keys tell them apart.
 const ORIGIN: &str = "dev.tabellion.example";
 /// The issuer that `gateway run --dev` signs as.
@@ -52,8 +52,8 @@ pub struct Dev {
 
 /// Makes what is missing in the folder.
 pub fn prepare(context: &Context) -> Result<Dev, Failure> {
-    let fresh = !Path::new(FOLDER).exists();
-    fs::create_dir_all(format!("{FOLDER}/samples"))?;
+    let fresh = !Path::new(DEV_FOLDER).exists();
+    fs::create_dir_all(format!("{DEV_FOLDER}/samples"))?;
     key("receipt.key", Algorithm::Es256)?;
     key("checkpoint.key", Algorithm::EdDsa)?;
     let operator = key("operator.key", Algorithm::Es256)?;
@@ -68,9 +68,9 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
         files::write(&at("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)?;
     }
     // A container's own layers: good enough for a toy.
-    let any_filesystem = matches!(FileSystem::of_folder(Path::new(FOLDER)), Ok(FileSystem::Shared(_)));
+    let any_filesystem = matches!(FileSystem::of_folder(Path::new(DEV_FOLDER)), Ok(FileSystem::Shared(_)));
     if fresh {
-        context.console.note(format!("made       ./{FOLDER}"));
+        context.console.note(format!("made       ./{DEV_FOLDER}"));
     }
     Ok(Dev { issuer, verifier, gateway, any_filesystem })
 }
@@ -85,7 +85,7 @@ impl Dev {
             ("public_url", "http://127.0.0.1:0".into()),
             ("db", format!("sqlite:{}", file("log.db"))),
             ("any_filesystem", self.any_filesystem.to_string()),
-            ("state_dir", FOLDER.into()),
+            ("state_dir", DEV_FOLDER.into()),
             ("policy", file("policy.toml")),
             ("receipt_key", file("receipt.key")),
             ("checkpoint_key", file("checkpoint.key")),
@@ -323,7 +323,7 @@ fn key(name: &str, algorithm: Algorithm) -> Result<SigningKey, Failure> {
 }
 
 fn at(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(name)
+    Path::new(DEV_FOLDER).join(name)
 }
 
 fn bare(key: &PublicKey) -> CoseKey {
@@ -364,7 +364,7 @@ impl Banner {
             listen: addresses.public.to_string(),
             admin: addresses.admin.map(|admin| admin.to_string()),
             origin: identity.origin.clone(),
-            folder: FOLDER,
+            folder: DEV_FOLDER,
             issuer: DEV_ISSUER,
             trust: trust_file::DEV,
             receipt_alg: identity.receipt_algorithm,
