@@ -26,6 +26,7 @@ pub const fn explain(reason: &Reason) -> Explanation {
         Reason::OutOfRange => ("There are more patterns, meters or digits than are kept, or a meter is named like one of the gateway's own.", "Declare fewer, and no meter that begins with \"vap.\"."),
         Reason::NoBudget => ("The budget bounds nothing.", "Give max_calls, a deadline, or a limit of at least one meter."),
         Reason::MalformedDeadline => ("The deadline is no time of RFC 3339 with an offset.", "Write it as 2026-01-31T23:59:59Z."),
+        Reason::RoaNotEnforced => ("The call carries an AgentROA envelope, and this gateway does not enforce AgentROA: it would run as if it had none.", "Call without the envelope, or through a gateway that enforces it."),
         Reason::NoEnvelope => ("The tool call carries no Intent Envelope, and this route demands one, or a session of the same principal is live.", "Commit to a scope, and send an envelope with each call."),
         Reason::NoCommitment => ("No accepted commitment has this session id on this route.", "Send a Scope Commitment first, and see that its verdict is served or downgraded."),
         Reason::NoPrincipal => ("Nothing says whose session this would be.", "Present an access token, a certificate or a signature."),

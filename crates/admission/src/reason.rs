@@ -56,6 +56,8 @@ reasons! {
     NoBudget = "no_budget",
     /// V-15: the deadline is no time of RFC 3339 with an offset.
     MalformedDeadline = "malformed_deadline",
+    /// the call carries an AgentROA envelope, and nothing here enforces one.
+    RoaNotEnforced = "roa_not_enforced",
     /// V-33: a tool call without an Intent Envelope.
     NoEnvelope = "no_envelope",
     /// C1: the session has no accepted commitment.

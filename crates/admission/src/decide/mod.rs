@@ -44,7 +44,7 @@ pub use commitment::commitment;
 pub use draft::{CALLS_METER, JUDGE_METER};
 pub use ruling::{About, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling};
 pub use semantic::{Field, Finding, Question, Semantic};
-pub use settle::{Outcome, Settled, Status, close, refund, refund_questions, settle};
+pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
 pub use task::{FollowUp, Task, follow_up, unknown_task};
 
 use jiff::Timestamp;
@@ -102,6 +102,8 @@ pub struct Call<'a> {
     pub arguments: &'a str,
     /// Whether the client can be asked something (reading V-26).
     pub can_ask: bool,
+    /// Whether it carries an AgentROA envelope. None is enforced: where the call is decided, it is denied.
+    pub has_roa_envelope: bool,
     /// Whether the `jti` of the envelope was seen before in its session (reading V-21).
     pub replayed: bool,
     /// What was done about the call already.

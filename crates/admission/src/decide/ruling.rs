@@ -191,6 +191,8 @@ pub enum Flag {
     WouldDeny,
     /// The agent declared a call less sensitive than the operator says (reading V-30).
     SensitivityRaised,
+    /// The call carried an AgentROA envelope, which nothing enforced (advisory).
+    RoaNotEnforced,
 }
 
 impl Flag {
@@ -208,6 +210,7 @@ impl Flag {
             Flag::ToolUnnamed => "tool_unnamed",
             Flag::WouldDeny => "would_deny",
             Flag::SensitivityRaised => "sensitivity_raised",
+            Flag::RoaNotEnforced => "roa_not_enforced",
         }
     }
 }

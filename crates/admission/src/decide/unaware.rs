@@ -31,6 +31,7 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
     let stop = match (account.is_rate_limited(scene.now), account.is_committed(), scene.rules.posture) {
         (true, _, _) => Reason::RateLimited,
+        (false, _, Posture::Deny | Posture::Restricted) if call.has_roa_envelope => Reason::RoaNotEnforced,
         (false, true, _) | (false, false, Posture::Deny) => Reason::NoEnvelope,
         (false, false, Posture::Advisory) => return advisory(scene, draft, call),
         (false, false, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
@@ -48,6 +49,10 @@ fn advisory(scene: &Scene<'_>, mut draft: Draft, call: &Call<'_>) -> CallRuling 
     draft.policed = !scene.rules.policy.is_empty();
     if !matches!(police(scene.rules, facts(scene, call)), Policed::Allowed(_)) {
         draft.flags.push(Flag::WouldDeny);
+    }
+    if call.has_roa_envelope {
+        draft.flags.push(Flag::RoaNotEnforced);
+        draft.passed(&Reason::RoaNotEnforced.as_str());
     }
     draft.telling = Telling::Silent;
     let mut ruling = draft.rule(scene.rules, VerdictKind::Served, None);

@@ -37,6 +37,29 @@ fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
 }
 
 #[test]
+fn an_agentroa_envelope_that_nothing_enforces_is_refused_where_calls_are_decided() {
+    for rules in [Posture::Deny, Posture::Restricted] {
+        let call = Try { has_roa_envelope: true, ..read() };
+        assert_eq!(posture(rules).denied(&call), Reason::RoaNotEnforced);
+    }
+    for rules in [Posture::Deny, Posture::Advisory] {
+        let mut world = posture(rules).with_session(json!({ "max_calls": 9 }));
+        let call = Try { has_roa_envelope: true, ..Try::of("crm.read", json!({})) };
+        assert_eq!(world.denied(&call), Reason::RoaNotEnforced);
+        assert_eq!(world.session().running.calls(), 0);
+    }
+}
+
+#[test]
+fn in_advisory_mode_an_agentroa_envelope_is_flagged_in_the_record() {
+    let mut world = posture(Posture::Advisory);
+    let ruling = world.ruled(&Try { has_roa_envelope: true, ..read() });
+    assert!(ruling.forward && ruling.flags.contains(&Flag::RoaNotEnforced), "{ruling:?}");
+    let record: serde_json::Value = serde_json::from_slice(&world.records[0].1).unwrap();
+    assert_eq!(record["verification"]["checks"], json!(["roa_not_enforced"]));
+}
+
+#[test]
 fn v_33_advisory_forwards_records_and_tells_nothing() {
     let mut world = posture(Posture::Advisory);
     let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());

@@ -67,15 +67,7 @@ pub enum Began {
 /// If it is nothing that can be decided.
 pub fn begin(again: &mut Again, route: &str, commitment: &str, now: Timestamp) -> Result<Began, AgainError> {
     let caller = caller();
-    let said = Said {
-        route,
-        caller: &caller,
-        now,
-        sample: u32::MAX,
-        message: Some(commitment),
-        answer: None,
-        came_to: None,
-    };
+    let said = Said::new(route, &caller, now, Some(commitment));
     let Now::Ruled(ruling) = again.declare(MessageType::ScopeCommitment, &said) else {
         return Err(AgainError::Question(format!("there is no route {route}")));
     };
@@ -101,16 +93,16 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
     let made_up = call.session.map(|session| envelope(session, call));
     let caller = again.owner().map_or_else(caller, |(_, caller)| caller.clone());
     let header = (caller.era == Era::Modern).then_some(call.tool);
-    let said = Said {
-        route: call.route,
-        caller: &caller,
-        now: call.now,
-        sample: u32::MAX,
-        message: call.envelope.or(made_up.as_deref()),
-        answer: None,
-        came_to: None,
+    let message = call.envelope.or(made_up.as_deref());
+    let said = Said::new(call.route, &caller, call.now, message);
+    let called = Called {
+        tool: call.tool,
+        arguments: call.arguments,
+        header,
+        can_ask: true,
+        has_roa_envelope: false,
+        state: None,
     };
-    let called = Called { tool: call.tool, arguments: call.arguments, header };
     match again.call(&said, &called, None) {
         Now::Ruled(ruling) => {
             let reason = ruling.reason.as_ref();

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use admission::decide::Status;
-use admission::message::MessageType;
+use admission::message::{MessageType, UNBOUND};
 use admission::reason::Reason;
 use admission::verdict::VerdictKind;
 use evidence::{RecordKind, Stored};
@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::AgainError;
-use super::annex::{Annex, Came, NotWhole, whole};
-use super::session::{Again, Called, Now, Said};
+use super::annex::Annex;
+use super::session::{Again, Called, Now, Said, presumed_opinion};
+use crate::decision_inputs::{DecisionInputs, JudgeOpinion, NotWhole, whole};
 
 /// A verdict and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,14 +75,45 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
     let record = &stored.record;
     let annex = Annex::of(stored)?;
     let (then, came_to) = recorded(stored)?;
-    let at = Timestamp::from_second(i64::try_from(record.at).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
-    let Some(came) = &annex.replay else {
-        let why = "the store does not say how it came".to_owned();
-        return Err(AgainError::Record { seq: record.seq, why });
+    let at = i64::try_from(record.at).ok().and_then(|at| Timestamp::from_second(at).ok());
+    let at = at.unwrap_or(Timestamp::MAX);
+    let inputs = annex.inputs();
+    let tool =
+        inputs.as_ref().and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
+    let now = match &inputs {
+        _ if annex.is_denied_afterwards() => Err(NotAgain::DeniedAfterwards),
+        None => Err(NotAgain::NotWhole),
+        Some(inputs) => decided_again(again, stored, &annex, inputs, (at, came_to)),
     };
-    let tool = whole(came.tool.as_ref()).ok().flatten().map(str::to_owned);
-    let now = decided_again(again, stored, &annex, came, (at, came_to));
     Ok(compare(stored, tool, at, then, now))
+}
+
+/// Why a decision is not made again.
+#[derive(Clone, Copy, Debug)]
+enum NotAgain {
+    NotWhole,
+    Unreadable,
+    NoCall,
+    OfAnotherSession,
+    DeniedAfterwards,
+}
+
+impl NotAgain {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NotWhole => "what was said was not kept whole",
+            Self::Unreadable => "the message could not be read",
+            Self::NoCall => "it is about a request that is no call",
+            Self::OfAnotherSession => "it depends on a session that has its own records",
+            Self::DeniedAfterwards => "the call was admitted, and denied since the log gave no receipt",
+        }
+    }
+}
+
+impl From<NotWhole> for NotAgain {
+    fn from(_: NotWhole) -> Self {
+        Self::NotWhole
+    }
 }
 
 /// What would be decided now, if all was kept that it needs.
@@ -89,26 +121,44 @@ fn decided_again(
     again: &mut Again,
     stored: &Stored,
     annex: &Annex,
-    came: &Came,
-    (now, came_to): (Timestamp, Option<VerdictKind>),
-) -> Result<Now, NotWhole> {
-    let caller = came.caller();
+    inputs: &DecisionInputs,
+    (recorded_at, came_to): (Timestamp, Option<VerdictKind>),
+) -> Result<Now, NotAgain> {
+    if inputs.unreadable {
+        return Err(NotAgain::Unreadable);
+    }
+    if inputs.method.is_some() {
+        return Err(NotAgain::NoCall);
+    }
+    let caller = inputs.caller();
+    let message = whole(inputs.message.as_ref())?;
+    if message.is_some() && stored.record.stream.starts_with(UNBOUND) {
+        return Err(NotAgain::OfAnotherSession);
+    }
+    let exactly = |at: Option<i64>| Timestamp::from_millisecond(at?).ok();
+    let now = exactly(inputs.at).unwrap_or(recorded_at);
     let said = Said {
-        route: &came.route,
-        caller: &caller,
-        now,
-        sample: came.sample,
-        message: whole(came.message.as_ref())?,
-        answer: came.answer(),
-        came_to,
+        first: exactly(inputs.first_at).unwrap_or(now),
+        sample: inputs.sample,
+        replayed: inputs.replayed,
+        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
+        answer: inputs.answer,
+        held_for_others: &inputs.held_for_others,
+        account: inputs.account.as_ref(),
+        ..Said::new(&inputs.route, &caller, now, message)
     };
     Ok(match stored.record.kind {
         RecordKind::Commitment => again.declare(MessageType::ScopeCommitment, &said),
         RecordKind::Amendment => again.declare(MessageType::ScopeAmendment, &said),
         _ => {
-            let arguments = whole(annex.arguments.as_ref())?.unwrap_or("{}");
-            let tool = whole(came.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default();
-            let called = Called { tool, arguments, header: whole(came.header.as_ref())? };
+            let called = Called {
+                tool: whole(inputs.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default(),
+                arguments: whole(annex.arguments.as_ref())?.unwrap_or("{}"),
+                header: whole(inputs.header.as_ref())?,
+                can_ask: inputs.can_ask,
+                has_roa_envelope: inputs.has_roa_envelope,
+                state: inputs.state.as_ref(),
+            };
             again.call(&said, &called, Some(&stored.record.id.to_string()))
         }
     })
@@ -119,12 +169,10 @@ fn compare(
     tool: Option<String>,
     at: Timestamp,
     then: Decided,
-    now: Result<Now, NotWhole>,
+    now: Result<Now, NotAgain>,
 ) -> Compared {
     let (now, note) = match now {
-        Err(NotWhole) => {
-            (None, Some("it cannot be decided again: what was said was not kept whole".to_owned()))
-        }
+        Err(why) => (None, Some(format!("it cannot be decided again: {}", why.words()))),
         Ok(now) => told(now),
     };
     let differs = now.as_ref().is_some_and(|now| *now != then);
@@ -151,9 +199,7 @@ fn told(now: Now) -> (Option<Decided>, Option<String>) {
         Now::Asks(question) => {
             (Some(Decided::of("clarify", None)), Some(format!("a person is asked: {question}")))
         }
-        Now::NoRoute => {
-            (None, Some("it cannot be decided again: no such route, or no message that was read".to_owned()))
-        }
+        Now::NoRoute => (None, Some("it cannot be decided again: there is no such route".to_owned())),
     }
 }
 

@@ -118,7 +118,7 @@ impl Calls {
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
-        let Inbound { route, mut exchange, aside, era, caller, client, .. } = inbound;
+        let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
         let job = CallJob {
             route: self.route.to_string(),
@@ -128,6 +128,7 @@ impl Calls {
             tool,
             arguments,
             can_ask,
+            has_roa_envelope,
             shown: brought.shown,
             aside: None,
             envelope: None,

@@ -4,7 +4,7 @@ use admission::decide::{self, Before, Dice, Scene, account_key};
 use admission::message::slot::Received;
 use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
-use admission::session::{Account, ReservationId, Session};
+use admission::session::{Account, Reservation, ReservationId, Session};
 
 use super::writing::timestamp;
 use crate::desk::states::{Asking, SessionState, State, account_stream};
@@ -99,6 +99,13 @@ impl Copies {
             decide::refund(rules, session, &mut self.account, asking.held);
         }
         self.asking = live;
+    }
+
+    /// What is held while somebody is asked about other messages of the session than that for which `own` is held.
+    pub fn held_for_others(&self, own: Option<ReservationId>) -> Vec<Reservation> {
+        let others = self.asking.iter().map(|asking| asking.held).filter(|held| Some(*held) != own);
+        let reservation = |held| self.session.as_ref()?.running.reservation(held).cloned();
+        others.filter_map(reservation).collect()
     }
 
     /// Replaces the originals, with what is `held` while somebody is asked: who asks, and how long that can take. What was

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene};
-use admission::principal::Caller;
 use admission::rules::Rules;
-use admission::session::ReservationId;
+use admission::session::{Account, ReservationId};
 use evidence::Claim;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::call::{Done, caller};
+use super::call::{Done, depends_on_others};
 use super::copies::{Copies, Sent};
-use super::writing::{Written, jti_of, timestamp, write};
+use super::writing::{Written, jti_of, milliseconds, timestamp, write};
+use crate::decision_inputs::{DecisionInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldMessage;
@@ -71,7 +71,7 @@ impl MessageWork {
         let job = &*self.job;
         let declared = Declared {
             message: job.message.as_ref().map_err(|unreadable| &**unreadable),
-            replayed: self.jti().is_some_and(|claim| books.is_used(&claim)),
+            replayed: self.is_replayed(books),
             before: self.before(),
         };
         let caller = copies.caller.clone();
@@ -83,14 +83,24 @@ impl MessageWork {
         }
     }
 
-    fn beside(&self, by: &Caller) -> Value {
+    fn is_replayed(&self, books: &Books<'_>) -> bool {
+        self.jti().is_some_and(|claim| books.is_used(&claim))
+    }
+
+    /// What the annex keeps besides: enough to decide the message again. `account` is of before the decision.
+    fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
-        json!({
-            "route": job.route,
-            "caller": caller(by),
-            "message": job.message.as_ref().ok().map(|received| &received.text),
-            "judge": self.done.said,
-        })
+        DecisionInputs {
+            at: Some(milliseconds(books.now)),
+            first_at: self.done.first_at,
+            message: job.message.as_ref().ok().map(|received| Text::whole(&received.text)),
+            unreadable: job.message.is_err(),
+            replayed: self.is_replayed(books),
+            judge: self.done.opinion.as_deref().cloned(),
+            held_for_others: copies.held_for_others(self.done.held),
+            account,
+            ..DecisionInputs::of(&job.route, &copies.caller)
+        }
     }
 }
 
@@ -126,16 +136,19 @@ impl Work for MessageWork {
             return Step::Needs(books.missing());
         };
         copies.forget_questions(books, &rules);
+        let account = copies.account.clone();
         match self.ruling(&rules, books, &mut copies) {
             MessageRuling::Ruled(mut ruling) => {
-                let beside = self.beside(&copies.caller);
+                let account = depends_on_others(&ruling, &rules).then_some(account);
+                let inputs = self.inputs(books, &copies, account);
                 copies.hold(books, self.done.held, None);
-                match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
+                match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
                     Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
                     Err(why) => return Step::Impossible(why),
                 }
             }
             MessageRuling::Judge { question, held } => {
+                self.done.first_at.get_or_insert(milliseconds(books.now));
                 copies.hold(books, self.done.held, held);
                 self.made = Some(Made::Judge(question, held));
             }
@@ -149,7 +162,8 @@ impl Work for MessageWork {
                 MessageAnswer::Ruled(Box::new(Told::of(ruling, written, None)))
             }
             Some(Made::Judge(question, held)) => {
-                let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held);
+                let first_at = self.done.first_at;
+                let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held, first_at);
                 MessageAnswer::Judge(question, held)
             }
             None => return,

@@ -7,8 +7,8 @@ use admission::decide::Ruling;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::call::caller;
-use super::writing::{Written, write};
+use super::writing::{Written, milliseconds, write};
+use crate::decision_inputs::{DecisionInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::jobs::RefusalJob;
@@ -46,12 +46,16 @@ impl Work for RefusalWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let job = self.job.clone();
-        let beside = json!({ "route": job.route, "caller": caller(&job.caller), "method": job.method });
+        let inputs = DecisionInputs {
+            at: Some(milliseconds(books.now)),
+            method: Some(Text::whole(&job.method)),
+            ..DecisionInputs::of(&job.route, &job.caller)
+        };
         let mut ruling = job.ruling.clone();
         if books.sheet(self.desk.unbound()).is_none() {
             return Step::Needs(books.missing());
         }
-        match write(books, &mut ruling, job.aside.as_ref(), beside) {
+        match write(books, &mut ruling, job.aside.as_ref(), json!(inputs)) {
             Ok(written) => self.made = Some((ruling, written)),
             Err(why) => return Step::Impossible(why),
         }
