@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::config::{Config, Route, Server, UpstreamConfig};
 use crate::gateway::one_server;
 use crate::keys;
+use crate::oauth::{FetchedKeys, Guard};
 pub use era::{Eras, eras_of};
 
 /// How a check went.
@@ -70,7 +71,7 @@ fn keys_of(config: &Config) -> Finding {
 fn oauth(config: &Config, route: &Route) -> Option<Finding> {
     let settings = route.oauth.as_ref()?;
     let what = format!("tokens {}", route.path);
-    Some(match crate::oauth::Guard::new(settings, &config.public_url, &route.path) {
+    Some(match Guard::new(settings, &config.public_url, &route.path, &FetchedKeys::default()) {
         Ok(guard) => {
             let detail = format!("for {}, metadata at {}", settings.audience, guard.metadata().url());
             Finding::new(what, Outcome::Ok, detail)
