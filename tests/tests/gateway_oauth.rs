@@ -223,3 +223,24 @@ fn while_the_issuer_is_away_a_reload_locks_nobody_out() {
     }
     assert_eq!(provider.seen().len(), 1, "the keys were fetched once");
 }
+
+#[test]
+fn an_agent_that_is_known_by_a_token_is_named_by_that_token_alone() {
+    let upstream = Upstream::ordinary();
+    let agent = Agent::named("did:example:by-token", "one-that-is-known-by-its-token", 9);
+    let gateway = Gateway::before(&upstream.url())
+        .route(&format!("[route.oauth]\nissuer = \"{AS}\"\njwks = \"as.jwks.json\"\nmode = \"gateway\""))
+        .table(&format!(
+            "[[agent]]\nid = \"{}\"\noauth = {{ issuer = \"{AS}\", subject = \"user-1\" }}",
+            agent.id
+        ));
+    std::fs::write(gateway.path("as.jwks.json"), Issuer::new().jwks().to_string()).unwrap();
+    let running = gateway.start();
+    let client = |sub: &str| {
+        running.modern().with_token(&Issuer::new().token(&claims(&gateway.url(), json!({ "sub": sub }))))
+    };
+    client("user-2").carry(agent.commitment()).must_have_denied("token_not_of_agent");
+    assert_eq!(client("user-1").carry(agent.commitment()).verdict().word(), "served");
+    let intent = json!({ "vap": agent.intent("echo", &json!({})) });
+    client("user-1").call("echo", json!({}), intent).must_be_served();
+}

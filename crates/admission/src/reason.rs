@@ -104,6 +104,8 @@ reasons! {
     KeyNotAuthorised = "key_not_authorised",
     /// V-20: the key is not valid now.
     KeyNotValidNow = "key_not_valid_now",
+    /// V-20: the access token is not the one that the operator has given to the agent.
+    TokenNotOfAgent = "token_not_of_agent",
     /// V-21: the route demands `iat`, `jti` and `aud`.
     FreshnessRequired = "freshness_required",
     /// V-21: signed for somebody else.

@@ -42,7 +42,9 @@ pub use bind::{claimed_jti, signed_by};
 pub use call::call;
 pub use commitment::commitment;
 pub use draft::{CALLS_METER, JUDGE_METER};
-pub use ruling::{About, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling};
+pub use ruling::{
+    About, Advised, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling,
+};
 pub use semantic::{Field, Finding, Question, Semantic};
 pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
 pub use task::{FollowUp, Task, follow_up, unknown_task};
@@ -144,7 +146,13 @@ pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
 /// The key of a principal.
 #[must_use]
 pub fn principal_key(principal: &Principal) -> String {
-    let (kind, parts) = match principal.identity() {
+    identity_key(principal.identity())
+}
+
+/// The key of what a principal is known by.
+#[must_use]
+pub fn identity_key(identity: &Identity) -> String {
+    let (kind, parts) = match identity {
         Identity::Token(token) => {
             let client = token.client_id.as_deref().unwrap_or_default();
             ("token", vec![token.iss.as_str(), token.sub.as_str(), client])

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 pub use commitments::{RecordKey, StreamKey};
 
-use crate::decide::{About, Ruling, Status};
+use crate::decide::{About, Advised, Ruling, Status};
 use crate::digest::Canon;
 use crate::invocation::AiInvocation;
 use crate::limits::MAX_NAME;
@@ -72,6 +72,9 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     }
     if record.contains_key("agent_id") {
         record.insert("agent_proven_by".into(), ruling.proven_by.as_str().into());
+    }
+    if let Some(advised) = &ruling.advised {
+        record.insert("advised".into(), advised_of(advised));
     }
     if let Some(Binding { iat, jti, req }) = binding {
         let mut bound = json!({ "iat": iat, "jti": jti });
@@ -162,6 +165,14 @@ fn committed(key: &RecordKey, ruling: &Ruling) -> Value {
         Some((name.to_owned(), Value::from(key.commit(name, &bytes?))))
     };
     members.into_iter().filter_map(commit).collect::<Map<_, _>>().into()
+}
+
+fn advised_of(advised: &Advised) -> Value {
+    let mut told = json!({ "verdict": advised.verdict.as_str() });
+    if let Some(reason) = &advised.reason {
+        told["reason"] = reason.as_str().into();
+    }
+    told
 }
 
 fn text(text: &str) -> Vec<u8> {

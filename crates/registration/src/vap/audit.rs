@@ -61,6 +61,17 @@ pub struct Decided {
     pub agent_proven_by: Option<String>,
     /// The AgentROA record of the same call.
     pub aer_id: Option<String>,
+    /// What the rules would have decided, of a call that was let through all the same.
+    pub advised: Option<Advised>,
+}
+
+/// What an operator's rules would have decided, had they been enforced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advised {
+    /// The verdict.
+    pub verdict: Served,
+    /// Why the call would not have been simply served.
+    pub reason: Option<String>,
 }
 
 /// What came of a decision.
@@ -191,6 +202,10 @@ impl AuditRecord {
                     if let Some(text) = text {
                         facts.text(name, text);
                     }
+                }
+                if let Some(Advised { verdict, reason }) = &decided.advised {
+                    facts.text("advised_verdict", verdict.as_str());
+                    reason.iter().for_each(|reason| facts.text("advised_reason", reason));
                 }
             }
         }

@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{AuditKind, Decided, Outcome, Status, UNBOUND};
+use super::audit::{Advised, AuditKind, Decided, Outcome, Status, UNBOUND};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
@@ -16,7 +16,7 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 11] = [
+const DECIDED: [&str; 12] = [
     "agent_id",
     "agent_proven_by",
     "tool",
@@ -27,6 +27,7 @@ const DECIDED: [&str; 11] = [
     "committed",
     "aer_id",
     "binding",
+    "advised",
     "canon",
 ];
 /// How an agent's name can have been shown.
@@ -104,7 +105,21 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         agent_id: optional("agent_id")?,
         agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
+        advised: advised(top)?,
     })
+}
+
+/// What the rules would have decided, of a call that was let through all the same.
+fn advised(top: &Members<'_>) -> Result<Option<Advised>, Violation> {
+    let Some(advised) = top.optional_object("advised")? else { return Ok(None) };
+    closed(&advised, &[&["verdict", "reason"]])?;
+    let word = one_of(&advised, "verdict", AuditRule::Verdict, &Served::ALL.map(Served::as_str))?;
+    let verdict = Served::from_word(word).ok_or_else(|| advised.broken(MEMBER, "verdict", "no verdict"))?;
+    let reason = advised.optional_text("reason")?.map(str::to_owned);
+    if let Some(reason) = &reason {
+        check_code(reason, advised.pointer("reason"))?;
+    }
+    Ok(Some(Advised { verdict, reason }))
 }
 
 /// How the agent's name was shown, where there is a name.

@@ -37,6 +37,9 @@ pub struct Hypothesis<'a> {
 pub struct Explained {
     /// The decision.
     pub decided: Decided,
+    /// What the rules would decide, of a call that the posture `advisory` lets through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised: Option<Decided>,
     /// What can be done about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<&'static str>,
@@ -111,6 +114,7 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
                 ruling.meters.iter().map(|(meter, amount)| (meter.to_owned(), amount.to_string().into()));
             Ok(Explained {
                 decided: Decided::of(ruling.verdict.verdict.as_str(), reason.map(ToString::to_string)),
+                advised: ruling.advised.as_ref().map(Decided::advised),
                 remedy: reason.map(|reason| admission::explain::explain(reason).remedy),
                 checks: checks.clone(),
                 meters: Value::Object(meters.collect()),
@@ -120,6 +124,7 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
         }
         Now::Asks(question) => Ok(Explained {
             decided: Decided::of("clarify", None),
+            advised: None,
             remedy: None,
             checks: Vec::new(),
             meters: json!({}),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use admission::decide::Status;
+use admission::decide::{Advised, Status};
 use admission::message::{MessageType, UNBOUND};
 use admission::reason::Reason;
 use admission::verdict::VerdictKind;
@@ -45,6 +45,12 @@ pub struct Compared {
     pub then: Decided,
     /// As it would be now; none if it cannot be said.
     pub now: Option<Decided>,
+    /// What the rules would have decided then, of a call that the posture `advisory` let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_then: Option<Decided>,
+    /// The same under the rules of now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_now: Option<Decided>,
     /// Why it cannot be said, or what else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -85,7 +91,7 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
         None => Err(NotAgain::NotWhole),
         Some(inputs) => decided_again(again, stored, &annex, inputs, (at, came_to)),
     };
-    Ok(compare(stored, tool, at, then, now))
+    Ok(compare(stored, tool, at, (then, advised_then(stored)?), now))
 }
 
 /// Why a decision is not made again.
@@ -168,14 +174,18 @@ fn compare(
     stored: &Stored,
     tool: Option<String>,
     at: Timestamp,
-    then: Decided,
+    (then, advised_then): (Decided, Option<Decided>),
     now: Result<Now, NotAgain>,
 ) -> Compared {
+    let advised_now = match &now {
+        Ok(Now::Ruled(ruling)) => ruling.advised.as_ref().map(Decided::advised),
+        _ => None,
+    };
     let (now, note) = match now {
         Err(why) => (None, Some(format!("it cannot be decided again: {}", why.words()))),
         Ok(now) => told(now),
     };
-    let differs = now.as_ref().is_some_and(|now| *now != then);
+    let differs = now.as_ref().is_some_and(|now| *now != then || advised_now != advised_then);
     Compared {
         seq: stored.record.seq,
         at: at.to_string(),
@@ -183,6 +193,8 @@ fn compare(
         tool,
         then,
         now,
+        advised_then,
+        advised_now,
         note,
         differs,
     }
@@ -205,14 +217,7 @@ fn told(now: Now) -> (Option<Decided>, Option<String>) {
 
 fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
     let annex = Annex::of(stored)?;
-    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
-    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
-        .map_err(|error| bad(&error.to_string()))?;
-    let payload: Value = statement
-        .payload()
-        .and_then(|payload| jose::json::read_bytes(payload).ok())
-        .ok_or_else(|| bad("its statement holds no record"))?;
-    let status = match payload["status"].as_str() {
+    let status = match payload(stored)?["status"].as_str() {
         Some("executed") => Status::Executed,
         Some("errored") => Status::Errored,
         Some("refused") => Status::Refused,
@@ -224,6 +229,22 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
         again.settle(decision, status, tool.unwrap_or_default(), cost);
     }
     Ok(())
+}
+
+/// The record, as the log gets it.
+fn payload(stored: &Stored) -> Result<Value, AgainError> {
+    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
+        .map_err(|error| bad(&error.to_string()))?;
+    let payload = statement.payload().and_then(|payload| jose::json::read_bytes(payload).ok());
+    payload.ok_or_else(|| bad("its statement holds no record"))
+}
+
+/// What the rules would have decided then, of a call that the posture `advisory` let through.
+fn advised_then(stored: &Stored) -> Result<Option<Decided>, AgainError> {
+    let payload = payload(stored)?;
+    let text = |member: &str| payload["advised"][member].as_str().map(str::to_owned);
+    Ok(text("verdict").map(|verdict| Decided::of(&verdict, text("reason"))))
 }
 
 /// What was decided then: of the Verdict, as it was returned.
@@ -239,6 +260,11 @@ fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainErro
 }
 
 impl Decided {
+    /// What the rules would decide.
+    pub(super) fn advised(advised: &Advised) -> Self {
+        Self::of(advised.verdict.as_str(), advised.reason.as_ref().map(Reason::to_string))
+    }
+
     /// A verdict and its reason, with the reason in words.
     #[must_use]
     pub fn of(verdict: &str, reason: Option<String>) -> Self {

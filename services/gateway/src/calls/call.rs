@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::clarify::Asked;
-use admission::decide::{Question, Semantic};
+use admission::decide::{Advised, Question, Semantic};
 use admission::decimal::Decimal;
 use admission::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 use admission::principal::{Caller, Era};
@@ -109,6 +109,12 @@ impl Calls {
     pub(super) fn count(&self, told: &Told) {
         let reason = told.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
         self.shared.telemetry.decided(told.verdict.verdict.as_str(), reason.as_deref());
+        if let Some(Advised { verdict, reason }) =
+            told.ruling.as_ref().and_then(|ruling| ruling.advised.as_ref())
+        {
+            let reason = reason.as_ref().map(|reason| reason.as_str());
+            self.shared.telemetry.advised(verdict.as_str(), reason.as_deref());
+        }
     }
 
     /// The call as the desk and its answer need it. None: it has no id, so nobody could be answered.

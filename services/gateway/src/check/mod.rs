@@ -4,6 +4,7 @@
 //!
 //! Not here: the file itself; a [`Config`] is what came of it.
 
+mod effect;
 mod era;
 mod log;
 
@@ -13,6 +14,7 @@ use crate::config::{Config, Route, Server, UpstreamConfig};
 use crate::gateway::one_server;
 use crate::keys;
 use crate::oauth::{FetchedKeys, Guard};
+pub use effect::without_effect;
 pub use era::{Eras, eras_of};
 
 /// How a check went.
@@ -21,6 +23,8 @@ pub use era::{Eras, eras_of};
 pub enum Outcome {
     /// As it should be.
     Ok,
+    /// It serves, but not as somebody may expect.
+    Warning,
     /// Not made: there was nothing to check with, or nobody answered.
     NotChecked,
     /// Not as it should be.

@@ -126,9 +126,10 @@ impl Builder {
 
     fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
         let judging = judge.filter(|_| route.judge).cloned();
-        let posture = posture::of_route(config, route).into();
+        let rules = config.rules(route);
+        let posture = posture::of_route(config, &rules).into();
         let offer = Offer { posture, filter_tools: route.filter_tools };
-        Arc::new(Calls::new(config.rules(route), offer, judging, self.shared.clone()))
+        Arc::new(Calls::new(rules, offer, judging, self.shared.clone()))
     }
 
     /// Who comes in, and the metadata that say how.

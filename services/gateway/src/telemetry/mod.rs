@@ -66,6 +66,7 @@ pub struct Telemetry {
     server: HistogramVec,
     client: HistogramVec,
     decisions: IntCounterVec,
+    advised: IntCounterVec,
     judge: IntCounterVec,
     reloads: IntCounterVec,
     pending: IntGauge,
@@ -96,6 +97,12 @@ impl Telemetry {
             )?,
             client: duration(&registry, "mcp_client_operation_duration_seconds", "exchanges with servers")?,
             decisions: counter(&registry, "gateway_decisions_total", "verdicts", &["decision", "rule"])?,
+            advised: counter(
+                &registry,
+                "gateway_advised_total",
+                "verdicts that rules would have given on calls that the posture advisory let through",
+                &["decision", "rule"],
+            )?,
             judge: counter(&registry, "gateway_judge_total", "questions to the judge", &["finding"])?,
             reloads: counter(
                 &registry,
@@ -134,6 +141,11 @@ impl Telemetry {
     /// A verdict was given: `served`, `downgraded`, `clarify` or `denied`, and the reason's code, if any.
     pub fn decided(&self, decision: &str, rule: Option<&str>) {
         self.decisions.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
+    }
+
+    /// A call was let through by the posture `advisory`: what the rules would have decided, and the reason's code, if any.
+    pub fn advised(&self, decision: &str, rule: Option<&str>) {
+        self.advised.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
     }
 
     /// A request of a client was answered. `failure`: the HTTP status or the JSON-RPC code, if it was not a success.

@@ -62,7 +62,7 @@ async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reach
     world.nobody().ask("tools/call", params).await;
     assert!(!world.heard.of("tools/call")[0].to_string().contains("roa"));
     let (_, record) = &world.records(&world.unbound()).await[0];
-    assert_eq!(record["verification"]["checks"], json!(["roa_not_enforced"]));
+    assert_eq!(record["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
 }
 
 #[tokio::test]
