@@ -8,6 +8,8 @@
 
 mod commitments;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +19,7 @@ use crate::decide::{About, Advised, Ruling, Status};
 use crate::digest::Canon;
 use crate::invocation::AiInvocation;
 use crate::limits::MAX_NAME;
+use crate::reason::Reason;
 use crate::session::Meters;
 use crate::verdict::Binding;
 
@@ -100,6 +103,16 @@ pub fn outcome(place: &Place<'_>, came: &Came<'_>) -> Vec<u8> {
     finish(record, came.result.is_some_and(|result| result.raw))
 }
 
+/// The record of messages that were denied without a record of their own, since some time and for these reasons.
+#[must_use]
+pub fn denials(place: &Place<'_>, since: Timestamp, denied: &BTreeMap<Reason, u64>) -> Vec<u8> {
+    let mut record = place.common("denials");
+    let counts = denied.iter().map(|(reason, count)| (reason.to_string(), Value::from(*count)));
+    record.insert("since".into(), time(since).into());
+    record.insert("denied".into(), counts.collect::<Map<_, _>>().into());
+    finish(record, false)
+}
+
 /// The record that ends a stream.
 #[must_use]
 pub fn closed(place: &Place<'_>) -> Vec<u8> {
@@ -136,7 +149,7 @@ impl Place<'_> {
     }
 
     fn common(&self, kind: &str) -> Map<String, Value> {
-        let at = self.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let at = time(self.at);
         let members = [
             ("version", Value::from("1")),
             ("kind", kind.into()),
@@ -173,6 +186,10 @@ fn advised_of(advised: &Advised) -> Value {
         told["reason"] = reason.as_str().into();
     }
     told
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn text(text: &str) -> Vec<u8> {

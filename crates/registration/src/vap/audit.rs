@@ -3,6 +3,8 @@
 //! Every kind holds `version`, `kind`, `gateway`, `stream`, `seq` and `at`. What was agreed or asked (commitment, amendment,
 //! decision) adds the verdict and how it came about; an outcome adds what came of a decision; `closed` ends a stream.
 
+use std::collections::BTreeMap;
+
 use merkle::EntryDigest;
 use serde_json::Value;
 
@@ -44,6 +46,8 @@ pub enum AuditKind {
     Decision(Decided),
     /// What came of a decision.
     Outcome(Outcome),
+    /// Messages were denied without a record of their own.
+    Denials(Denials),
     /// The stream ends here.
     Closed,
 }
@@ -83,6 +87,15 @@ pub struct Outcome {
     pub status: Status,
 }
 
+/// How many messages were denied without a record of their own: under load, or of callers of whom nobody knows who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denials {
+    /// Since when, in Unix seconds; until the record's own time.
+    pub since: u64,
+    /// How many for each reason.
+    pub denied: BTreeMap<String, u64>,
+}
+
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -119,6 +132,7 @@ impl AuditKind {
             AuditKind::Amendment(_) => "amendment",
             AuditKind::Decision(_) => "decision",
             AuditKind::Outcome(_) => "outcome",
+            AuditKind::Denials(_) => "denials",
             AuditKind::Closed => "closed",
         }
     }
@@ -129,7 +143,7 @@ impl AuditKind {
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
                 Some(decided)
             }
-            AuditKind::Outcome(_) | AuditKind::Closed => None,
+            AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Closed => None,
         }
     }
 }
@@ -189,6 +203,10 @@ impl AuditRecord {
             AuditKind::Outcome(outcome) => {
                 facts.text("decision", &outcome.decision.to_string());
                 facts.text("status", outcome.status.as_str());
+            }
+            AuditKind::Denials(denials) => {
+                facts.put("since", denials.since.into());
+                facts.put("denied", denials.denied.values().sum::<u64>().into());
             }
             AuditKind::Closed => {}
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {

@@ -1,10 +1,12 @@
 //! Reading the members of an audit record: what each kind holds, and in which form.
 
+use std::collections::BTreeMap;
+
 use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{Advised, AuditKind, Decided, Outcome, Status, UNBOUND};
+use super::audit::{Advised, AuditKind, Decided, Denials, Outcome, Status, UNBOUND};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
@@ -34,6 +36,8 @@ const DECIDED: [&str; 12] = [
 const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
 /// What an outcome may hold besides.
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
+/// What a record of denials holds besides.
+const DENIALS: [&str; 2] = ["since", "denied"];
 /// What a verification may hold.
 const VERIFICATION: [&str; 7] =
     ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
@@ -66,9 +70,10 @@ pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
         "amendment" => (&DECIDED, |top| decided(top).map(AuditKind::Amendment)),
         "decision" => (&DECIDED, |top| decided(top).map(AuditKind::Decision)),
         "outcome" => (&OUTCOME, |top| outcome(top).map(AuditKind::Outcome)),
+        "denials" => (&DENIALS, |top| denials(top).map(AuditKind::Denials)),
         "closed" => (&[], |_| Ok(AuditKind::Closed)),
         other => {
-            let needed = "commitment, amendment, decision, outcome or closed";
+            let needed = "commitment, amendment, decision, outcome, denials or closed";
             return Err(
                 AuditRule::Kind.in_payload("/kind", format!("found {}, needed {needed}", quote(other)))
             );
@@ -160,6 +165,19 @@ fn outcome(top: &Members<'_>) -> Result<Outcome, Violation> {
     })
 }
 
+/// Since when messages were denied without a record of their own, and how many for each reason.
+fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
+    let counts = top.object("denied")?;
+    let mut denied = BTreeMap::new();
+    for reason in counts.names() {
+        check_code(reason, counts.pointer(reason))?;
+        let count = counts.required(reason)?.as_u64().filter(|count| (1..1 << 53).contains(count));
+        let needed = || counts.broken(MEMBER, reason, "an integer from 1 to 2^53-1 is needed here");
+        denied.insert(reason.to_owned(), count.ok_or_else(needed)?);
+    }
+    Ok(Denials { since: time(top, "since")?, denied })
+}
+
 fn one_of<'a>(
     members: &Members<'a>,
     name: &str,
@@ -222,10 +240,14 @@ pub(super) fn sequence(top: &Members<'_>) -> Result<u64, Violation> {
 }
 
 pub(super) fn at(top: &Members<'_>) -> Result<u64, Violation> {
-    let text = top.text("at")?;
+    time(top, "at")
+}
+
+fn time(top: &Members<'_>, name: &str) -> Result<u64, Violation> {
+    let text = top.text(name)?;
     VerifiedAt::parse(text).filter(|at| !at.numeric_offset).map(|at| at.unix_seconds).ok_or_else(|| {
         let detail = format!("found {}, needed YYYY-MM-DDThh:mm:ssZ, a time that exists", quote(text));
-        AuditRule::At.in_payload("/at", detail)
+        AuditRule::At.in_payload(top.pointer(name), detail)
     })
 }
 

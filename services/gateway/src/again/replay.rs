@@ -71,7 +71,7 @@ pub fn replay(again: &mut Again, records: &[Stored]) -> Result<Vec<Compared>, Ag
             }
             RecordKind::Outcome => outcome(again, stored)?,
             RecordKind::Closed => again.close(),
-            RecordKind::Keys => {}
+            RecordKind::Denials | RecordKind::Keys => {}
         }
     }
     Ok(compared)

@@ -8,6 +8,7 @@ use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
+use admission::verdict::VerdictKind;
 use evidence::{Claim, ClaimKind};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -57,6 +58,8 @@ pub struct CallWork {
 /// What was decided, to be told once it is durable.
 enum Made {
     Ruled(Box<decide::Ruling>, Written, Option<Box<Session>>),
+    /// A denial of a stranger that has no record of its own.
+    Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
     Ask(Box<admission::clarify::Asked>, Option<ReservationId>),
 }
@@ -150,6 +153,12 @@ impl CallWork {
         Step::Decided
     }
 
+    fn is_only_counted(&self, books: &Books<'_>, copies: &Copies, ruling: &decide::Ruling) -> bool {
+        let before = self.before(books);
+        let sent = Sent { rules: &self.rules, caller: &copies.caller, received: self.received(), before };
+        is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
+    }
+
     /// What the annex keeps besides: enough to decide the call again. `copies` are of after the decision, `account` of before.
     fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
@@ -179,6 +188,33 @@ impl CallWork {
             ..DecisionInputs::of(&job.route, &copies.caller)
         }
     }
+}
+
+/// Whether a denial has no record of its own: nobody knows whose message it was, and there were many such within the minute.
+/// What uses something up is recorded all the same.
+pub fn is_only_counted(
+    desk: &Desk,
+    books: &Books<'_>,
+    sent: &Sent<'_>,
+    session: Option<&Session>,
+    ruling: &decide::Ruling,
+) -> bool {
+    let is_denied = ruling.verdict.verdict == VerdictKind::Denied && ruling.stream == decide::Stream::Unbound;
+    let uses_up = ruling.claims.iter().any(|claim| claim.kind == decide::ClaimKind::State);
+    is_denied && !uses_up && is_stranger(books, sent, session) && !desk.takes_a_stranger(books.now / 1000)
+}
+
+/// Whether neither a token nor a certificate nor a signature says who sent a message.
+fn is_stranger(books: &Books<'_>, sent: &Sent<'_>, session: Option<&Session>) -> bool {
+    if sent.caller.token.is_some() || sent.caller.certificate.is_some() {
+        return false;
+    }
+    let Some(received) = sent.received.filter(|received| received.message.signature().is_some()) else {
+        return true;
+    };
+    let (now, dice) = (timestamp(books.now), Dice::default());
+    let scene = Scene { rules: sent.rules, caller: sent.caller, now, dice };
+    decide::signed_by(&scene, received, &sent.before, session).is_none()
 }
 
 /// Whether a decision depends on what the principal holds beyond the session: always where there is no session, and where the
@@ -235,6 +271,10 @@ impl Work for CallWork {
             self.done.first_at.get_or_insert(milliseconds(books.now));
         }
         match ruling {
+            CallRuling::Ruled(ruling) if self.is_only_counted(books, &copies, &ruling) => {
+                self.made = Some(Made::Counted(ruling));
+                Step::Nothing
+            }
             CallRuling::Ruled(ruling) => self.rule(books, copies, account, ruling),
             CallRuling::Wait => {
                 self.place.wait();
@@ -271,6 +311,7 @@ impl Work for CallWork {
                 });
                 CallAnswer::Ruled(Box::new(Told::of(ruling, written, pass)))
             }
+            Some(Made::Counted(ruling)) => CallAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),
             Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation)),
             Some(Made::Ask(asked, reservation)) => CallAnswer::Ask(asked, held(reservation)),
             None => return,

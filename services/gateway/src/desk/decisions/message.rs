@@ -10,7 +10,7 @@ use evidence::Claim;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::call::{Done, depends_on_others};
+use super::call::{Done, depends_on_others, is_only_counted};
 use super::copies::{Copies, Sent};
 use super::writing::{Written, jti_of, milliseconds, timestamp, write};
 use crate::decision_inputs::{DecisionInputs, Text};
@@ -44,6 +44,8 @@ pub struct MessageWork {
 
 enum Made {
     Ruled(Box<decide::Ruling>, Written),
+    /// A denial of a stranger that has no record of its own.
+    Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
 }
 
@@ -85,6 +87,18 @@ impl MessageWork {
 
     fn is_replayed(&self, books: &Books<'_>) -> bool {
         self.jti().is_some_and(|claim| books.is_used(&claim))
+    }
+
+    fn is_only_counted(
+        &self,
+        rules: &Rules,
+        books: &Books<'_>,
+        copies: &Copies,
+        ruling: &decide::Ruling,
+    ) -> bool {
+        let received = self.job.message.as_ref().ok();
+        let sent = Sent { rules, caller: &copies.caller, received, before: self.before() };
+        is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
     }
 
     /// What the annex keeps besides: enough to decide the message again. `account` is of before the decision.
@@ -138,6 +152,10 @@ impl Work for MessageWork {
         copies.forget_questions(books, &rules);
         let account = copies.account.clone();
         match self.ruling(&rules, books, &mut copies) {
+            MessageRuling::Ruled(ruling) if self.is_only_counted(&rules, books, &copies, &ruling) => {
+                self.made = Some(Made::Counted(ruling));
+                return Step::Nothing;
+            }
             MessageRuling::Ruled(mut ruling) => {
                 let account = depends_on_others(&ruling, &rules).then_some(account);
                 let inputs = self.inputs(books, &copies, account);
@@ -161,6 +179,7 @@ impl Work for MessageWork {
             Some(Made::Ruled(ruling, written)) => {
                 MessageAnswer::Ruled(Box::new(Told::of(ruling, written, None)))
             }
+            Some(Made::Counted(ruling)) => MessageAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),
             Some(Made::Judge(question, held)) => {
                 let first_at = self.done.first_at;
                 let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held, first_at);
