@@ -27,7 +27,7 @@ fn all_calls(servers: &[Server]) -> Value {
     let outside = servers.iter().flat_map(|(prefix, _, calls)| {
         calls.as_array().unwrap().iter().map(move |call| {
             let name = call[0].as_str().unwrap();
-            json!([format!("{prefix}.{name}"), call[1]])
+            json!([format!("{prefix}__{name}"), call[1]])
         })
     });
     outside.collect()
@@ -57,7 +57,7 @@ fn must_be_the_same(mode: &str, servers: &[Server]) {
         assert_eq!(through["protocol"], direct["protocol"], "{prefix}");
         for tool in list(&direct, "tools") {
             let mut tool = tool.clone();
-            tool["name"] = format!("{prefix}.{}", tool["name"].as_str().unwrap()).into();
+            tool["name"] = format!("{prefix}__{}", tool["name"].as_str().unwrap()).into();
             tools.push(tool);
         }
         results.extend(answers(&direct, calls.as_array().unwrap().len()));
@@ -127,7 +127,7 @@ fn resources_and_prompts_are_read_by_the_names_that_the_lists_give() {
     let servers = [everything(), time()];
     let gateway = behind_one_endpoint(&servers);
     let running = gateway.start();
-    let links = json!([["every.get-resource-links", { "count": 2 }]]);
+    let links = json!([["every__get-resource-links", { "count": 2 }]]);
     let through = transcript("auto", &[running.url().to_owned()], &links);
     running.stop();
     let uris: Vec<&str> =
@@ -140,7 +140,7 @@ fn resources_and_prompts_are_read_by_the_names_that_the_lists_give() {
     let prompts = list(&through, "prompts");
     assert!(
         !prompts.is_empty()
-            && prompts.iter().all(|prompt| prompt["name"].as_str().unwrap().starts_with("every."))
+            && prompts.iter().all(|prompt| prompt["name"].as_str().unwrap().starts_with("every__"))
     );
     assert!(results.iter().all(|result| result.get("failed").is_none()), "{results:?}");
     let link = &results.last().unwrap()["content"][1];

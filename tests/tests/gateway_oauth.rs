@@ -2,6 +2,9 @@
 //! principal of a session (V-2).
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use black_box::{Agent, Answer, Gateway, GatewayProcess, McpClient, Upstream};
 use data_encoding::BASE64URL_NOPAD;
 use ed25519_dalek::{Signer, SigningKey};
@@ -181,4 +184,63 @@ fn a_session_belongs_to_the_token_that_committed() {
     // A newer token of the same is the same.
     call(&mut client(json!({ "exp": now() + 900, "jti": "another" }))).must_be_served();
     call(&mut owner).must_be_served();
+}
+
+#[test]
+fn while_the_issuer_is_away_a_reload_locks_nobody_out() {
+    let issuer = Issuer::new();
+    let (keys, is_there) = (issuer.jwks().to_string(), Arc::new(AtomicBool::new(true)));
+    let there = is_there.clone();
+    let provider = Upstream::scripted(move |_, wire| {
+        let status = if there.load(Ordering::SeqCst) { 200 } else { 503 };
+        wire.answer(status, &[("Content-Type", "application/json")], keys.as_bytes());
+        true
+    });
+    let upstream = Upstream::ordinary();
+    let gateway = Gateway::before(&upstream.url()).route(&format!(
+        "without_vap = \"advisory\"\n[route.oauth]\nmode = \"gateway\"\nissuer = \"{AS}\"\njwks_url = \"http://{}/jwks\"",
+        provider.address()
+    ));
+    let running = gateway.start();
+    let token = issuer.token(&claims(&gateway.url(), json!({})));
+    assert_eq!(tried(&running, Some(&token)).status, 200);
+    is_there.store(false, Ordering::SeqCst);
+    let file = gateway.path("gateway.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let rule = "\n[[route.rule]]\nname = \"closed\"\nthen = \"deny\"\n";
+    std::fs::write(&file, format!("{}{rule}", before.replace("\"advisory\"", "\"deny\""))).unwrap();
+    running.signal(rustix::process::Signal::HUP);
+    let begun = std::time::Instant::now();
+    // Reloaded: the same call is denied, and its client is still let in.
+    loop {
+        let answer = tried(&running, Some(&token));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        if answer.json()["result"]["isError"] == true {
+            break;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{}", running.said());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(provider.seen().len(), 1, "the keys were fetched once");
+}
+
+#[test]
+fn an_agent_that_is_known_by_a_token_is_named_by_that_token_alone() {
+    let upstream = Upstream::ordinary();
+    let agent = Agent::named("did:example:by-token", "one-that-is-known-by-its-token", 9);
+    let gateway = Gateway::before(&upstream.url())
+        .route(&format!("[route.oauth]\nissuer = \"{AS}\"\njwks = \"as.jwks.json\"\nmode = \"gateway\""))
+        .table(&format!(
+            "[[agent]]\nid = \"{}\"\noauth = {{ issuer = \"{AS}\", subject = \"user-1\" }}",
+            agent.id
+        ));
+    std::fs::write(gateway.path("as.jwks.json"), Issuer::new().jwks().to_string()).unwrap();
+    let running = gateway.start();
+    let client = |sub: &str| {
+        running.modern().with_token(&Issuer::new().token(&claims(&gateway.url(), json!({ "sub": sub }))))
+    };
+    client("user-2").carry(agent.commitment()).must_have_denied("token_not_of_agent");
+    assert_eq!(client("user-1").carry(agent.commitment()).verdict().word(), "served");
+    let intent = json!({ "vap": agent.intent("echo", &json!({})) });
+    client("user-1").call("echo", json!({}), intent).must_be_served();
 }

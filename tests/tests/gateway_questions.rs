@@ -338,3 +338,35 @@ fn without_a_judge_no_signal_changes_a_verdict() {
         }
     });
 }
+
+#[test]
+fn a_session_in_which_a_person_was_asked_is_decided_again_to_the_same() {
+    let guarded = guarded();
+    let newer = guarded.agent.also_in("asked-in-the-newer-era");
+    let mut client = asking(&guarded, true);
+    newer.commit(&mut client);
+    for action in ["accept", "decline"] {
+        let asked = pay(&newer, &mut client, &large(), &json!({}));
+        let told = pay(&newer, &mut client, &large(), &answer(&asked, action));
+        assert_eq!(told.verdict().word(), if action == "accept" { "served" } else { "denied" });
+    }
+    newer.call(&mut client, "echo", json!({})).must_be_served();
+    let older = guarded.agent.also_in("asked-in-the-older-era");
+    let mut client = asking(&guarded, false);
+    older.commit(&mut client);
+    for action in ["accept", "decline"] {
+        let meta = json!({ "vap": older.intent("payments.send", &large()) });
+        let mut coming = client.begin_call("payments.send", large(), meta);
+        let asked = coming.message().unwrap();
+        let result = json!({ "action": action, "content": { "confirm": action == "accept" } });
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+        assert_eq!(client.send("", None, &answer.to_string()).status, 202);
+        coming.message().unwrap();
+    }
+    guarded.running.stop();
+    for session in [&newer.session, &older.session] {
+        let replay = ["gateway", "replay", "--config", "gateway.toml", session, "--json"];
+        let ran = guarded.gateway.tabellion(&replay);
+        assert_eq!(ran.code, Some(0), "{ran}");
+    }
+}

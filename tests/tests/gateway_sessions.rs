@@ -328,14 +328,18 @@ fn the_operators_ceiling_holds_whatever_is_declared() {
 #[test]
 fn new_sessions_mint_no_budget_where_the_operator_counts_across_them() {
     let guarded = Guarded::with("principal_ceiling = { max_calls = 3 }");
-    let mut client = guarded.running.in_session();
     let mut served = 0;
     for n in 0..5 {
+        let mut client = guarded.running.in_session();
         let agent = guarded.agent.also_in(&format!("again-{n}"));
         agent.commit(&mut client);
         served += usize::from(agent.call(&mut client, "echo", json!({})).verdict().word() == "served");
     }
     assert_eq!((served, guarded.upstream.calls()), (3, 3));
+    // An MCP session is no name to count on.
+    let stranger = Agent::named("did:example:nobody-knows", "a-session-without-a-key", 9);
+    let told = guarded.running.in_session().carry(stranger.commitment());
+    told.must_have_denied("no_principal");
 }
 
 #[test]

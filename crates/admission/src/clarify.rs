@@ -27,7 +27,8 @@ pub struct Asked {
 }
 
 /// What a person answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// Yes: accepted, and `confirm` is true.
     Confirmed,

@@ -50,6 +50,8 @@ pub enum ProvenBy {
     Asserted,
     /// A key of the agent signed the commitment, and the message came from the same principal.
     Session,
+    /// The message came with an access token that the operator has given to the agent.
+    Token,
     /// A key of the agent signed the message.
     Key,
 }
@@ -61,6 +63,7 @@ impl ProvenBy {
         match self {
             ProvenBy::Asserted => "asserted",
             ProvenBy::Session => "session",
+            ProvenBy::Token => "token",
             ProvenBy::Key => "key",
         }
     }
@@ -132,6 +135,18 @@ impl Principal {
             Identity::SigningKey(thumbprint) => signed_by == Some(thumbprint),
         };
         identity && self.mcp_session.as_deref() == caller.legacy_session()
+    }
+
+    /// What it spends is counted under this, over all its sessions: a token, a certificate or the key that signed the commitment.
+    /// None if only an MCP session says who it is, for a caller can open as many as it likes.
+    #[must_use]
+    pub fn ledger(&self, signed_by: Option<&str>) -> Option<Identity> {
+        match &self.identity {
+            Identity::McpSession { .. } => signed_by.map(|key| Identity::SigningKey(key.to_owned())),
+            Identity::Token(_) | Identity::Certificate(_) | Identity::SigningKey(_) => {
+                Some(self.identity.clone())
+            }
+        }
     }
 
     /// What it is known by.

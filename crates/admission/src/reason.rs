@@ -56,6 +56,8 @@ reasons! {
     NoBudget = "no_budget",
     /// V-15: the deadline is no time of RFC 3339 with an offset.
     MalformedDeadline = "malformed_deadline",
+    /// the call carries an AgentROA envelope, and nothing here enforces one.
+    RoaNotEnforced = "roa_not_enforced",
     /// V-33: a tool call without an Intent Envelope.
     NoEnvelope = "no_envelope",
     /// C1: the session has no accepted commitment.
@@ -102,6 +104,8 @@ reasons! {
     KeyNotAuthorised = "key_not_authorised",
     /// V-20: the key is not valid now.
     KeyNotValidNow = "key_not_valid_now",
+    /// V-20: the access token is not the one that the operator has given to the agent.
+    TokenNotOfAgent = "token_not_of_agent",
     /// V-21: the route demands `iat`, `jti` and `aud`.
     FreshnessRequired = "freshness_required",
     /// V-21: signed for somebody else.

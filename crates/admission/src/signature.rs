@@ -13,12 +13,12 @@ use jose::jcs;
 use jose::jwk::{Curve, PublicJwk};
 use jose::jws::{Jws, JwsAlgorithm};
 use scitt::PublicKey;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::limits::IAT_WINDOW;
 use crate::message::MessageType;
 use crate::message::slot::Received;
-use crate::principal::ProvenBy;
+use crate::principal::{ProvenBy, TokenSubject};
 use crate::reason::Reason;
 
 /// What a route demands of signatures.
@@ -84,10 +84,22 @@ pub enum UnusableKey {
     SecondOfThatName(String),
 }
 
-/// The keys that a route knows.
+/// An access token that an agent is known by: whoever presents one of this subject is the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AgentSubject {
+    /// The agent.
+    pub agent_id: String,
+    /// Who issues the token.
+    pub issuer: String,
+    /// To whom.
+    pub subject: String,
+}
+
+/// The keys that a route knows, and the access tokens that show an agent's name.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     keys: Vec<AgentKey>,
+    subjects: Vec<AgentSubject>,
 }
 
 /// A signature that held.
@@ -124,6 +136,22 @@ impl AgentKey {
         let key = PublicKey::from_jwk(jwk).map_err(|_| UnusableKey::Point)?;
         let kid = jwk.kid().map(str::to_owned);
         Ok(AgentKey { holder, kid, thumbprint: key.jwk_thumbprint(), key, not_before, not_after })
+    }
+
+    /// Whose it is, which one, and when it counts, for the digest of the rules.
+    fn describe(&self) -> Value {
+        let AgentKey { holder, kid, thumbprint, key: _, not_before, not_after } = self;
+        let holder = match holder {
+            Holder::Agent(id) => json!({ "agent": id }),
+            Holder::Approver => json!("approver"),
+        };
+        json!({
+            "holder": holder,
+            "kid": kid,
+            "thumbprint": thumbprint,
+            "not_before": not_before.map(|time| time.to_string()),
+            "not_after": not_after.map(|time| time.to_string()),
+        })
     }
 
     fn is_called(&self, kid: &str) -> bool {
@@ -163,8 +191,55 @@ impl Keyring {
         };
         match keys.iter().enumerate().find_map(clash) {
             Some(kid) => Err(UnusableKey::SecondOfThatName(kid)),
-            None => Ok(Keyring { keys }),
+            None => Ok(Keyring { keys, subjects: Vec::new() }),
         }
+    }
+
+    /// The same keys, and these access tokens.
+    #[must_use]
+    pub fn with_subjects(self, subjects: Vec<AgentSubject>) -> Keyring {
+        Keyring { subjects, ..self }
+    }
+
+    /// The agent that an access token belongs to.
+    #[must_use]
+    pub fn agent_of(&self, token: &TokenSubject) -> Option<&str> {
+        let of = |known: &&AgentSubject| known.issuer == token.iss && known.subject == token.sub;
+        self.subjects.iter().find(of).map(|known| known.agent_id.as_str())
+    }
+
+    /// How an access token shows that its caller is this agent. A token of another agent does not name this one, and an agent that
+    /// is known by tokens is not named without one.
+    ///
+    /// # Errors
+    /// [`Reason::TokenNotOfAgent`].
+    pub fn check_token(&self, agent_id: &str, token: Option<&TokenSubject>) -> Result<ProvenBy, Reason> {
+        match token.and_then(|token| self.agent_of(token)) {
+            Some(agent) if agent == agent_id => Ok(ProvenBy::Token),
+            Some(_) => Err(Reason::TokenNotOfAgent),
+            None if self.subjects.iter().any(|known| known.agent_id == agent_id) => {
+                Err(Reason::TokenNotOfAgent)
+            }
+            None => Ok(ProvenBy::Asserted),
+        }
+    }
+
+    /// The keys and tokens, for the digest of the rules.
+    pub(crate) fn describe(&self) -> Value {
+        let Keyring { keys, subjects } = self;
+        let subjects = subjects.iter().map(|AgentSubject { agent_id, issuer, subject }| {
+            json!({ "agent": agent_id, "issuer": issuer, "subject": subject })
+        });
+        json!({
+            "keys": keys.iter().map(AgentKey::describe).collect::<Vec<_>>(),
+            "subjects": subjects.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Whether any agent has a key.
+    #[must_use]
+    pub fn has_agents(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key.holder, Holder::Agent(_)))
     }
 
     /// Whether an agent has keys, valid now or not: its name is taken from nobody who does not sign.

@@ -66,6 +66,8 @@ pub enum RecordKind {
     Decision,
     /// What became of a served call.
     Outcome,
+    /// How many messages were denied without a record of their own.
+    Denials,
     /// The stream's end.
     Closed,
     /// The keys that the gateway signs with.
@@ -74,8 +76,15 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 6] =
-        [Self::Commitment, Self::Amendment, Self::Decision, Self::Outcome, Self::Closed, Self::Keys];
+    pub const ALL: [Self; 7] = [
+        Self::Commitment,
+        Self::Amendment,
+        Self::Decision,
+        Self::Outcome,
+        Self::Denials,
+        Self::Closed,
+        Self::Keys,
+    ];
 
     /// The kind's name, as it is stored.
     pub const fn as_str(self) -> &'static str {
@@ -84,6 +93,7 @@ impl RecordKind {
             Self::Amendment => "amendment",
             Self::Decision => "decision",
             Self::Outcome => "outcome",
+            Self::Denials => "denials",
             Self::Closed => "closed",
             Self::Keys => "keys",
         }

@@ -99,6 +99,7 @@ async fn one(desk: &Desk, session: u64, call: u64, due: Instant) -> Duration {
         header: None,
         arguments: arguments.to_string(),
         can_ask: false,
+        has_roa_envelope: false,
         shown: None,
         aside: None,
     };

@@ -13,6 +13,7 @@ pub mod calls;
 pub mod check;
 pub mod clarify;
 pub mod config;
+mod decision_inputs;
 pub mod desk;
 pub mod frame;
 pub mod front;

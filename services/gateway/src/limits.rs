@@ -363,6 +363,15 @@ pub const DENIALS_DUE: Duration = Duration::from_secs(2 * 60);
 pub const LARGE_RESULT: usize = 64 << 10;
 /// When a stream that is to end, and in which something is under way, is looked at again.
 pub const ENDING_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How often denials without a record of their own are recorded together.
+pub const DENIALS_EVERY: Duration = Duration::from_secs(60);
+
+/// Denials a minute of callers of whom nobody knows who they are that have a record of their own. The others are counted.
+pub const STRANGERS_RECORDS: u32 = 10;
+
+/// Streams for which denials are counted apart; those of further ones count in the gateway's own.
+pub const COUNTED_STREAMS: usize = 1_000;
+
 /// How often what is due is looked for.
 pub const DUE_EVERY: Duration = Duration::from_secs(10);
 /// How many of what is due, or was left by a process that died, are taken at a time.

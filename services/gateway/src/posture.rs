@@ -7,6 +7,7 @@
 //! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
 
 use admission::message::VERSION;
+use admission::rules::Rules;
 use admission::signature::Freshness;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::config::{Config, Requirement, Route};
+use crate::config::Config;
 
 /// Where the posture of all routes is.
 pub const WELL_KNOWN: &str = "/.well-known/vap";
@@ -28,8 +29,8 @@ pub const EXPERIMENTAL: &str = "vap";
 
 /// One route's posture as JSON text, for splicing into capabilities.
 #[must_use]
-pub fn of_route(config: &Config, route: &Route) -> String {
-    let text = jose::jcs::canonical(&document(config, route));
+pub fn of_route(config: &Config, rules: &Rules) -> String {
+    let text = jose::jcs::canonical(&document(config, rules));
     // Canonical JSON is UTF-8.
     String::from_utf8(text).unwrap_or_default()
 }
@@ -38,7 +39,7 @@ pub fn of_route(config: &Config, route: &Route) -> String {
 #[must_use]
 pub fn of_all(config: &Config) -> Bytes {
     let routes = config.routes.iter().map(|route| {
-        let mut document = document(config, route);
+        let mut document = document(config, &config.rules(route));
         document["path"] = route.path.clone().into();
         document
     });
@@ -51,37 +52,39 @@ pub fn of_all(config: &Config) -> Bytes {
     Bytes::from(jose::jcs::canonical(&whole))
 }
 
-fn document(config: &Config, route: &Route) -> Value {
-    let judge = route.judge && config.judge.is_some();
-    // V-28: a tier that does not exist is not advertised.
-    let tiers: &[&str] =
-        if judge { &["static", "deterministic", "semantic"] } else { &["static", "deterministic"] };
+fn document(config: &Config, rules: &Rules) -> Value {
     let mut document = json!({
         "version": VERSION,
         "issuer": config.issuer,
         "jwks_uri": jwks_uri(config),
-        "without_vap": route.without_vap.as_str(),
+        "without_vap": rules.posture.as_str(),
         "require_commitment": true,
-        "require_signed": route.signed == Requirement::Required,
-        "freshness": match route.freshness {
+        "require_signed": rules.demands.signed,
+        "freshness": match rules.demands.freshness {
             Freshness::Optional => "optional",
             Freshness::Required => "required",
         },
         "algorithms": ["EdDSA", "ES256"],
-        "tiers": tiers,
+        "tiers": tiers(rules),
         "shapes": ["flat", "nested"],
         "carriers": { "legacy": ["initialize", "tools/list", "ping"], "modern": ["server/discover", "tools/list"],
                       "amend": ["tools/list", "ping", "vap/amend"] },
         "verdict": { "signed": true, "detached": true, "req": true },
         "audit": { "format": "application/vap-audit+json", "log": config.log.url,
                    "receipt_required": config.log.receipt_required },
-        "gated": route.gated,
+        "gated": rules.gated_methods,
     });
-    if judge {
-        document["semantic_triggers"] =
-            json!(["session_start", "amendment", "sensitivity", "threshold_proximity", "random_sample"]);
+    if let Some(judge) = &rules.judge {
+        document["semantic_triggers"] = json!(judge.triggers(&rules.risk));
     }
     document
+}
+
+/// The tiers that run, by the words that a Verdict's `method` is made of. One that does not exist is not advertised (V-28).
+fn tiers(rules: &Rules) -> Vec<&'static str> {
+    let policy = (!rules.policy.is_empty()).then_some("policy");
+    let semantic = rules.judge.is_some().then_some("semantic");
+    ["static"].into_iter().chain(policy).chain(semantic).collect()
 }
 
 fn jwks_uri(config: &Config) -> String {
@@ -116,9 +119,10 @@ mod tests {
 
     use super::*;
     use admission::decimal::Decimal;
-    use admission::rules::Posture;
+    use admission::risk::Degree;
+    use admission::rules::{PolicyRule, Posture, Then};
 
-    use crate::config::{Dev, Server};
+    use crate::config::{Dev, Requirement, Server};
 
     fn config() -> Config {
         let dev = Dev {
@@ -134,37 +138,68 @@ mod tests {
         Config::dev(dev).unwrap()
     }
 
+    fn told(config: &Config) -> Value {
+        serde_json::from_str(&of_route(config, &config.rules(&config.routes[0]))).unwrap()
+    }
+
     #[test]
     fn v_34_what_is_demanded_is_known_before_anything_is_sent() {
         let mut config = config();
         config.routes[0].signed = Requirement::Required;
-        let told: Value = serde_json::from_str(&of_route(&config, &config.routes[0])).unwrap();
+        let told = told(&config);
         assert_eq!((&told["require_signed"], &told["without_vap"]), (&json!(true), &json!("advisory")));
         let all: Value = serde_json::from_slice(&of_all(&config)).unwrap();
         assert_eq!(all["routes"][0]["path"], "/mcp");
         assert_eq!(all["jwks_uri"], "http://127.0.0.1:7400/.well-known/jwks.json");
     }
 
-    #[test]
-    fn v_28_without_a_judge_the_semantic_tier_is_not_advertised() {
-        let mut config = config();
-        let tiers = |config: &Config| of_route(config, &config.routes[0]).contains("semantic");
-        assert!(!tiers(&config));
-        config.judge = Some(crate::config::Judge {
+    fn judge(commitments: bool) -> crate::config::Judge {
+        crate::config::Judge {
             url: "http://127.0.0.1:1/v1".parse().unwrap(),
             model: "m".into(),
             key_file: None,
             timeout: std::time::Duration::from_secs(1),
             sample_rate: 0.1,
             confidence: 0.5,
-            commitments: false,
+            commitments,
             cache: std::time::Duration::from_secs(1),
             meter: crate::judge::Meter::Answers,
             cost: Decimal::ZERO,
             cap: Decimal::MAX,
-        });
-        assert!(tiers(&config));
+        }
+    }
+
+    #[test]
+    fn v_28_a_tier_that_does_not_exist_is_not_advertised() {
+        let mut config = config();
+        assert_eq!(told(&config)["tiers"], json!(["static"]));
+        config.routes[0].rules.push(PolicyRule::new("no", None, None, Then::Deny).unwrap());
+        assert_eq!(told(&config)["tiers"], json!(["static", "policy"]));
+        config.judge = Some(judge(false));
+        assert_eq!(told(&config)["tiers"], json!(["static", "policy", "semantic"]));
         config.routes[0].judge = false;
-        assert!(!tiers(&config));
+        assert_eq!(told(&config)["tiers"], json!(["static", "policy"]));
+    }
+
+    #[test]
+    fn what_the_judge_is_asked_for_is_said_in_the_words_of_a_verdict() {
+        let mut config = config();
+        config.judge = Some(judge(false));
+        let signals = json!([
+            "sensitivity",
+            "burn_rate_anomaly",
+            "looping",
+            "novelty",
+            "threshold_proximity",
+            "random_sample"
+        ]);
+        assert_eq!(told(&config)["semantic_triggers"], signals);
+        config.judge = Some(judge(true));
+        config.routes[0].risk.sensitivity = Degree::ZERO;
+        config.routes[0].threshold = Degree::ONE;
+        assert_eq!(
+            told(&config)["semantic_triggers"],
+            json!(["session_start", "amendment", "random_sample"])
+        );
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn bind<'s>(
     if !session.agreed.principal().is_shown_by(scene.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
     }
-    let proven_by = session.agreed.proven_by(signed.as_ref().map(Signed::proves).unwrap_or_default());
+    let by_token = scene.rules.keyring.check_token(session.agreed.agent_id(), scene.caller.token.as_ref())?;
+    let proven_by = session.agreed.proven_by(stronger(signed.as_ref(), by_token));
     if proven_by == ProvenBy::Asserted && scene.rules.keyring.has_keys_of(session.agreed.agent_id()) {
         // The session began before the agent had keys.
         return Err(Reason::SignatureRequired);
@@ -44,6 +45,14 @@ pub(super) fn bind<'s>(
     draft.bind(session, proven_by);
     draft.passed("bind_ok");
     Ok(session)
+}
+
+/// How the agent's name is shown: by its key, or else by its access token.
+pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy {
+    match signed.map(Signed::proves) {
+        Some(ProvenBy::Key) => ProvenBy::Key,
+        _ => by_token,
+    }
 }
 
 /// Checks a message's signature. One that was fresh when its question was asked does not grow stale over the answer: then it

@@ -63,7 +63,7 @@ fn check(
         let used = session.running.used(meter);
         estimate.fits(meter, used, *ceiling, Reason::MeterOverrun, Reason::BudgetExceeded)?;
     }
-    check_principal(scene, account, call, &estimate)?;
+    check_principal(scene, session, account, call, &estimate)?;
     if estimate.blind && (scene.rules.costs.strict || session.running.blind() >= BLIND_CALLS) {
         return Err(Reason::CostUnknown);
     }
@@ -83,11 +83,16 @@ fn check(
 /// The operator's ceiling over all sessions of the principal (reading V-3).
 fn check_principal(
     scene: &Scene<'_>,
+    session: &Session,
     account: &Account,
     call: Spending<'_>,
     estimate: &Estimate,
 ) -> Result<(), Reason> {
     let Some(ceiling) = &scene.rules.principal_ceiling else { return Ok(()) };
+    if session.agreed.ledger().is_none() {
+        // Committed before there was a ceiling.
+        return Err(Reason::NoPrincipal);
+    }
     let spent = account.spent.within(ceiling.window, scene.now);
     if ceiling.max_calls.is_some_and(|most| call.counted && spent.calls() >= most) {
         return Err(Reason::PrincipalCeiling);

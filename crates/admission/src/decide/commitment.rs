@@ -13,10 +13,9 @@ use crate::principal::{Principal, ProvenBy};
 use crate::reason::Reason;
 use crate::record::StreamKey;
 use crate::session::{Account, Agreed, Owner, Session};
-use crate::signature::Signed;
 use crate::verdict::{Downgrade, Trigger, VerdictKind};
 
-use super::bind::{check_signature, count_denied};
+use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
 use super::semantic::{Gate, Meaning, Question, meaning, pay};
@@ -94,13 +93,15 @@ fn open(
         Some(_) => return Err(Reason::SessionInUse.into()),
         None => {}
     }
-    let (principal, proven_by) = identify(scene, declared, received, commitment, draft)?;
+    let Identified { principal, signed_by, proven_by } =
+        identify(scene, declared, received, commitment, draft)?;
     let capped = Effective::of(commitment, &scene.rules.ceiling.since(scene.now))?;
     check_effective(scene, &capped.effective)?;
     draft.passed("budget_ok");
     let Capped { effective, changed } = capped;
     let owner = Owner {
         principal,
+        signed_by,
         proven_by,
         route: scene.rules.route.clone(),
         committed: scene.now,
@@ -112,6 +113,13 @@ fn open(
     Ok(Opened { fresh, changed })
 }
 
+/// Whose commitment it is.
+struct Identified {
+    principal: Principal,
+    signed_by: Option<String>,
+    proven_by: ProvenBy,
+}
+
 /// S1, as far as it is ours: whose commitment it is (readings V-2, V-20).
 fn identify(
     scene: &Scene<'_>,
@@ -119,7 +127,7 @@ fn identify(
     received: &Received,
     commitment: &ScopeCommitment,
     draft: &mut Draft,
-) -> Result<(Principal, ProvenBy), Reason> {
+) -> Result<Identified, Reason> {
     let agent_id = &commitment.principal.agent_id;
     let signed = check_signature(scene, received, agent_id, &declared.before)?;
     if let Some(signed) = &signed {
@@ -131,13 +139,17 @@ fn identify(
     if declared.replayed {
         return Err(Reason::Replayed);
     }
-    let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
-    let principal = Principal::of(scene.caller, signed_by).ok_or(Reason::NoPrincipal)?;
+    let signed_by = signed.as_ref().map(|signed| signed.thumbprint.clone());
+    let principal = Principal::of(scene.caller, signed_by.as_deref()).ok_or(Reason::NoPrincipal)?;
+    if scene.rules.principal_ceiling.is_some() && principal.ledger(signed_by.as_deref()).is_none() {
+        return Err(Reason::NoPrincipal);
+    }
     draft.said.principal = Some(principal_bytes(&principal));
     draft.passed("principal_ok");
-    let proven_by = signed.as_ref().map(Signed::proves).unwrap_or_default();
+    let by_token = scene.rules.keyring.check_token(agent_id, scene.caller.token.as_ref())?;
+    let proven_by = stronger(signed.as_ref(), by_token);
     draft.proven_by = proven_by;
-    Ok((principal, proven_by))
+    Ok(Identified { principal, signed_by, proven_by })
 }
 
 /// What can be in force: a time that has not passed, meters that are not ours, and no more than a record holds.

@@ -188,6 +188,7 @@ impl Draft {
             ticket: None,
             effective: None,
             policy_digest: rules.policy_digest.clone(),
+            advised: None,
         }
     }
 }

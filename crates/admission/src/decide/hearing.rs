@@ -78,6 +78,9 @@ impl Hearing<'_> {
         // A client repeats its call, envelope and all, to bring an answer: the state is what is used once.
         let repeats = self.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
         check_open(self.scene, session, account, self.call.replayed && !repeats)?;
+        if self.call.has_roa_envelope {
+            return Err(Reason::RoaNotEnforced.into());
+        }
         let envelope = self.envelope()?;
         self.check_declared(draft, envelope)?;
         self.check_scope(draft, session)?;

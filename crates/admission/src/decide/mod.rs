@@ -42,9 +42,11 @@ pub use bind::{claimed_jti, signed_by};
 pub use call::call;
 pub use commitment::commitment;
 pub use draft::{CALLS_METER, JUDGE_METER};
-pub use ruling::{About, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling};
+pub use ruling::{
+    About, Advised, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling,
+};
 pub use semantic::{Field, Finding, Question, Semantic};
-pub use settle::{Outcome, Settled, Status, close, refund, refund_questions, settle};
+pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
 pub use task::{FollowUp, Task, follow_up, unknown_task};
 
 use jiff::Timestamp;
@@ -102,6 +104,8 @@ pub struct Call<'a> {
     pub arguments: &'a str,
     /// Whether the client can be asked something (reading V-26).
     pub can_ask: bool,
+    /// Whether it carries an AgentROA envelope. None is enforced: where the call is decided, it is denied.
+    pub has_roa_envelope: bool,
     /// Whether the `jti` of the envelope was seen before in its session (reading V-21).
     pub replayed: bool,
     /// What was done about the call already.
@@ -142,7 +146,13 @@ pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
 /// The key of a principal.
 #[must_use]
 pub fn principal_key(principal: &Principal) -> String {
-    let (kind, parts) = match principal.identity() {
+    identity_key(principal.identity())
+}
+
+/// The key of what a principal is known by.
+#[must_use]
+pub fn identity_key(identity: &Identity) -> String {
+    let (kind, parts) = match identity {
         Identity::Token(token) => {
             let client = token.client_id.as_deref().unwrap_or_default();
             ("token", vec![token.iss.as_str(), token.sub.as_str(), client])

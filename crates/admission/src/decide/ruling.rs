@@ -6,7 +6,7 @@ use crate::message::slot::{Key, Shape};
 use crate::principal::ProvenBy;
 use crate::reason::Reason;
 use crate::session::{Meters, ReservationId};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, VerdictKind};
 
 use super::semantic::Question;
 
@@ -91,6 +91,18 @@ pub struct Ruling {
     pub effective: Option<String>,
     /// The digest of the rules.
     pub policy_digest: String,
+    /// What the rules would have decided, of a call that the posture `advisory` let through.
+    pub advised: Option<Advised>,
+}
+
+/// What the rules would have decided about a call that was let through all the same: rules can be tried out so before they
+/// are enforced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advised {
+    /// The verdict.
+    pub verdict: VerdictKind,
+    /// Why it would not have been simply served.
+    pub reason: Option<Reason>,
 }
 
 /// What a decision is about.
@@ -187,8 +199,6 @@ pub enum Flag {
     Overrun,
     /// The name of the tool cannot stand in a record.
     ToolUnnamed,
-    /// A rule would have denied the call, had the caller spoken VAP (reading V-33, advisory).
-    WouldDeny,
     /// The agent declared a call less sensitive than the operator says (reading V-30).
     SensitivityRaised,
 }
@@ -206,7 +216,6 @@ impl Flag {
             Flag::CostTooManyMeters => "cost_too_many_meters",
             Flag::Overrun => "overrun",
             Flag::ToolUnnamed => "tool_unnamed",
-            Flag::WouldDeny => "would_deny",
             Flag::SensitivityRaised => "sensitivity_raised",
         }
     }

@@ -6,6 +6,8 @@
 //!
 //! Not here: the HTTP request, and the judge's instructions (the gateway).
 
+use serde::{Deserialize, Serialize};
+
 use crate::cache::{VerdictKey, is_cacheable};
 use crate::decimal::Decimal;
 use crate::message::{AddScope, IncreaseBudget, IntentEnvelope, ScopeAmendment, Sensitivity};
@@ -49,7 +51,8 @@ pub struct Semantic {
 }
 
 /// What the judge found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Finding {
     /// The message is consistent with the goal.
     Consistent,

@@ -68,6 +68,12 @@ pub struct Settled {
     pub flags: Vec<Flag>,
 }
 
+/// Puts a reservation of another call, as it was when a decision was made, into the session: for making that decision again.
+/// What the principal holds stays as it is.
+pub fn hold_again(session: &mut Session, held: &Reservation) -> ReservationId {
+    session.running.reserve(Reservation { by_principal: false, ..held.clone() })
+}
+
 /// Settles a call. None if there is no such reservation: it was settled before, or never was.
 pub fn settle(
     rules: &Rules,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::clarify::{self, Asked, Purpose, Ticket};
 use crate::digest::Canon;
 use crate::message::NO_SESSION;
-use crate::principal::{Era, Principal};
+use crate::principal::{Era, Principal, ProvenBy};
 use crate::reason::Reason;
 use crate::rules::Posture;
 use crate::session::Account;
@@ -20,7 +20,7 @@ use super::call::ruled;
 use super::draft::{Draft, canon, principal_bytes};
 use super::person::{Approved, check_state, pending, said_yes, ticket};
 use super::policy::{Facts, Policed, police};
-use super::ruling::{CallRuling, ClaimKind, Flag, Telling};
+use super::ruling::{Advised, CallRuling, ClaimKind, Telling};
 use super::{Call, Scene, account_key};
 
 /// Decides about a call of which its agent says nothing.
@@ -29,8 +29,12 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     let mut draft = Draft::of_unaware(account.only_session());
     draft.calls(call.tool, &arguments);
     draft.said.principal = Principal::of(scene.caller, None).as_ref().map(principal_bytes);
+    if let Some(agent) = agent_of(scene) {
+        (draft.agent_id, draft.proven_by) = (Some(agent.to_owned()), ProvenBy::Token);
+    }
     let stop = match (account.is_rate_limited(scene.now), account.is_committed(), scene.rules.posture) {
         (true, _, _) => Reason::RateLimited,
+        (false, _, Posture::Deny | Posture::Restricted) if call.has_roa_envelope => Reason::RoaNotEnforced,
         (false, true, _) | (false, false, Posture::Deny) => Reason::NoEnvelope,
         (false, false, Posture::Advisory) => return advisory(scene, draft, call),
         (false, false, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
@@ -43,16 +47,28 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(stop)))
 }
 
-/// Forwarded and recorded; the answer stays as it is. What the operator's rules would have said is noted.
+/// Forwarded and recorded; the answer stays as it is. What the operator's rules would have decided is recorded with it.
 fn advisory(scene: &Scene<'_>, mut draft: Draft, call: &Call<'_>) -> CallRuling {
     draft.policed = !scene.rules.policy.is_empty();
-    if !matches!(police(scene.rules, facts(scene, call)), Policed::Allowed(_)) {
-        draft.flags.push(Flag::WouldDeny);
-    }
     draft.telling = Telling::Silent;
     let mut ruling = draft.rule(scene.rules, VerdictKind::Served, None);
+    ruling.advised = Some(advised(scene, call));
     ruling.forward = true;
     ruled(ruling)
+}
+
+fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
+    let denied = |reason| Advised { verdict: VerdictKind::Denied, reason: Some(reason) };
+    if call.has_roa_envelope {
+        return denied(Reason::RoaNotEnforced);
+    }
+    match police(scene.rules, facts(scene, call)) {
+        Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
+        Policed::Confirm(name) => {
+            Advised { verdict: VerdictKind::Clarify, reason: Some(Reason::Policy(name)) }
+        }
+        Policed::Denied(reason) => denied(reason),
+    }
 }
 
 /// What the operator listed, and its rules let through.
@@ -118,10 +134,20 @@ fn served(scene: &Scene<'_>, draft: Draft, call: &Call<'_>, arguments: &Canon) -
 
 fn facts<'a>(scene: &Scene<'_>, call: &Call<'a>) -> Facts<'a> {
     let identity = Principal::of(scene.caller, None).map_or(Value::Null, |who| json!(who.identity()));
+    let mut principal = json!({ "identity": identity });
+    if let Some(agent) = agent_of(scene) {
+        principal["agent_id"] = agent.into();
+        principal["proven_by"] = ProvenBy::Token.as_str().into();
+    }
     Facts {
         tool: call.tool,
         arguments: call.arguments,
-        principal: json!({ "identity": identity }),
+        principal,
         session: json!({ "calls": 0, "meters": {}, "limits": {} }),
     }
+}
+
+/// The agent that the caller's access token belongs to.
+fn agent_of<'a>(scene: &Scene<'a>) -> Option<&'a str> {
+    scene.rules.keyring.agent_of(scene.caller.token.as_ref()?)
 }

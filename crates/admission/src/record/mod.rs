@@ -8,15 +8,18 @@
 
 mod commitments;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub use commitments::{RecordKey, StreamKey};
 
-use crate::decide::{About, Ruling, Status};
+use crate::decide::{About, Advised, Ruling, Status};
 use crate::digest::Canon;
 use crate::invocation::AiInvocation;
 use crate::limits::MAX_NAME;
+use crate::reason::Reason;
 use crate::session::Meters;
 use crate::verdict::Binding;
 
@@ -73,6 +76,9 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     if record.contains_key("agent_id") {
         record.insert("agent_proven_by".into(), ruling.proven_by.as_str().into());
     }
+    if let Some(advised) = &ruling.advised {
+        record.insert("advised".into(), advised_of(advised));
+    }
     if let Some(Binding { iat, jti, req }) = binding {
         let mut bound = json!({ "iat": iat, "jti": jti });
         if let Some(req) = req {
@@ -95,6 +101,16 @@ pub fn outcome(place: &Place<'_>, came: &Came<'_>) -> Vec<u8> {
         record.insert("committed".into(), json!({ "result": key.commit("result", &result.bytes) }));
     }
     finish(record, came.result.is_some_and(|result| result.raw))
+}
+
+/// The record of messages that were denied without a record of their own, since some time and for these reasons.
+#[must_use]
+pub fn denials(place: &Place<'_>, since: Timestamp, denied: &BTreeMap<Reason, u64>) -> Vec<u8> {
+    let mut record = place.common("denials");
+    let counts = denied.iter().map(|(reason, count)| (reason.to_string(), Value::from(*count)));
+    record.insert("since".into(), time(since).into());
+    record.insert("denied".into(), counts.collect::<Map<_, _>>().into());
+    finish(record, false)
 }
 
 /// The record that ends a stream.
@@ -133,7 +149,7 @@ impl Place<'_> {
     }
 
     fn common(&self, kind: &str) -> Map<String, Value> {
-        let at = self.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let at = time(self.at);
         let members = [
             ("version", Value::from("1")),
             ("kind", kind.into()),
@@ -162,6 +178,18 @@ fn committed(key: &RecordKey, ruling: &Ruling) -> Value {
         Some((name.to_owned(), Value::from(key.commit(name, &bytes?))))
     };
     members.into_iter().filter_map(commit).collect::<Map<_, _>>().into()
+}
+
+fn advised_of(advised: &Advised) -> Value {
+    let mut told = json!({ "verdict": advised.verdict.as_str() });
+    if let Some(reason) = &advised.reason {
+        told["reason"] = reason.as_str().into();
+    }
+    told
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn text(text: &str) -> Vec<u8> {

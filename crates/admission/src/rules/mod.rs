@@ -5,6 +5,7 @@
 
 mod ceiling;
 mod cost;
+mod describe;
 mod judge;
 mod policy;
 mod sensitivity;

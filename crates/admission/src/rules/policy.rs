@@ -88,6 +88,17 @@ impl PolicyRule {
         Ok(PolicyRule { name, tool, when, then })
     }
 
+    /// What it says, for the digest of the rules.
+    pub(super) fn describe(&self) -> serde_json::Value {
+        let PolicyRule { name, tool, when, then } = self;
+        serde_json::json!({
+            "name": name.as_str(),
+            "tool": tool.as_ref().map(Pattern::as_str),
+            "when": when.as_ref().map(Expression::text),
+            "then": then.as_str(),
+        })
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &RuleName {

@@ -76,6 +76,12 @@ impl Account {
         &self.live
     }
 
+    /// The same, with what another account says was spent: consumption can be kept apart from everything else.
+    #[must_use]
+    pub fn with_spent_of(self, other: &Account) -> Account {
+        Account { spent: other.spent.clone(), ..self }
+    }
+
     pub(crate) fn opened(&mut self, session_id: &str) {
         match self.live.len() < REMEMBERED_SESSIONS {
             true => self.live.push(session_id.to_owned()),

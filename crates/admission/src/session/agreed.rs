@@ -28,6 +28,9 @@ struct Terms {
     #[serde(default)]
     proven_by: ProvenBy,
     account: String,
+    /// None if nothing but an MCP session says who the principal is, or in a session that an earlier build committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ledger: Option<String>,
     route: String,
     committed: Timestamp,
     key: StreamKey,
@@ -38,6 +41,8 @@ struct Terms {
 pub struct Owner {
     /// The principal.
     pub principal: Principal,
+    /// The thumbprint of the key that signed the commitment.
+    pub signed_by: Option<String>,
     /// How the commitment showed that it is the agent's.
     pub proven_by: ProvenBy,
     /// The route on which it was committed.
@@ -53,13 +58,15 @@ impl Agreed {
     #[must_use]
     pub fn new(effective: Effective, owner: Owner) -> Self {
         let canon = effective.canon();
-        let Owner { principal, proven_by, route, committed, key } = owner;
+        let Owner { principal, signed_by, proven_by, route, committed, key } = owner;
+        let ledger = principal.ledger(signed_by.as_deref());
         Agreed(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,
             effective,
             account: crate::decide::principal_key(&principal),
+            ledger: ledger.as_ref().map(crate::decide::identity_key),
             principal,
             proven_by,
             route,
@@ -139,9 +146,9 @@ impl Agreed {
     #[must_use]
     pub fn proven_by(&self, signed: ProvenBy) -> ProvenBy {
         match (signed, self.0.proven_by) {
-            (ProvenBy::Key, _) => ProvenBy::Key,
+            (ProvenBy::Key | ProvenBy::Token, _) => signed,
             (_, ProvenBy::Asserted) => ProvenBy::Asserted,
-            (_, ProvenBy::Session | ProvenBy::Key) => ProvenBy::Session,
+            (_, ProvenBy::Session | ProvenBy::Token | ProvenBy::Key) => ProvenBy::Session,
         }
     }
 
@@ -149,6 +156,14 @@ impl Agreed {
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.0.principal
+    }
+
+    /// The key of the account on which consumption is counted over all sessions; none if the principal can take any number of
+    /// names.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&str> {
+        let by_account = || self.0.principal.ledger(None).map(|_| self.account());
+        self.0.ledger.as_deref().or_else(by_account)
     }
 
     /// The key of its principal's [`Account`](super::Account).

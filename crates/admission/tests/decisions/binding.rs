@@ -1,9 +1,11 @@
 //! Whose session it is: readings V-2, V-3, V-7, V-20, V-21, V-32.
 
 use admission::decide::{Stream, account_key};
+use admission::glob::Pattern;
 use admission::principal::{Caller, Era};
 use admission::reason::Reason;
-use admission::rules::{PolicyRule, Then};
+use admission::rules::{PolicyRule, Posture, PrincipalCeiling, Then};
+use admission::signature::AgentSubject;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -315,4 +317,88 @@ fn i_12_a_rule_on_the_agents_name_sees_names_that_were_shown_and_no_others() {
     assert_eq!(trusted.denied(&read()).as_str(), "policy:named");
     let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(1), json!({}));
     trusted.served(&read().with(own));
+}
+
+#[test]
+fn where_all_sessions_of_a_principal_are_bounded_an_mcp_session_is_no_principal() {
+    let mut world = world();
+    let limits = Default::default();
+    world.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: Some(2), limits, window: None });
+    let denied = world.commit(&legacy("mcp-1"), &unknown(calls()));
+    assert_eq!(denied.reason, Some(Reason::NoPrincipal));
+    // Whoever signs, or has a token, is the same in every MCP session.
+    let ledger_of = |caller: Caller| {
+        let mut world = self::world();
+        world.rules.principal_ceiling =
+            Some(PrincipalCeiling { max_calls: Some(2), limits: Default::default(), window: None });
+        assert_eq!(world.commit(&caller, &commitment(calls())).reason, None);
+        world.session().agreed.ledger().unwrap().to_owned()
+    };
+    assert_eq!(ledger_of(legacy("mcp-1")), ledger_of(legacy("mcp-2")));
+    let by_token = |mcp: &str| Caller { token: alice().token, ..legacy(mcp) };
+    assert_eq!(ledger_of(by_token("mcp-1")), ledger_of(by_token("mcp-2")));
+    assert_ne!(ledger_of(by_token("mcp-1")), ledger_of(legacy("mcp-1")));
+}
+
+#[test]
+fn a_session_that_only_an_mcp_session_owns_admits_nothing_once_principals_are_bounded() {
+    let mut world = world();
+    assert_eq!(world.commit(&legacy("mcp-1"), &unknown(calls())).reason, None);
+    world.served(&read().by(legacy("mcp-1")));
+    let limits = Default::default();
+    world.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: Some(9), limits, window: None });
+    assert_eq!(world.denied(&read().by(legacy("mcp-1"))), Reason::NoPrincipal);
+}
+
+/// An agent without a key, which Alice's token is given to.
+fn known_by_token() -> World {
+    let mut world = world();
+    let subject = AgentSubject {
+        agent_id: "did:example:unknown".into(),
+        issuer: "https://as.example".into(),
+        subject: "alice".into(),
+    };
+    world.rules.keyring = std::mem::take(&mut world.rules.keyring).with_subjects(vec![subject]);
+    world
+}
+
+#[test]
+fn an_agent_that_is_known_by_a_token_is_named_by_that_token_and_no_other() {
+    let mut world = known_by_token();
+    for other in [mallory(), legacy("mcp-1"), Caller { token: mallory().token, ..legacy("mcp-1") }] {
+        assert_eq!(world.commit(&other, &unknown(calls())).reason, Some(Reason::TokenNotOfAgent));
+        assert_eq!(named(&world).1, "asserted");
+    }
+    let another_name = world.commit(&alice(), &commitment(calls()));
+    assert_eq!(another_name.reason, Some(Reason::TokenNotOfAgent), "the token is another agent's");
+    assert_eq!(world.commit(&alice(), &unknown(calls())).reason, None);
+    assert_eq!(named(&world), ("did:example:unknown".to_owned(), "token".to_owned()));
+    world.served(&read());
+    assert_eq!(named(&world), ("did:example:unknown".to_owned(), "token".to_owned()));
+}
+
+#[test]
+fn a_rule_sees_the_agent_that_a_token_belongs_to_with_vap_and_without() {
+    let mut world = known_by_token();
+    world.rules.posture = Posture::Restricted;
+    world.rules.restricted = vec![Pattern::new("*").unwrap()];
+    let allow = "input.principal.agent_id == \"did:example:unknown\"; input.principal.proven_by == \"token\"";
+    world.rules.policy = vec![
+        PolicyRule::new("known", None, Some(allow), Then::Allow).unwrap(),
+        PolicyRule::new("rest", None, None, Then::Deny).unwrap(),
+    ];
+    assert!(world.ruled(&read().without_vap()).forward);
+    assert_eq!(named(&world), ("did:example:unknown".to_owned(), "token".to_owned()));
+    assert_eq!(world.denied(&read().without_vap().by(mallory())).as_str(), "policy:rest");
+    assert_eq!(world.commit(&alice(), &unknown(calls())).reason, None);
+    world.served(&read());
+}
+
+#[test]
+fn a_session_that_began_before_its_agent_was_known_by_a_token_needs_that_token() {
+    let mut world = world();
+    assert_eq!(world.commit(&mallory(), &unknown(calls())).reason, None);
+    world.served(&read().by(mallory()));
+    world.rules.keyring = known_by_token().rules.keyring;
+    assert_eq!(world.denied(&read().by(mallory())), Reason::TokenNotOfAgent);
 }

@@ -18,6 +18,8 @@ use crate::world::{Try, World, alice, amendment, commitment, key, legacy, signed
 
 fn judge() -> JudgeRules {
     JudgeRules {
+        model: "stub".into(),
+        meter: "answers".into(),
         threshold: Degree::thousandths(500),
         sample: 0,
         commitments: false,

@@ -9,6 +9,7 @@ mod binding;
 mod budgets;
 mod bypasses;
 mod commitments;
+mod digests;
 mod hostile;
 mod judges;
 mod machine;

@@ -1,7 +1,7 @@
 //! Callers without VAP: reading V-33.
 
 use admission::clarify::Answer;
-use admission::decide::{CallRuling, Flag, Stream, Telling};
+use admission::decide::{CallRuling, Stream, Telling};
 use admission::glob::Pattern;
 use admission::reason::Reason;
 use admission::rules::{PolicyRule, Posture, Then};
@@ -37,6 +37,34 @@ fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
 }
 
 #[test]
+fn an_agentroa_envelope_that_nothing_enforces_is_refused_where_calls_are_decided() {
+    for rules in [Posture::Deny, Posture::Restricted] {
+        let call = Try { has_roa_envelope: true, ..read() };
+        assert_eq!(posture(rules).denied(&call), Reason::RoaNotEnforced);
+    }
+    for rules in [Posture::Deny, Posture::Advisory] {
+        let mut world = posture(rules).with_session(json!({ "max_calls": 9 }));
+        let call = Try { has_roa_envelope: true, ..Try::of("crm.read", json!({})) };
+        assert_eq!(world.denied(&call), Reason::RoaNotEnforced);
+        assert_eq!(world.session().running.calls(), 0);
+    }
+}
+
+#[test]
+fn in_advisory_mode_the_record_says_what_an_agentroa_envelope_would_have_come_to() {
+    let mut world = posture(Posture::Advisory);
+    assert!(world.ruled(&Try { has_roa_envelope: true, ..read() }).forward);
+    assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
+}
+
+/// What the rules would have decided, as a record says.
+fn advised(world: &World, record: usize) -> serde_json::Value {
+    let record: serde_json::Value = serde_json::from_slice(&world.records[record].1).unwrap();
+    assert_eq!(record["verdict"], "served");
+    record["advised"].clone()
+}
+
+#[test]
 fn v_33_advisory_forwards_records_and_tells_nothing() {
     let mut world = posture(Posture::Advisory);
     let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());
@@ -45,11 +73,21 @@ fn v_33_advisory_forwards_records_and_tells_nothing() {
 }
 
 #[test]
-fn v_33_advisory_notes_what_a_rule_would_have_denied() {
+fn v_33_advisory_records_what_the_rules_would_have_decided() {
     let mut world = posture(Posture::Advisory);
-    world.rules.policy.push(PolicyRule::new("no", None, None, Then::Deny).unwrap());
-    let ruling = world.ruled(&read());
-    assert!(ruling.forward && ruling.flags == [Flag::WouldDeny]);
+    world.ruled(&read());
+    assert_eq!(advised(&world, 0), json!({ "verdict": "served" }));
+    let rule = |name, tool| PolicyRule::new(name, Some(Pattern::new(tool).unwrap()), None, Then::Deny);
+    world.rules.policy.push(rule("no", "crm.read").unwrap());
+    world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
+    assert!(world.ruled(&read()).forward);
+    assert_eq!(advised(&world, 1), json!({ "verdict": "denied", "reason": "policy:no" }));
+    assert!(world.ruled(&Try::of("pay", json!({})).without_vap()).forward);
+    assert_eq!(advised(&world, 2), json!({ "verdict": "clarify", "reason": "policy:ask" }));
+    // Who speaks VAP is decided about, and nothing is advised.
+    world.rules.policy.clear();
+    let mut world = world.with_session(json!({ "max_calls": 1 }));
+    assert_eq!(world.served(&Try::of("crm.read", json!({}))).advised, None);
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub struct Try {
     pub header: Option<String>,
     pub arguments: String,
     pub can_ask: bool,
+    pub has_roa_envelope: bool,
     pub held: Option<ReservationId>,
     pub judged: Option<Semantic>,
     pub answer: Option<Answer>,
@@ -153,6 +154,7 @@ impl Try {
             header: None,
             arguments: arguments.to_string(),
             can_ask: true,
+            has_roa_envelope: false,
             held: None,
             judged: None,
             answer: None,
@@ -282,6 +284,7 @@ impl World {
             header: attempt.header.as_deref(),
             arguments: &attempt.arguments,
             can_ask: attempt.can_ask,
+            has_roa_envelope: attempt.has_roa_envelope,
             replayed,
             before: Before { held: attempt.held, judged: attempt.judged, answer: attempt.answer, shown },
         };

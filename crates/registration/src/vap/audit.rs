@@ -3,6 +3,8 @@
 //! Every kind holds `version`, `kind`, `gateway`, `stream`, `seq` and `at`. What was agreed or asked (commitment, amendment,
 //! decision) adds the verdict and how it came about; an outcome adds what came of a decision; `closed` ends a stream.
 
+use std::collections::BTreeMap;
+
 use merkle::EntryDigest;
 use serde_json::Value;
 
@@ -44,6 +46,8 @@ pub enum AuditKind {
     Decision(Decided),
     /// What came of a decision.
     Outcome(Outcome),
+    /// Messages were denied without a record of their own.
+    Denials(Denials),
     /// The stream ends here.
     Closed,
 }
@@ -61,6 +65,17 @@ pub struct Decided {
     pub agent_proven_by: Option<String>,
     /// The AgentROA record of the same call.
     pub aer_id: Option<String>,
+    /// What the rules would have decided, of a call that was let through all the same.
+    pub advised: Option<Advised>,
+}
+
+/// What an operator's rules would have decided, had they been enforced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advised {
+    /// The verdict.
+    pub verdict: Served,
+    /// Why the call would not have been simply served.
+    pub reason: Option<String>,
 }
 
 /// What came of a decision.
@@ -70,6 +85,15 @@ pub struct Outcome {
     pub decision: EntryDigest,
     /// How it ended.
     pub status: Status,
+}
+
+/// How many messages were denied without a record of their own: under load, or of callers of whom nobody knows who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denials {
+    /// Since when, in Unix seconds; until the record's own time.
+    pub since: u64,
+    /// How many for each reason.
+    pub denied: BTreeMap<String, u64>,
 }
 
 /// How a call ended.
@@ -108,6 +132,7 @@ impl AuditKind {
             AuditKind::Amendment(_) => "amendment",
             AuditKind::Decision(_) => "decision",
             AuditKind::Outcome(_) => "outcome",
+            AuditKind::Denials(_) => "denials",
             AuditKind::Closed => "closed",
         }
     }
@@ -118,7 +143,7 @@ impl AuditKind {
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
                 Some(decided)
             }
-            AuditKind::Outcome(_) | AuditKind::Closed => None,
+            AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Closed => None,
         }
     }
 }
@@ -179,6 +204,10 @@ impl AuditRecord {
                 facts.text("decision", &outcome.decision.to_string());
                 facts.text("status", outcome.status.as_str());
             }
+            AuditKind::Denials(denials) => {
+                facts.put("since", denials.since.into());
+                facts.put("denied", denials.denied.values().sum::<u64>().into());
+            }
             AuditKind::Closed => {}
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
                 facts.text("verdict", decided.verdict.as_str());
@@ -191,6 +220,10 @@ impl AuditRecord {
                     if let Some(text) = text {
                         facts.text(name, text);
                     }
+                }
+                if let Some(Advised { verdict, reason }) = &decided.advised {
+                    facts.text("advised_verdict", verdict.as_str());
+                    reason.iter().for_each(|reason| facts.text("advised_reason", reason));
                 }
             }
         }

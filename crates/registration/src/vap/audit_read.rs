@@ -1,10 +1,12 @@
 //! Reading the members of an audit record: what each kind holds, and in which form.
 
+use std::collections::BTreeMap;
+
 use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{AuditKind, Decided, Outcome, Status, UNBOUND};
+use super::audit::{Advised, AuditKind, Decided, Denials, Outcome, Status, UNBOUND};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
@@ -16,7 +18,7 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 11] = [
+const DECIDED: [&str; 12] = [
     "agent_id",
     "agent_proven_by",
     "tool",
@@ -27,12 +29,15 @@ const DECIDED: [&str; 11] = [
     "committed",
     "aer_id",
     "binding",
+    "advised",
     "canon",
 ];
 /// How an agent's name can have been shown.
 const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
 /// What an outcome may hold besides.
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
+/// What a record of denials holds besides.
+const DENIALS: [&str; 2] = ["since", "denied"];
 /// What a verification may hold.
 const VERIFICATION: [&str; 7] =
     ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
@@ -65,9 +70,10 @@ pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
         "amendment" => (&DECIDED, |top| decided(top).map(AuditKind::Amendment)),
         "decision" => (&DECIDED, |top| decided(top).map(AuditKind::Decision)),
         "outcome" => (&OUTCOME, |top| outcome(top).map(AuditKind::Outcome)),
+        "denials" => (&DENIALS, |top| denials(top).map(AuditKind::Denials)),
         "closed" => (&[], |_| Ok(AuditKind::Closed)),
         other => {
-            let needed = "commitment, amendment, decision, outcome or closed";
+            let needed = "commitment, amendment, decision, outcome, denials or closed";
             return Err(
                 AuditRule::Kind.in_payload("/kind", format!("found {}, needed {needed}", quote(other)))
             );
@@ -104,7 +110,21 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         agent_id: optional("agent_id")?,
         agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
+        advised: advised(top)?,
     })
+}
+
+/// What the rules would have decided, of a call that was let through all the same.
+fn advised(top: &Members<'_>) -> Result<Option<Advised>, Violation> {
+    let Some(advised) = top.optional_object("advised")? else { return Ok(None) };
+    closed(&advised, &[&["verdict", "reason"]])?;
+    let word = one_of(&advised, "verdict", AuditRule::Verdict, &Served::ALL.map(Served::as_str))?;
+    let verdict = Served::from_word(word).ok_or_else(|| advised.broken(MEMBER, "verdict", "no verdict"))?;
+    let reason = advised.optional_text("reason")?.map(str::to_owned);
+    if let Some(reason) = &reason {
+        check_code(reason, advised.pointer("reason"))?;
+    }
+    Ok(Some(Advised { verdict, reason }))
 }
 
 /// How the agent's name was shown, where there is a name.
@@ -143,6 +163,19 @@ fn outcome(top: &Members<'_>) -> Result<Outcome, Violation> {
         decision: back_link(top)?,
         status: status.ok_or_else(|| top.broken(MEMBER, "status", "no status"))?,
     })
+}
+
+/// Since when messages were denied without a record of their own, and how many for each reason.
+fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
+    let counts = top.object("denied")?;
+    let mut denied = BTreeMap::new();
+    for reason in counts.names() {
+        check_code(reason, counts.pointer(reason))?;
+        let count = counts.required(reason)?.as_u64().filter(|count| (1..1 << 53).contains(count));
+        let needed = || counts.broken(MEMBER, reason, "an integer from 1 to 2^53-1 is needed here");
+        denied.insert(reason.to_owned(), count.ok_or_else(needed)?);
+    }
+    Ok(Denials { since: time(top, "since")?, denied })
 }
 
 fn one_of<'a>(
@@ -207,10 +240,14 @@ pub(super) fn sequence(top: &Members<'_>) -> Result<u64, Violation> {
 }
 
 pub(super) fn at(top: &Members<'_>) -> Result<u64, Violation> {
-    let text = top.text("at")?;
+    time(top, "at")
+}
+
+fn time(top: &Members<'_>, name: &str) -> Result<u64, Violation> {
+    let text = top.text(name)?;
     VerifiedAt::parse(text).filter(|at| !at.numeric_offset).map(|at| at.unix_seconds).ok_or_else(|| {
         let detail = format!("found {}, needed YYYY-MM-DDThh:mm:ssZ, a time that exists", quote(text));
-        AuditRule::At.in_payload("/at", detail)
+        AuditRule::At.in_payload(top.pointer(name), detail)
     })
 }
 

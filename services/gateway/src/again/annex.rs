@@ -1,38 +1,11 @@
 //! What the store keeps in clear beside a record, as far as it is needed to decide again.
 
-use admission::clarify::Answer;
-use admission::principal::{Caller, Era, TokenSubject};
 use evidence::Stored;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::AgainError;
-
-/// A text, as far as it was kept.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Text {
-    /// All of it.
-    Whole(String),
-    /// Its beginning: it was too long, or its caller denied too often.
-    Beginning {
-        /// As much as there is.
-        #[serde(rename = "beginning")]
-        _text: String,
-    },
-}
-
-/// A text that is not there, or whole; otherwise it cannot be decided about again.
-pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
-    match text {
-        None => Ok(None),
-        Some(Text::Whole(text)) => Ok(Some(text)),
-        Some(Text::Beginning { .. }) => Err(NotWhole),
-    }
-}
-
-/// Not all of a text was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotWhole;
+use crate::decision_inputs::{DecisionInputs, Text};
 
 /// What lies beside a record.
 #[derive(Debug, Default, Deserialize)]
@@ -40,50 +13,18 @@ pub struct Annex {
     /// The arguments, in the bytes that were committed to.
     #[serde(default)]
     pub arguments: Option<Text>,
-    /// How the message came.
+    /// Of a decision: what it was made from.
     #[serde(default)]
-    pub replay: Option<Came>,
+    replay: Option<Value>,
     /// Of an outcome: the decision.
     #[serde(default)]
     pub decision: Option<String>,
     /// Of an outcome: the cost that the tool declared, as it was written.
     #[serde(default)]
     pub cost: Option<Text>,
-    /// Of an outcome: the tool.
+    /// The tool.
     #[serde(default)]
     pub tool: Option<Text>,
-}
-
-/// How a message came.
-#[derive(Debug, Deserialize)]
-pub struct Came {
-    /// On which route.
-    pub route: String,
-    caller: Who,
-    /// Its text; none if it could not be read, or there was none.
-    #[serde(default)]
-    pub message: Option<Text>,
-    /// The tool that was called.
-    #[serde(default)]
-    pub tool: Option<Text>,
-    /// `Mcp-Name`.
-    #[serde(default)]
-    pub header: Option<Text>,
-    /// Chance.
-    #[serde(default)]
-    pub sample: u32,
-    #[serde(default)]
-    answer: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Who {
-    era: Era,
-    token: Option<TokenSubject>,
-    certificate: Option<String>,
-    mcp_session: Option<String>,
-    #[serde(default)]
-    is_given: bool,
 }
 
 impl Annex {
@@ -92,27 +33,14 @@ impl Annex {
         jose::json::read_bytes(&stored.record.annex)
             .map_err(|error| AgainError::Record { seq: stored.record.seq, why: error.to_string() })
     }
-}
 
-impl Came {
-    /// Who called.
-    pub fn caller(&self) -> Caller {
-        Caller {
-            era: self.caller.era,
-            token: self.caller.token.clone(),
-            certificate: self.caller.certificate.clone(),
-            mcp_session: self.caller.mcp_session.clone(),
-            is_given: self.caller.is_given,
-            route: self.route.clone(),
-        }
+    /// What the decision was made from; none if that was not kept whole.
+    pub fn inputs(&self) -> Option<DecisionInputs> {
+        serde_json::from_value(self.replay.clone()?).ok()
     }
 
-    /// What a person said.
-    pub fn answer(&self) -> Option<Answer> {
-        match self.answer.as_deref()? {
-            "confirmed" => Some(Answer::Confirmed),
-            "declined" => Some(Answer::Declined),
-            _ => Some(Answer::Unanswered),
-        }
+    /// Whether a call that was served was denied afterwards: the log gave no receipt for the decision.
+    pub fn is_denied_afterwards(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| replay.get("instead_of").is_some())
     }
 }

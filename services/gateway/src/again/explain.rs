@@ -37,6 +37,9 @@ pub struct Hypothesis<'a> {
 pub struct Explained {
     /// The decision.
     pub decided: Decided,
+    /// What the rules would decide, of a call that the posture `advisory` lets through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised: Option<Decided>,
     /// What can be done about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<&'static str>,
@@ -67,15 +70,7 @@ pub enum Began {
 /// If it is nothing that can be decided.
 pub fn begin(again: &mut Again, route: &str, commitment: &str, now: Timestamp) -> Result<Began, AgainError> {
     let caller = caller();
-    let said = Said {
-        route,
-        caller: &caller,
-        now,
-        sample: u32::MAX,
-        message: Some(commitment),
-        answer: None,
-        came_to: None,
-    };
+    let said = Said::new(route, &caller, now, Some(commitment));
     let Now::Ruled(ruling) = again.declare(MessageType::ScopeCommitment, &said) else {
         return Err(AgainError::Question(format!("there is no route {route}")));
     };
@@ -101,16 +96,16 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
     let made_up = call.session.map(|session| envelope(session, call));
     let caller = again.owner().map_or_else(caller, |(_, caller)| caller.clone());
     let header = (caller.era == Era::Modern).then_some(call.tool);
-    let said = Said {
-        route: call.route,
-        caller: &caller,
-        now: call.now,
-        sample: u32::MAX,
-        message: call.envelope.or(made_up.as_deref()),
-        answer: None,
-        came_to: None,
+    let message = call.envelope.or(made_up.as_deref());
+    let said = Said::new(call.route, &caller, call.now, message);
+    let called = Called {
+        tool: call.tool,
+        arguments: call.arguments,
+        header,
+        can_ask: true,
+        has_roa_envelope: false,
+        state: None,
     };
-    let called = Called { tool: call.tool, arguments: call.arguments, header };
     match again.call(&said, &called, None) {
         Now::Ruled(ruling) => {
             let reason = ruling.reason.as_ref();
@@ -119,6 +114,7 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
                 ruling.meters.iter().map(|(meter, amount)| (meter.to_owned(), amount.to_string().into()));
             Ok(Explained {
                 decided: Decided::of(ruling.verdict.verdict.as_str(), reason.map(ToString::to_string)),
+                advised: ruling.advised.as_ref().map(Decided::advised),
                 remedy: reason.map(|reason| admission::explain::explain(reason).remedy),
                 checks: checks.clone(),
                 meters: Value::Object(meters.collect()),
@@ -128,6 +124,7 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
         }
         Now::Asks(question) => Ok(Explained {
             decided: Decided::of("clarify", None),
+            advised: None,
             remedy: None,
             checks: Vec::new(),
             meters: json!({}),

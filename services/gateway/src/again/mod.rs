@@ -3,8 +3,8 @@
 //! The local evidence store keeps in clear what was said, so that admission, which is pure, can be asked again: every message of
 //! the session in order, every outcome, and the moment of each. What was decided then is compared with what would be now.
 //!
-//! Left out: the judge is not asked again (what came of it is taken as recorded), and what the principal spent in its other
-//! sessions is not known here. Nothing is written, and nothing is sent.
+//! The judge and persons are not asked again: what they said is taken as recorded. Where the judge would be asked now and was not
+//! then, it is taken to agree with what was decided. Nothing is written, and nothing is sent.
 
 mod annex;
 mod explain;

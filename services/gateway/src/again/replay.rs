@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use admission::decide::Status;
-use admission::message::MessageType;
+use admission::decide::{Advised, Status};
+use admission::message::{MessageType, UNBOUND};
 use admission::reason::Reason;
 use admission::verdict::VerdictKind;
 use evidence::{RecordKind, Stored};
@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::AgainError;
-use super::annex::{Annex, Came, NotWhole, whole};
-use super::session::{Again, Called, Now, Said};
+use super::annex::Annex;
+use super::session::{Again, Called, Now, Said, presumed_opinion};
+use crate::decision_inputs::{DecisionInputs, JudgeOpinion, NotWhole, whole};
 
 /// A verdict and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +45,12 @@ pub struct Compared {
     pub then: Decided,
     /// As it would be now; none if it cannot be said.
     pub now: Option<Decided>,
+    /// What the rules would have decided then, of a call that the posture `advisory` let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_then: Option<Decided>,
+    /// The same under the rules of now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_now: Option<Decided>,
     /// Why it cannot be said, or what else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -64,7 +71,7 @@ pub fn replay(again: &mut Again, records: &[Stored]) -> Result<Vec<Compared>, Ag
             }
             RecordKind::Outcome => outcome(again, stored)?,
             RecordKind::Closed => again.close(),
-            RecordKind::Keys => {}
+            RecordKind::Denials | RecordKind::Keys => {}
         }
     }
     Ok(compared)
@@ -74,14 +81,45 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
     let record = &stored.record;
     let annex = Annex::of(stored)?;
     let (then, came_to) = recorded(stored)?;
-    let at = Timestamp::from_second(i64::try_from(record.at).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
-    let Some(came) = &annex.replay else {
-        let why = "the store does not say how it came".to_owned();
-        return Err(AgainError::Record { seq: record.seq, why });
+    let at = i64::try_from(record.at).ok().and_then(|at| Timestamp::from_second(at).ok());
+    let at = at.unwrap_or(Timestamp::MAX);
+    let inputs = annex.inputs();
+    let tool =
+        inputs.as_ref().and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
+    let now = match &inputs {
+        _ if annex.is_denied_afterwards() => Err(NotAgain::DeniedAfterwards),
+        None => Err(NotAgain::NotWhole),
+        Some(inputs) => decided_again(again, stored, &annex, inputs, (at, came_to)),
     };
-    let tool = whole(came.tool.as_ref()).ok().flatten().map(str::to_owned);
-    let now = decided_again(again, stored, &annex, came, (at, came_to));
-    Ok(compare(stored, tool, at, then, now))
+    Ok(compare(stored, tool, at, (then, advised_then(stored)?), now))
+}
+
+/// Why a decision is not made again.
+#[derive(Clone, Copy, Debug)]
+enum NotAgain {
+    NotWhole,
+    Unreadable,
+    NoCall,
+    OfAnotherSession,
+    DeniedAfterwards,
+}
+
+impl NotAgain {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NotWhole => "what was said was not kept whole",
+            Self::Unreadable => "the message could not be read",
+            Self::NoCall => "it is about a request that is no call",
+            Self::OfAnotherSession => "it depends on a session that has its own records",
+            Self::DeniedAfterwards => "the call was admitted, and denied since the log gave no receipt",
+        }
+    }
+}
+
+impl From<NotWhole> for NotAgain {
+    fn from(_: NotWhole) -> Self {
+        Self::NotWhole
+    }
 }
 
 /// What would be decided now, if all was kept that it needs.
@@ -89,26 +127,44 @@ fn decided_again(
     again: &mut Again,
     stored: &Stored,
     annex: &Annex,
-    came: &Came,
-    (now, came_to): (Timestamp, Option<VerdictKind>),
-) -> Result<Now, NotWhole> {
-    let caller = came.caller();
+    inputs: &DecisionInputs,
+    (recorded_at, came_to): (Timestamp, Option<VerdictKind>),
+) -> Result<Now, NotAgain> {
+    if inputs.unreadable {
+        return Err(NotAgain::Unreadable);
+    }
+    if inputs.method.is_some() {
+        return Err(NotAgain::NoCall);
+    }
+    let caller = inputs.caller();
+    let message = whole(inputs.message.as_ref())?;
+    if message.is_some() && stored.record.stream.starts_with(UNBOUND) {
+        return Err(NotAgain::OfAnotherSession);
+    }
+    let exactly = |at: Option<i64>| Timestamp::from_millisecond(at?).ok();
+    let now = exactly(inputs.at).unwrap_or(recorded_at);
     let said = Said {
-        route: &came.route,
-        caller: &caller,
-        now,
-        sample: came.sample,
-        message: whole(came.message.as_ref())?,
-        answer: came.answer(),
-        came_to,
+        first: exactly(inputs.first_at).unwrap_or(now),
+        sample: inputs.sample,
+        replayed: inputs.replayed,
+        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
+        answer: inputs.answer,
+        held_for_others: &inputs.held_for_others,
+        account: inputs.account.as_ref(),
+        ..Said::new(&inputs.route, &caller, now, message)
     };
     Ok(match stored.record.kind {
         RecordKind::Commitment => again.declare(MessageType::ScopeCommitment, &said),
         RecordKind::Amendment => again.declare(MessageType::ScopeAmendment, &said),
         _ => {
-            let arguments = whole(annex.arguments.as_ref())?.unwrap_or("{}");
-            let tool = whole(came.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default();
-            let called = Called { tool, arguments, header: whole(came.header.as_ref())? };
+            let called = Called {
+                tool: whole(inputs.tool.as_ref().or(annex.tool.as_ref()))?.unwrap_or_default(),
+                arguments: whole(annex.arguments.as_ref())?.unwrap_or("{}"),
+                header: whole(inputs.header.as_ref())?,
+                can_ask: inputs.can_ask,
+                has_roa_envelope: inputs.has_roa_envelope,
+                state: inputs.state.as_ref(),
+            };
             again.call(&said, &called, Some(&stored.record.id.to_string()))
         }
     })
@@ -118,16 +174,18 @@ fn compare(
     stored: &Stored,
     tool: Option<String>,
     at: Timestamp,
-    then: Decided,
-    now: Result<Now, NotWhole>,
+    (then, advised_then): (Decided, Option<Decided>),
+    now: Result<Now, NotAgain>,
 ) -> Compared {
+    let advised_now = match &now {
+        Ok(Now::Ruled(ruling)) => ruling.advised.as_ref().map(Decided::advised),
+        _ => None,
+    };
     let (now, note) = match now {
-        Err(NotWhole) => {
-            (None, Some("it cannot be decided again: what was said was not kept whole".to_owned()))
-        }
+        Err(why) => (None, Some(format!("it cannot be decided again: {}", why.words()))),
         Ok(now) => told(now),
     };
-    let differs = now.as_ref().is_some_and(|now| *now != then);
+    let differs = now.as_ref().is_some_and(|now| *now != then || advised_now != advised_then);
     Compared {
         seq: stored.record.seq,
         at: at.to_string(),
@@ -135,6 +193,8 @@ fn compare(
         tool,
         then,
         now,
+        advised_then,
+        advised_now,
         note,
         differs,
     }
@@ -151,22 +211,13 @@ fn told(now: Now) -> (Option<Decided>, Option<String>) {
         Now::Asks(question) => {
             (Some(Decided::of("clarify", None)), Some(format!("a person is asked: {question}")))
         }
-        Now::NoRoute => {
-            (None, Some("it cannot be decided again: no such route, or no message that was read".to_owned()))
-        }
+        Now::NoRoute => (None, Some("it cannot be decided again: there is no such route".to_owned())),
     }
 }
 
 fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
     let annex = Annex::of(stored)?;
-    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
-    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
-        .map_err(|error| bad(&error.to_string()))?;
-    let payload: Value = statement
-        .payload()
-        .and_then(|payload| jose::json::read_bytes(payload).ok())
-        .ok_or_else(|| bad("its statement holds no record"))?;
-    let status = match payload["status"].as_str() {
+    let status = match payload(stored)?["status"].as_str() {
         Some("executed") => Status::Executed,
         Some("errored") => Status::Errored,
         Some("refused") => Status::Refused,
@@ -178,6 +229,22 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
         again.settle(decision, status, tool.unwrap_or_default(), cost);
     }
     Ok(())
+}
+
+/// The record, as the log gets it.
+fn payload(stored: &Stored) -> Result<Value, AgainError> {
+    let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
+    let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
+        .map_err(|error| bad(&error.to_string()))?;
+    let payload = statement.payload().and_then(|payload| jose::json::read_bytes(payload).ok());
+    payload.ok_or_else(|| bad("its statement holds no record"))
+}
+
+/// What the rules would have decided then, of a call that the posture `advisory` let through.
+fn advised_then(stored: &Stored) -> Result<Option<Decided>, AgainError> {
+    let payload = payload(stored)?;
+    let text = |member: &str| payload["advised"][member].as_str().map(str::to_owned);
+    Ok(text("verdict").map(|verdict| Decided::of(&verdict, text("reason"))))
 }
 
 /// What was decided then: of the Verdict, as it was returned.
@@ -193,6 +260,11 @@ fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainErro
 }
 
 impl Decided {
+    /// What the rules would decide.
+    pub(super) fn advised(advised: &Advised) -> Self {
+        Self::of(advised.verdict.as_str(), advised.reason.as_ref().map(Reason::to_string))
+    }
+
     /// A verdict and its reason, with the reason in words.
     #[must_use]
     pub fn of(verdict: &str, reason: Option<String>) -> Self {

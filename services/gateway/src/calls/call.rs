@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::clarify::Asked;
-use admission::decide::{Question, Semantic};
+use admission::decide::{Advised, Question, Semantic};
 use admission::decimal::Decimal;
 use admission::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 use admission::principal::{Caller, Era};
@@ -113,6 +113,12 @@ impl Calls {
     pub(super) fn count(&self, told: &Told) {
         let reason = told.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
         self.shared.telemetry.decided(told.verdict.verdict.as_str(), reason.as_deref());
+        if let Some(Advised { verdict, reason }) =
+            told.ruling.as_ref().and_then(|ruling| ruling.advised.as_ref())
+        {
+            let reason = reason.as_ref().map(|reason| reason.as_str());
+            self.shared.telemetry.advised(verdict.as_str(), reason.as_deref());
+        }
     }
 
     /// The call as the desk and its answer need it. None: it has no id, so nobody could be answered.
@@ -122,7 +128,7 @@ impl Calls {
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
-        let Inbound { route, mut exchange, aside, era, caller, client, .. } = inbound;
+        let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
         let job = CallJob {
             route: self.route.to_string(),
@@ -132,6 +138,7 @@ impl Calls {
             tool,
             arguments,
             can_ask,
+            has_roa_envelope,
             shown: brought.shown,
             aside: None,
             envelope: None,

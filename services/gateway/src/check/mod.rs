@@ -4,6 +4,7 @@
 //!
 //! Not here: the file itself; a [`Config`] is what came of it.
 
+mod effect;
 mod era;
 mod log;
 
@@ -13,6 +14,8 @@ use crate::config::{CommandServer, Config, Route, Server, UpstreamConfig};
 use crate::gateway::{confinement, one_server};
 use crate::isolation::{self, Host, OwnFiles};
 use crate::keys;
+use crate::oauth::{FetchedKeys, Guard};
+pub use effect::without_effect;
 pub use era::{Eras, eras_of};
 
 /// How a check went.
@@ -21,6 +24,8 @@ pub use era::{Eras, eras_of};
 pub enum Outcome {
     /// As it should be.
     Ok,
+    /// It serves, but not as somebody may expect.
+    Warning,
     /// Not made: there was nothing to check with, or nobody answered.
     NotChecked,
     /// Not as it should be.
@@ -86,7 +91,7 @@ fn keys_of(config: &Config) -> Finding {
 fn oauth(config: &Config, route: &Route) -> Option<Finding> {
     let settings = route.oauth.as_ref()?;
     let what = format!("tokens {}", route.path);
-    Some(match crate::oauth::Guard::new(settings, &config.public_url, &route.path) {
+    Some(match Guard::new(settings, &config.public_url, &route.path, &FetchedKeys::default()) {
         Ok(guard) => {
             let detail = format!("for {}, metadata at {}", settings.audience, guard.metadata().url());
             Finding::new(what, Outcome::Ok, detail)

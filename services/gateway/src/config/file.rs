@@ -11,7 +11,7 @@
 //!
 //! [[agent]]
 //! id  = "did:example:a"
-//! jwk = "agent.pub.json"
+//! jwk = "agent.pub.json"                    # or oauth = { issuer = "https://as.example", subject = "agent-a" }
 //!
 //! [[route]]
 //! path = "/mcp"
@@ -134,9 +134,17 @@ pub struct Judge {
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     pub id: Text,
-    pub jwk: Spanned<PathBuf>,
+    pub jwk: Option<Spanned<PathBuf>>,
     pub not_before: Option<Text>,
     pub not_after: Option<Text>,
+    pub oauth: Option<AgentOAuth>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentOAuth {
+    pub issuer: Text,
+    pub subject: Text,
 }
 
 #[derive(Deserialize)]

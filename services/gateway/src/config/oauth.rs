@@ -38,7 +38,7 @@ pub enum OAuthMode {
 }
 
 /// Where keys are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeySource {
     /// A JWK set in a file.
     File(PathBuf),

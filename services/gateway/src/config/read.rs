@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use admission::decimal::Decimal;
-use admission::signature::{AgentKey, Holder, Keyring};
+use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
 use jiff::Timestamp;
 use toml::Spanned;
 use url::Url;
 
 use super::file::{self, File, Text};
-use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistake, Mistakes, Outbox};
+use super::{
+    AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistake, Mistakes, Outbox, Route,
+};
 use super::{amounts, duration, routes};
 use crate::judge::Meter;
 use crate::limits;
@@ -70,6 +72,7 @@ impl Reader<'_> {
         let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
+        let keyring = keyring.with_subjects(self.subjects(&file.agents, &routes));
         Some(Config {
             issuer: issuer?,
             listen: listen?,
@@ -257,11 +260,47 @@ impl Reader<'_> {
         let mut read = Vec::new();
         for agent in agents {
             let holder = Holder::Agent(agent.id.get_ref().clone());
-            read.extend(self.keys("agent", holder, &agent.jwk, [&agent.not_before, &agent.not_after]));
+            let validity = [&agent.not_before, &agent.not_after];
+            match (&agent.jwk, &agent.oauth) {
+                (Some(jwk), _) => read.extend(self.keys("agent", holder, jwk, validity)),
+                (None, Some(_)) => {}
+                (None, None) => {
+                    let why = "an agent is known by a key (jwk), by an access token (oauth), or by both";
+                    self.mistake(Some(agent.id.span()), "agent", why);
+                }
+            }
         }
         for approver in approvers {
             let validity = [&approver.not_before, &approver.not_after];
             read.extend(self.keys("approver", Holder::Approver, &approver.jwk, validity));
+        }
+        read
+    }
+
+    /// The access tokens that agents are known by: each belongs to one agent, and is taken on some route.
+    fn subjects(&mut self, agents: &[file::Agent], routes: &[Route]) -> Vec<AgentSubject> {
+        let mut read: Vec<AgentSubject> = Vec::new();
+        for agent in agents {
+            let Some(oauth) = &agent.oauth else { continue };
+            let known = AgentSubject {
+                agent_id: agent.id.get_ref().clone(),
+                issuer: oauth.issuer.get_ref().clone(),
+                subject: oauth.subject.get_ref().clone(),
+            };
+            let is_taken = |route: &Route| route.oauth.as_ref().is_some_and(|set| set.issuer == known.issuer);
+            if !routes.iter().any(is_taken) {
+                let why = "no route takes tokens of this issuer, so nobody could be this agent";
+                self.mistake(Some(oauth.issuer.span()), "agent.oauth.issuer", why);
+            }
+            let same = |other: &AgentSubject| other.issuer == known.issuer && other.subject == known.subject;
+            if read.iter().any(same) {
+                self.mistake(
+                    Some(oauth.subject.span()),
+                    "agent.oauth.subject",
+                    "a token belongs to one agent",
+                );
+            }
+            read.push(known);
         }
         read
     }

@@ -13,7 +13,7 @@ use crate::isolation::{ChildLimits, User};
 use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
 
 /// Between a prefix and a name, unless said.
-const SEPARATOR: &str = ".";
+const SEPARATOR: &str = "__";
 
 /// What names a server, on a route or below it.
 struct Named {

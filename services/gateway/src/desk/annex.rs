@@ -12,17 +12,25 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_STRANGERS_TEXT_BYTES, ANNEX_TEXT_BYTES};
 
-/// What callers say at any length, in the annex and in its `replay`.
-const SAID: [&str; 7] =
-    ["goal", "rationale", "expected_effect", "arguments", "effective_commitment", "req", "aiInvocation"];
-const BROUGHT: [&str; 3] = ["message", "header", "judge"];
+/// What callers say at any length, in the annex and in its `replay`, and the judge's words.
+const SAID: [&str; 10] = [
+    "/goal",
+    "/rationale",
+    "/expected_effect",
+    "/arguments",
+    "/effective_commitment",
+    "/req",
+    "/aiInvocation",
+    "/replay/message",
+    "/replay/header",
+    "/replay/judge/words",
+];
 
 /// The annex of a decision.
 pub fn of_decision(ruling: &Ruling, mut annex: Value) -> Bytes {
     // V-11: whoever is denied too often, or is nobody, does not fill the disk with it.
     if ruling.reason == Some(Reason::RateLimited) {
-        SAID.iter().for_each(|name| not_kept(&mut annex[*name]));
-        BROUGHT.iter().for_each(|name| not_kept(&mut annex["replay"][*name]));
+        SAID.iter().for_each(|place| annex.pointer_mut(place).into_iter().for_each(not_kept));
     }
     bounded(annex, most(ruling))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::decide::{Dice, Telling, account_key};
+use admission::decide::{Dice, Ruling, Telling, account_key};
 use admission::message::slot::{Key, Received, Shape, Unreadable};
 use admission::message::{MessageType, NO_SESSION};
 use admission::principal::Caller;
@@ -51,6 +51,7 @@ impl Desk {
         };
         Box::new(refused.unwrap_or_else(|why| {
             tracing::warn!(%why, "denied without a record");
+            self.count_denial(None, why.reason());
             unrecorded(&self.inner.house, verdict, telling, None)
         }))
     }
@@ -190,6 +191,19 @@ impl Desk {
         tokio::time::timeout(wait, told).await.ok().and_then(Result::ok).unwrap_or(Err(NoReceipt::TimedOut))
     }
 
+    /// Whether the denial of a stranger has a record of its own.
+    pub(super) fn takes_a_stranger(&self, now: u64) -> bool {
+        self.inner.denials.takes_a_stranger(now)
+    }
+
+    /// A denial that is counted instead of recorded, as its caller is told it.
+    pub(super) fn count_and_tell(&self, ruling: Box<Ruling>) -> Told {
+        if let Some(reason) = &ruling.reason {
+            self.count_denial(None, reason.clone());
+        }
+        unrecorded(&self.inner.house, ruling.verdict.clone(), ruling.telling, ruling.req.clone())
+    }
+
     fn unrecorded(&self, slot: Option<&Slot>, response: MessageType, why: &DeskError) -> Told {
         let (session_id, telling, req) = match slot {
             Some(Ok(received)) => {
@@ -202,6 +216,8 @@ impl Desk {
             }
             None => (None, Telling::Told(Shape::default(), Key::default()), None),
         };
+        // Only a call that is bound to its session waits for the cost of another one of it.
+        self.count_denial(session_id.filter(|_| *why == DeskError::Crowded), why.reason());
         let verification = Verification { reason: Some(why.reason()), ..Verification::default() };
         let session_id = session_id.unwrap_or(NO_SESSION);
         let verdict = Verdict::new(session_id, Some(response), VerdictKind::Denied, verification);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use admission::clarify::Answer;
 use admission::decide::Semantic;
 use admission::session::ReservationId;
-use serde_json::{Value, json};
 
 use super::Desk;
 use super::decisions::{Done, MessageKind, RefundWork};
 use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob};
+use crate::decision_inputs::JudgeOpinion;
 
 /// A call about which somebody is asked.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub struct HeldCall {
     desk: Desk,
     job: Arc<CallJob>,
     held: Option<ReservationId>,
-    /// What the judge said before a person is asked.
-    said: Option<Arc<Value>>,
+    /// What was done about it: for the person's turn, what the judge said.
+    done: Done,
 }
 
 /// A commitment or an amendment about which the judge is asked.
@@ -28,16 +28,12 @@ pub struct HeldMessage {
     job: Arc<MessageJob>,
     kind: MessageKind,
     held: Option<ReservationId>,
+    first_at: Option<i64>,
 }
 
 impl HeldCall {
-    pub(super) fn new(
-        desk: Desk,
-        job: Arc<CallJob>,
-        held: Option<ReservationId>,
-        said: Option<Arc<Value>>,
-    ) -> Self {
-        Self { desk, job, held, said }
+    pub(super) fn new(desk: Desk, job: Arc<CallJob>, held: Option<ReservationId>, done: Done) -> Self {
+        Self { desk, job, held, done }
     }
 
     /// The call.
@@ -47,14 +43,16 @@ impl HeldCall {
 
     /// The judge answered, in these words: the call is decided again, from C1 on.
     pub async fn judged(self, judged: Semantic, words: &str) -> CallAnswer {
-        let said = Some(said(&judged, words));
-        let done = Done { held: self.held, judged: Some(judged), answer: None, said };
+        let opinion = Some(Arc::new(JudgeOpinion::new(&judged, words)));
+        let first_at = self.done.first_at;
+        let done = Done { held: self.held, judged: Some(judged), answer: None, opinion, first_at };
         self.again(done).await
     }
 
     /// The person answered, or did not: the call is decided again, from C1 on.
     pub async fn answered(self, answer: Answer) -> CallAnswer {
-        let done = Done { held: self.held, judged: None, answer: Some(answer), said: self.said.clone() };
+        let Done { opinion, first_at, .. } = self.done.clone();
+        let done = Done { held: self.held, judged: None, answer: Some(answer), opinion, first_at };
         self.again(done).await
     }
 
@@ -82,29 +80,19 @@ impl HeldMessage {
         job: Arc<MessageJob>,
         kind: MessageKind,
         held: Option<ReservationId>,
+        first_at: Option<i64>,
     ) -> Self {
-        Self { desk, job, kind, held }
+        Self { desk, job, kind, held, first_at }
     }
 
     /// The judge answered, in these words: the message is decided again.
     pub async fn judged(self, judged: Semantic, words: &str) -> MessageAnswer {
-        let said = Some(said(&judged, words));
-        let done = Done { held: self.held, judged: Some(judged), answer: None, said };
+        let (opinion, first_at) = (Some(Arc::new(JudgeOpinion::new(&judged, words))), self.first_at);
+        let done = Done { held: self.held, judged: Some(judged), answer: None, opinion, first_at };
         let answer = self.desk.decide_message(self.job.clone(), self.kind, done).await;
         drop(self);
         answer
     }
-}
-
-/// What the judge said, for the annex: nobody else is told more than a code (V-27).
-fn said(judged: &Semantic, words: &str) -> Arc<Value> {
-    Arc::new(json!({
-        "finding": format!("{:?}", judged.finding).to_lowercase(),
-        "confidence": judged.confidence.score(),
-        "trigger": judged.trigger,
-        "cost": judged.cost.to_string(),
-        "words": words,
-    }))
 }
 
 impl Drop for HeldMessage {

@@ -12,6 +12,7 @@
 //! | `place` | how much may queue |
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
+//! | `denials` | what is denied without a record of its own |
 //! | `scopes` | what a caller may call, for showing |
 //! | `annex` | what is kept in clear beside a record, and how much |
 //! | `notary`, `published` | statements, and the keys on the log |
@@ -24,6 +25,7 @@ mod annex;
 mod asking;
 mod clock;
 mod decisions;
+mod denials;
 mod error;
 mod held;
 mod house;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use admission::reason::Reason;
 use admission::rules::Rules;
 use evidence::{EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -65,6 +68,8 @@ pub use settings::Settings;
 pub use status::Status;
 pub use told::{Evidence, Told};
 
+use decisions::DenialsWork;
+use denials::Denials;
 use house::House;
 use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
@@ -92,6 +97,7 @@ struct Inner {
     gauge: Arc<Gauge>,
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
+    denials: Denials,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
     /// What is owed and not handed in yet.
@@ -152,7 +158,18 @@ impl Desk {
         };
         let (queue, owing) = (Queue::default(), TaskTracker::new());
         let desk = Self {
-            inner: Arc::new(Inner { house, jobs, queue, gauge, alarms, waiting, store, rules, owing }),
+            inner: Arc::new(Inner {
+                house,
+                jobs,
+                queue,
+                gauge,
+                alarms,
+                waiting,
+                denials: Denials::default(),
+                store,
+                rules,
+                owing,
+            }),
         };
         let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
         let mut running = Running {
@@ -202,6 +219,20 @@ impl Desk {
         &self.inner.house.unbound
     }
 
+    /// Counts a denial that has no record of its own; without a stream, in the one of what belongs to no session.
+    fn count_denial(&self, stream: Option<&str>, reason: Reason) {
+        let own = self.unbound();
+        let now = self.inner.house.clock.milliseconds();
+        self.inner.denials.count(stream.unwrap_or(own), own, reason, now);
+    }
+
+    /// Records how many denials had no record of their own.
+    fn record_denials(&self) {
+        for (stream, counted) in self.inner.denials.take() {
+            self.hand_in(Box::new(DenialsWork::new(self.clone(), stream, counted)));
+        }
+    }
+
     /// A job for the writer; it is told if there is no writer any more.
     fn hand_in(&self, job: Job) {
         if let Err(unsent) = self.inner.jobs.send(job) {
@@ -222,6 +253,7 @@ impl Running {
         self.desk.inner.owing.close();
         self.desk.inner.owing.wait().await;
         if !self.desk.inner.alarms.is_doubting() {
+            self.desk.record_denials();
             self.desk.end_unbound().await;
         }
         self.stop_others.cancel();

@@ -8,18 +8,20 @@ use tokio_util::sync::CancellationToken;
 use super::Desk;
 use super::decisions::{AliveWork, CloseWork};
 use crate::limits::{
-    ALIVE_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME, UPKEEP_PAGE,
+    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME,
+    UPKEEP_PAGE,
 };
 
 /// Until told to stop.
 pub async fn run(desk: Desk, stop: CancellationToken) {
     let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
-    let mut alive = every(ALIVE_EVERY);
+    let (mut alive, mut denials) = (every(ALIVE_EVERY), every(DENIALS_EVERY));
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = look.tick() => desk.look_at_outbox().await,
             _ = lease.tick() => desk.renew().await,
+            _ = denials.tick() => desk.record_denials(),
             _ = alive.tick(), if desk.inner.house.settings.shared => {
                 desk.hand_in(Box::new(AliveWork::new(desk.clone())));
             }

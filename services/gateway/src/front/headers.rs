@@ -8,6 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
+/// Where an AgentROA envelope may be instead of in `_meta`.
+pub const ROA: HeaderName = HeaderName::from_static("agentroa");
+
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
@@ -28,7 +31,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     // Who we are to the upstream is our business, and so is whether answers are compressed: they must not be.
-    for ours in [HOST, CONTENT_LENGTH, EXPECT, ORIGIN, AUTHORIZATION, ACCEPT_ENCODING] {
+    for ours in [HOST, CONTENT_LENGTH, EXPECT, ORIGIN, AUTHORIZATION, ACCEPT_ENCODING, ROA] {
         headers.remove(ours);
     }
     headers.extend(authorization.map(|value| (AUTHORIZATION, value)));

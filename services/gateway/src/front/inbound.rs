@@ -12,8 +12,10 @@ use crate::upstream::Exchange;
 /// Keys of `params._meta` under which VAP messages come.
 pub const VAP_SLOTS: &[&str] = &["vap", "dev.tabellion/vap"];
 
+/// Keys of `params._meta` under which AgentROA envelopes and their proofs come.
+pub const ROA_KEYS: &[&str] = &["dev.tabellion/roa", "dev.tabellion/roa-proof"];
 /// Keys of `params._meta` that are for the gateway, and never reach the upstream (V-35).
-pub const VAP_KEYS: &[&str] = &["vap", "dev.tabellion/vap", "dev.tabellion/roa", "dev.tabellion/roa-proof"];
+pub const VAP_KEYS: &[&str] = &[VAP_SLOTS[0], VAP_SLOTS[1], ROA_KEYS[0], ROA_KEYS[1]];
 
 /// A message of a client that is somebody's matter.
 pub struct Inbound {
@@ -23,6 +25,8 @@ pub struct Inbound {
     pub exchange: Exchange,
     /// What the client wrote, but for [`Inbound::aside`].
     pub frame: Frame,
+    /// Whether it carries an AgentROA envelope, in `_meta` or as a header.
+    pub has_roa_envelope: bool,
     /// What the caller says about why it calls (SEP-2817), and under which key.
     pub aside: Option<Aside>,
     /// Which revisions the client speaks.

@@ -32,7 +32,7 @@ pub use admits::{Admits, Admitted, OpenDoor};
 pub use client::Client;
 pub use handlers::{Handlers, Late, Opening};
 pub use headers::end_to_end;
-pub use inbound::{Aside, Inbound, VAP_KEYS, VAP_SLOTS};
+pub use inbound::{Aside, Inbound, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
 pub use listen::{Serving, Times};
 pub use refusal::{UPSTREAM_FAILED, unanswered};
 pub use service::Front;

@@ -24,8 +24,8 @@ use super::taps::{Advertising, Listening};
 use super::timed::Timed;
 use super::watched::{ending_with, watched};
 use super::{
-    Admitted, Client, Inbound, Opening, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, addresses, headers,
-    intake, mirrors,
+    Admitted, Client, Inbound, Opening, Plan, ROA_KEYS, Response, Route, VAP_KEYS, VAP_SLOTS, addresses,
+    headers, intake, mirrors,
 };
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
@@ -198,6 +198,8 @@ impl Visit<'_> {
 
     fn inbound(self, whole: Frame, admitted: Admitted, client: Client) -> Result<Inbound, Refusal> {
         let caller = self.caller(&admitted, client.era());
+        let has_roa_envelope = self.head.headers.contains_key(headers::ROA)
+            || whole.meta_keys().any(|key| ROA_KEYS.contains(&key));
         let aside = aside(&whole);
         let mut hidden = VAP_KEYS.to_vec();
         if !self.route.forward_invocation {
@@ -208,7 +210,8 @@ impl Visit<'_> {
             None => whole,
             Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(Refusal::Message)?,
         };
-        Ok(Inbound { route: self.route, exchange, frame, aside, era: client.era(), caller, client })
+        let era = client.era();
+        Ok(Inbound { route: self.route, exchange, frame, has_roa_envelope, aside, era, caller, client })
     }
 
     async fn get(self, admitted: Admitted) -> Response {

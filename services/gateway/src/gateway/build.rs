@@ -21,7 +21,7 @@ use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
 use crate::isolation::{self, Confinement, Host, OwnFiles};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
-use crate::oauth::Guard;
+use crate::oauth::{FetchedKeys, Guard};
 use crate::posture;
 use crate::telemetry::{Metered, Telemetry};
 use crate::upstream::Upstream;
@@ -40,6 +40,7 @@ pub struct Builder {
     shared: Arc<Shared>,
     rules: CurrentRules,
     servers: BTreeMap<String, Kept>,
+    fetched_keys: FetchedKeys,
     /// Of servers that no route has any more.
     left: Vec<Arc<Stdio>>,
 }
@@ -60,7 +61,8 @@ impl Builder {
     /// Nothing is made yet.
     pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
         let telemetry = shared.telemetry.clone();
-        Self { keys, telemetry, shared, rules, servers: BTreeMap::new(), left: Vec::new() }
+        let (servers, fetched_keys, left) = (BTreeMap::new(), FetchedKeys::default(), Vec::new());
+        Self { keys, telemetry, shared, rules, servers, fetched_keys, left }
     }
 
     /// What is served under this configuration. Nothing is changed if it cannot be.
@@ -76,7 +78,7 @@ impl Builder {
         let mut pages = documents(config, &self.keys);
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
-            let (admits, beside) = guard(config, route)?;
+            let (admits, beside) = self.guard(config, route)?;
             pages = pages.merge(beside);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
@@ -131,10 +133,22 @@ impl Builder {
 
     fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
         let judging = judge.filter(|_| route.judge).cloned();
-        let posture = posture::of_route(config, route).into();
+        let rules = config.rules(route);
+        let posture = posture::of_route(config, &rules).into();
         let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
         let offer = Offer { posture, filter_tools, arguments_bytes };
-        Arc::new(Calls::new(config.rules(route), offer, judging, self.shared.clone()))
+        Arc::new(Calls::new(rules, offer, judging, self.shared.clone()))
+    }
+
+    /// Who comes in, and the metadata that say how.
+    fn guard(&self, config: &Config, route: &RouteConfig) -> Result<(Arc<dyn Admits>, Router), StartError> {
+        let Some(oauth) = &route.oauth else { return Ok((Arc::new(OpenDoor), Router::new())) };
+        let guard = Guard::new(oauth, &config.public_url, &route.path, &self.fetched_keys)
+            .map_err(|error| StartError::OAuth { route: route.path.clone(), error })?;
+        let guard = Arc::new(guard);
+        let shown = guard.clone();
+        let metadata = Router::new().route(guard.metadata().path(), get(move || metadata(shown.clone())));
+        Ok((guard, metadata))
     }
 
     /// Ends the children of servers that are not served any more.
@@ -219,17 +233,6 @@ fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
     };
     let asked = HttpJudge::new(settings).map_err(|error| StartError::Judge(error.to_string()))?;
     Ok(Some(Judging { judge: Arc::new(asked), meter: judge.meter, usual: judge.cost }))
-}
-
-/// Who comes in, and the metadata that say how.
-fn guard(config: &Config, route: &RouteConfig) -> Result<(Arc<dyn Admits>, Router), StartError> {
-    let Some(oauth) = &route.oauth else { return Ok((Arc::new(OpenDoor), Router::new())) };
-    let guard = Guard::new(oauth, &config.public_url, &route.path)
-        .map_err(|error| StartError::OAuth { route: route.path.clone(), error })?;
-    let guard = Arc::new(guard);
-    let shown = guard.clone();
-    let metadata = Router::new().route(guard.metadata().path(), get(move || metadata(shown.clone())));
-    Ok((guard, metadata))
 }
 
 async fn metadata(guard: Arc<Guard>) -> crate::front::Response {

@@ -27,6 +27,7 @@ pub use error::StartError;
 pub(crate) use evidence::{Look, log_client};
 
 use crate::calls::{Patience, Shared};
+use crate::check::without_effect;
 use crate::clarify::state::Sealer;
 use crate::config::watch::Seen;
 use crate::config::{Config, Mistakes};
@@ -58,6 +59,7 @@ impl Gateway {
     /// If a key, the evidence, a server or an address cannot be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         isolation::require(&config, Host::detect())?;
+        warn_of_what_has_no_effect(&config);
         let keys = Keys::open(&config)?;
         let telemetry = Arc::new(Telemetry::new()?);
         let store = evidence::open(&config).await?;
@@ -185,6 +187,7 @@ impl Gateway {
         }
         let mut builder = self.builder.lock().await;
         let plan = builder.plan(&config).map_err(|error| error.to_string())?;
+        warn_of_what_has_no_effect(&config);
         self.front.reload(plan);
         builder.forget().await;
         drop(builder);
@@ -201,6 +204,13 @@ impl Gateway {
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
+    }
+}
+
+/// Says which settings do not hold as they may be expected to.
+fn warn_of_what_has_no_effect(config: &Config) {
+    for finding in without_effect(config) {
+        tracing::warn!(setting = finding.what, "{}", finding.detail);
     }
 }
 

@@ -4,8 +4,9 @@
 //! that cannot be fetched again is used for a while, with a warning; after that nobody is let in (R-29: what may have been
 //! revoked is not served for ever).
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
@@ -142,9 +143,20 @@ pub enum KeyBook {
 pub struct Remote {
     url: Url,
     http: reqwest::Client,
+    fetched: Arc<Fetched>,
+}
+
+/// What was fetched from one source. A configuration that is read again goes on with it: otherwise nobody would be let in
+/// while the issuer is out of reach.
+#[derive(Default)]
+struct Fetched {
     known: Mutex<Known>,
     fetching: tokio::sync::Mutex<()>,
 }
+
+/// What was fetched from every source that some guard uses.
+#[derive(Default)]
+pub struct FetchedKeys(Mutex<HashMap<KeySource, Weak<Fetched>>>);
 
 #[derive(Default)]
 struct Known {
@@ -154,9 +166,23 @@ struct Known {
     failed: Option<(Instant, String)>,
 }
 
+impl FetchedKeys {
+    /// What was fetched from a source, if a guard still uses it; otherwise nothing yet.
+    fn of(&self, source: &KeySource) -> Arc<Fetched> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, fetched| fetched.strong_count() > 0);
+        if let Some(fetched) = all.get(source).and_then(Weak::upgrade) {
+            return fetched;
+        }
+        let fetched = Arc::default();
+        all.insert(source.clone(), Arc::downgrade(&fetched));
+        fetched
+    }
+}
+
 impl KeyBook {
-    /// Reads a file's keys; those at a URL are fetched when the first token comes.
-    pub fn open(source: &KeySource) -> Result<Self, KeysError> {
+    /// Reads a file's keys; those at a URL are fetched when the first token comes, unless they were `fetched` before.
+    pub fn open(source: &KeySource, fetched: &FetchedKeys) -> Result<Self, KeysError> {
         match source {
             KeySource::File(path) => {
                 let bytes = read(path)?;
@@ -165,13 +191,7 @@ impl KeyBook {
             KeySource::Url { url, ca_file } => {
                 let roots = ca_file.as_deref().map(read).transpose()?;
                 let http = http_client(roots.as_deref())?;
-                let remote = Remote {
-                    url: url.clone(),
-                    http,
-                    known: Mutex::default(),
-                    fetching: tokio::sync::Mutex::default(),
-                };
-                Ok(Self::Url(Box::new(remote)))
+                Ok(Self::Url(Box::new(Remote { url: url.clone(), http, fetched: fetched.of(source) })))
             }
         }
     }
@@ -191,7 +211,7 @@ impl Remote {
             return Ok(keys);
         }
         // One fetch at a time; whoever waited looks again first.
-        let _turn = self.fetching.lock().await;
+        let _turn = self.fetched.fetching.lock().await;
         if let Some(keys) = self.usable(token) {
             return Ok(keys);
         }
@@ -248,7 +268,7 @@ impl Remote {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fetched.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -25,7 +25,7 @@ use url::Url;
 
 use crate::config::{OAuth, OAuthMode};
 use jwks::KeyBook;
-pub use jwks::KeysError;
+pub use jwks::{FetchedKeys, KeysError};
 pub use metadata::Metadata;
 use token::{Token, TokenError};
 
@@ -60,13 +60,18 @@ pub struct Challenge {
 }
 
 impl Guard {
-    /// A guard for the route at `path`.
+    /// A guard for the route at `path`, which goes on with what was fetched of the issuer's keys.
     ///
     /// # Errors
     /// If its keys are in a file and that cannot be used, or no HTTP client can be made.
-    pub fn new(settings: &OAuth, public_url: &Url, path: &str) -> Result<Self, KeysError> {
+    pub fn new(
+        settings: &OAuth,
+        public_url: &Url,
+        path: &str,
+        fetched: &FetchedKeys,
+    ) -> Result<Self, KeysError> {
         Ok(Self {
-            keys: KeyBook::open(&settings.keys)?,
+            keys: KeyBook::open(&settings.keys, fetched)?,
             metadata: Metadata::of(settings, public_url, path)?,
             settings: settings.clone(),
         })

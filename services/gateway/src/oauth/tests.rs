@@ -14,7 +14,7 @@ use ring::signature::{KeyPair, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyCompone
 use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::{Value, json};
 
-use super::{Admitted, Challenge, Guard};
+use super::{Admitted, Challenge, FetchedKeys, Guard};
 use crate::config::{KeySource, OAuth, OAuthMode};
 
 const NOW: i64 = 1_800_000_000;
@@ -149,7 +149,7 @@ impl Door {
 }
 
 fn guard(settings: &OAuth) -> Guard {
-    Guard::new(settings, &"https://gw.example".parse().unwrap(), "/mcp").unwrap()
+    Guard::new(settings, &"https://gw.example".parse().unwrap(), "/mcp", &FetchedKeys::default()).unwrap()
 }
 
 async fn admit(guard: &Guard, token: &str) -> Result<Admitted, Challenge> {
@@ -394,6 +394,26 @@ async fn keys_at_a_url_are_fetched_once_and_strangers_tokens_do_not_fetch_them_a
         assert_eq!(admit(&guard, &unknown).await.unwrap_err().status, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_guard_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
+    let issuer = Issuer::new();
+    let text = Arc::new(std::sync::Mutex::new(issuer.jwks().to_string()));
+    let (url, asked) = serving(text.clone()).await;
+    let (fetched, base) = (FetchedKeys::default(), "https://gw.example".parse().unwrap());
+    let settings = settings(KeySource::Url { url, ca_file: None });
+    let guard = |path: &str, settings: &OAuth| Guard::new(settings, &base, path, &fetched).unwrap();
+    let before = guard("/mcp", &settings);
+    admit(&before, &issuer.token(&claims())).await.unwrap();
+    *text.lock().unwrap() = "out of order".to_owned();
+    let narrower = OAuth { scopes: Vec::new(), ..settings };
+    admit(&guard("/mcp", &narrower), &issuer.token(&claims())).await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // Of another source nothing is known.
+    let elsewhere = KeySource::Url { url: "http://127.0.0.1:9/jwks".parse().unwrap(), ca_file: None };
+    let other = guard("/mcp", &OAuth { keys: elsewhere, ..narrower });
+    assert!(admit(&other, &issuer.token(&claims())).await.is_err());
 }
 
 #[tokio::test]

@@ -13,10 +13,12 @@ mod metered;
 pub mod otlp;
 mod spans;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus::{
-    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    TextEncoder,
 };
 
 use crate::desk::Status;
@@ -66,6 +68,7 @@ pub struct Telemetry {
     server: HistogramVec,
     client: HistogramVec,
     decisions: IntCounterVec,
+    advised: IntCounterVec,
     judge: IntCounterVec,
     reloads: IntCounterVec,
     pending: IntGauge,
@@ -73,12 +76,13 @@ pub struct Telemetry {
     oldest: IntGauge,
     stuck: IntGauge,
     share: Gauge,
-    failures: IntGauge,
-    refused: IntGauge,
-    commits: IntGauge,
-    records: IntGauge,
-    conflicts: IntGauge,
+    failures: IntCounter,
+    refused: IntCounter,
+    commits: IntCounter,
+    records: IntCounter,
+    conflicts: IntCounter,
     sessions: IntGauge,
+    rendering: Mutex<()>,
 }
 
 impl Telemetry {
@@ -96,6 +100,12 @@ impl Telemetry {
             )?,
             client: duration(&registry, "mcp_client_operation_duration_seconds", "exchanges with servers")?,
             decisions: counter(&registry, "gateway_decisions_total", "verdicts", &["decision", "rule"])?,
+            advised: counter(
+                &registry,
+                "gateway_advised_total",
+                "verdicts that rules would have given on calls that the posture advisory let through",
+                &["decision", "rule"],
+            )?,
             judge: counter(&registry, "gateway_judge_total", "questions to the judge", &["finding"])?,
             reloads: counter(
                 &registry,
@@ -107,15 +117,15 @@ impl Telemetry {
             pending_bytes: gauge(&registry, "gateway_evidence_pending_bytes", "bytes of them")?,
             oldest: gauge(&registry, "gateway_evidence_oldest_seconds", "the age of the oldest of them")?,
             stuck: gauge(&registry, "gateway_evidence_stuck", "records that the log refuses for good")?,
-            failures: gauge(
+            failures: total(
                 &registry,
                 "gateway_evidence_failures_total",
                 "commits in doubt, and refused records",
             )?,
-            refused: gauge(&registry, "gateway_evidence_refused_total", "records that the log refused")?,
-            commits: gauge(&registry, "gateway_evidence_commits_total", "transactions")?,
-            records: gauge(&registry, "gateway_evidence_records_total", "records in them")?,
-            conflicts: gauge(
+            refused: total(&registry, "gateway_evidence_refused_total", "records that the log refused")?,
+            commits: total(&registry, "gateway_evidence_commits_total", "transactions")?,
+            records: total(&registry, "gateway_evidence_records_total", "records in them")?,
+            conflicts: total(
                 &registry,
                 "gateway_evidence_conflicts_total",
                 "times another process was first",
@@ -125,6 +135,7 @@ impl Telemetry {
                 "gateway_evidence_share",
                 "the part of the outbox that is taken",
             ))?,
+            rendering: Mutex::default(),
             registry,
         };
         this.registry.register(Box::new(this.share.clone()))?;
@@ -134,6 +145,11 @@ impl Telemetry {
     /// A verdict was given: `served`, `downgraded`, `clarify` or `denied`, and the reason's code, if any.
     pub fn decided(&self, decision: &str, rule: Option<&str>) {
         self.decisions.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
+    }
+
+    /// A call was let through by the posture `advisory`: what the rules would have decided, and the reason's code, if any.
+    pub fn advised(&self, decision: &str, rule: Option<&str>) {
+        self.advised.with_label_values(&[decision, rule.unwrap_or("none")]).inc();
     }
 
     /// A request of a client was answered. `failure`: the HTTP status or the JSON-RPC code, if it was not a success.
@@ -164,11 +180,15 @@ impl Telemetry {
         self.stuck.set(signed(status.backlog.stuck));
         self.oldest.set(signed(status.oldest_age));
         self.share.set(status.outbox_share);
-        self.failures.set(signed(status.doubtful.saturating_add(status.refused)));
-        self.refused.set(signed(status.refused));
-        self.commits.set(signed(status.commits));
-        self.records.set(signed(status.records));
-        self.conflicts.set(signed(status.conflicts));
+        {
+            // Two renderings at once would count the same increase twice.
+            let _alone = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
+            raise(&self.failures, status.doubtful.saturating_add(status.refused));
+            raise(&self.refused, status.refused);
+            raise(&self.commits, status.commits);
+            raise(&self.records, status.records);
+            raise(&self.conflicts, status.conflicts);
+        }
         self.sessions.set(signed(status.sessions_in_memory));
         let mut text = Vec::new();
         // Writing to memory does not fail.
@@ -210,6 +230,17 @@ fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGauge, promet
     Ok(gauge)
 }
 
+fn total(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    let counter = IntCounter::new(name, help)?;
+    registry.register(Box::new(counter.clone()))?;
+    Ok(counter)
+}
+
+/// Raises a counter to what was counted elsewhere.
+fn raise(counter: &IntCounter, to: u64) {
+    counter.inc_by(to.saturating_sub(counter.get()));
+}
+
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -238,6 +269,46 @@ mod tests {
         assert!(
             text.contains("gateway_evidence_pending 0") && text.contains("gateway_evidence_failures_total 0")
         );
+    }
+
+    /// What `promtool check metrics` asks of a family's name, type and help.
+    #[test]
+    fn the_exposition_is_what_prometheus_expects() {
+        let telemetry = Telemetry::new().unwrap();
+        telemetry.decided("denied", None);
+        telemetry.advised("denied", Some("policy:no"));
+        telemetry.judged("consistent");
+        telemetry.reloaded("taken");
+        telemetry.served("ping", None, Duration::from_millis(3));
+        telemetry.exchanged("ping", None, Duration::from_millis(3));
+        let text = text(&telemetry);
+        let lines = |kind: &str| -> Vec<(String, String)> {
+            let begin = format!("# {kind} ");
+            let rest = text.lines().filter_map(|line| line.strip_prefix(begin.as_str()));
+            rest.map(|rest| rest.split_once(' ').unwrap()).map(|(a, b)| (a.into(), b.into())).collect()
+        };
+        let (types, helps) = (lines("TYPE"), lines("HELP"));
+        assert!(types.len() > 15 && types.len() == helps.len(), "{text}");
+        for (name, kind) in &types {
+            let is_total = name.ends_with("_total");
+            assert_eq!(is_total, kind == "counter", "{name} is a {kind}");
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            assert!(name.chars().all(plain), "{name}");
+            assert!(helps.iter().any(|(helped, help)| helped == name && !help.is_empty()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_counter_follows_what_was_counted_elsewhere_and_never_goes_back() {
+        let telemetry = Telemetry::new().unwrap();
+        let rendered = |commits: u64| {
+            let status = Status { commits, ..Status::default() };
+            String::from_utf8(telemetry.render(&status)).unwrap()
+        };
+        for (counted, shown) in [(0, 0), (3, 3), (3, 3), (7, 7), (2, 7)] {
+            let text = rendered(counted);
+            assert!(text.contains(&format!("\ngateway_evidence_commits_total {shown}\n")), "{text}");
+        }
     }
 
     #[test]

@@ -88,6 +88,8 @@ async fn with_judge(bench: &Bench, commitments: bool, tell: impl FnOnce(&mut Wis
     };
     World::with(|wishes| {
         wishes.rules.judge = Some(JudgeRules {
+            model: "stub".into(),
+            meter: "answers".into(),
             threshold: Degree::ZERO,
             sample: u32::MAX,
             commitments,

@@ -45,6 +45,27 @@ async fn v_33_advisory_lets_no_caller_with_vap_around_its_commitment() {
 }
 
 #[tokio::test]
+async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reaches_the_server() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    for key in ["dev.tabellion/roa", "dev.tabellion/roa-proof"] {
+        let mut message = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+        message["params"]["_meta"][key] = json!([]);
+        agent.say(&message).await.denied("roa_not_enforced");
+    }
+    let params = json!({ "name": "crm.read", "arguments": {}, "_meta": { "dev.tabellion/roa": [] } });
+    world.nobody().ask("tools/call", params).await.denied("roa_not_enforced");
+    assert_eq!(world.heard.calls(), 0);
+    let world = World::with(|wishes| wishes.rules.posture = Posture::Advisory).await;
+    let params = json!({ "name": "crm.read", "arguments": {}, "_meta": { "dev.tabellion/roa": [] } });
+    world.nobody().ask("tools/call", params).await;
+    assert!(!world.heard.of("tools/call")[0].to_string().contains("roa"));
+    let (_, record) = &world.records(&world.unbound()).await[0];
+    assert_eq!(record["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
+}
+
+#[tokio::test]
 async fn v_33_restricted_serves_what_the_operator_listed_and_says_so() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Restricted;

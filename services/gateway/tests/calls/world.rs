@@ -12,6 +12,7 @@ use admission::signature::{AgentKey, Holder, Keyring};
 use async_trait::async_trait;
 use client::{Client, Options};
 use evidence::{EvidenceStore, Memory};
+use gateway::again::{self, Again};
 use gateway::calls::{Calls, Judging, Offer, Patience, Shared};
 use gateway::clarify::state::Sealer;
 use gateway::config::{HttpServer, Intake};
@@ -51,6 +52,9 @@ pub struct Wishes {
 pub struct World {
     pub heard: Heard,
     pub store: Arc<dyn EvidenceStore>,
+    rules: Rules,
+    /// Whether nobody else writes into the store, and nothing in it fails.
+    is_alone: bool,
     at: SocketAddr,
     _serving: Serving,
     _running: Running,
@@ -109,7 +113,9 @@ impl World {
 
     pub async fn with(tell: impl FnOnce(&mut Wishes)) -> Self {
         let mut wishes = Wishes::default();
+        let own = wishes.store.clone();
         tell(&mut wishes);
+        let is_alone = Arc::ptr_eq(&own, &wishes.store);
         let (address, heard) = server::start(wishes.script).await;
         let url = wishes.url.unwrap_or_else(|| format!("http://{address}/server"));
         let (desk, running) = desk(wishes.store.clone(), wishes.rules.clone(), wishes.session_idle).await;
@@ -118,6 +124,7 @@ impl World {
         let shared = Shared::new(desk, sealer, telemetry, wishes.patience);
         let arguments_bytes = gateway::limits::ARGUMENT_BYTES;
         let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools, arguments_bytes };
+        let rules = wishes.rules.clone();
         let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
@@ -130,7 +137,7 @@ impl World {
         };
         let serving = serve(route).await;
         let at = serving.address;
-        Self { heard, store: wishes.store, at, _serving: serving, _running: running }
+        Self { heard, store: wishes.store, rules, is_alone, at, _serving: serving, _running: running }
     }
 
     /// A client of the modern era, with this token.
@@ -202,6 +209,30 @@ impl World {
     /// The stream of what belongs to no session.
     pub fn unbound(&self) -> String {
         format!("unbound:{}", self.store.instance())
+    }
+}
+
+impl Drop for World {
+    /// Whatever the test did: what was decided is decided again, and comes out the same.
+    fn drop(&mut self) {
+        if std::thread::panicking() || !self.is_alone {
+            return;
+        }
+        let (store, rules) = (self.store.clone(), self.rules.clone());
+        let replays = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(replayed(&*store, &rules));
+        });
+        replays.join().expect("a recorded session is decided otherwise");
+    }
+}
+
+async fn replayed(store: &dyn EvidenceStore, rules: &Rules) {
+    for listed in store.list(None, 1000).await.unwrap() {
+        let records = store.records(&listed.stream, 0, 1000).await.unwrap();
+        let mut again = Again::under_rules([("/mcp".to_owned(), Arc::new(rules.clone()))].into());
+        let compared = again::replay(&mut again, &records).unwrap();
+        assert!(compared.iter().all(|decision| !decision.differs), "{}: {compared:#?}", listed.stream);
     }
 }
 

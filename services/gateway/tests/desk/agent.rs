@@ -74,6 +74,7 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         header: None,
         arguments: arguments.to_string(),
         can_ask: false,
+        has_roa_envelope: false,
         shown: None,
         aside: None,
     }

@@ -74,6 +74,7 @@ pub async fn story(store: &impl EvidenceStore, stream: &str) -> Vec<String> {
     let records = records(store, stream).await;
     let say = |(_, record): &(Stored, AuditRecord)| match &record.kind {
         AuditKind::Outcome(outcome) => format!("outcome {}", outcome.status.as_str()),
+        AuditKind::Denials(denials) => format!("denials {:?}", denials.denied),
         AuditKind::Closed => "closed".to_owned(),
         kind => format!("{} {}", kind.as_str(), kind.decided().unwrap().verdict.as_str()),
     };

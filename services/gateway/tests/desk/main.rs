@@ -3,6 +3,7 @@
 
 mod agent;
 mod calls;
+mod denials;
 mod desk;
 mod ends;
 mod failures;

@@ -146,3 +146,27 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
     assert_eq!(denied(&call(&desk, retry(&tickets[1])).await), "principal_ceiling");
     running.stop().await;
 }
+
+#[tokio::test]
+async fn v_3_new_mcp_sessions_mint_no_budget_for_the_key_that_signs() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;
+    let now = jiff::Timestamp::now().as_second();
+    let sessions = ["the-first-of-its-sessions", "the-second-of-its-sessions"];
+    for (session, mcp_session) in sessions.into_iter().zip(["mcp-1", "mcp-2"]) {
+        let message = signed(&commitment(session, json!({ "max_calls": 9 })), now);
+        let told = declare(&desk, caller_in(mcp_session), &message).await;
+        assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    }
+    let read = |session: &str, mcp_session: &str| CallJob {
+        caller: caller_in(mcp_session),
+        ..job(session, "crm.read", &json!({}))
+    };
+    run(call(&desk, read(sessions[0], "mcp-1")).await, None).await;
+    assert_eq!(denied(&call(&desk, read(sessions[1], "mcp-2")).await), "principal_ceiling");
+    // What else an account says is still of the MCP session: its caller has committed.
+    let without = CallJob { caller: caller_in("mcp-2"), ..unaware("/mcp", "crm.read", &json!({})) };
+    assert_eq!(denied(&call(&desk, without).await), "no_envelope");
+    running.stop().await;
+}

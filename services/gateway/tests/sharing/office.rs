@@ -100,6 +100,7 @@ impl Office {
             header: None,
             arguments: arguments.to_string(),
             can_ask: false,
+            has_roa_envelope: false,
             shown: None,
             aside: None,
         };

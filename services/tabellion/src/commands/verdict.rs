@@ -165,6 +165,7 @@ impl Report for Checked {
         for check in &self.proof.checks {
             let mark = match check.outcome {
                 Outcome::Ok => "ok  ",
+                Outcome::Warning => "warn",
                 Outcome::NotChecked => "--  ",
                 Outcome::Failed => "FAIL",
             };

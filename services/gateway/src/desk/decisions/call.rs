@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use admission::clarify::{Answer, Purpose, Shown};
+use admission::clarify::{Answer, Shown};
 use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
-use admission::principal::Caller;
 use admission::rules::Rules;
-use admission::session::{ReservationId, Session};
+use admission::session::{Account, ReservationId, Session};
+use admission::verdict::VerdictKind;
 use evidence::{Claim, ClaimKind};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::copies::{Copies, Sent};
-use super::writing::{Written, claim, jti_of, states_stream, timestamp, write};
+use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write};
+use crate::decision_inputs::{DecisionInputs, JudgeOpinion, StateInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldCall;
@@ -35,7 +36,9 @@ pub struct Done {
     /// What a person said.
     pub answer: Option<Answer>,
     /// What the judge said, in full: for the annex (V-27).
-    pub said: Option<Arc<Value>>,
+    pub opinion: Option<Arc<JudgeOpinion>>,
+    /// When it was looked at first, in milliseconds since the Unix epoch.
+    pub first_at: Option<i64>,
 }
 
 /// A call to be decided.
@@ -55,6 +58,8 @@ pub struct CallWork {
 /// What was decided, to be told once it is durable.
 enum Made {
     Ruled(Box<decide::Ruling>, Written, Option<Box<Session>>),
+    /// A denial of a stranger that has no record of its own.
+    Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
     Ask(Box<admission::clarify::Asked>, Option<ReservationId>),
 }
@@ -101,9 +106,13 @@ impl CallWork {
         }
     }
 
+    fn is_replayed(&self, books: &Books<'_>) -> bool {
+        self.jti().is_some_and(|claim| books.is_used(&claim))
+    }
+
     fn ruling(&self, books: &Books<'_>, copies: &mut Copies) -> CallRuling {
         let job = &*self.job;
-        let replayed = self.jti().is_some_and(|claim| books.is_used(&claim));
+        let replayed = self.is_replayed(books);
         let call = Call {
             envelope: job
                 .envelope
@@ -113,6 +122,7 @@ impl CallWork {
             header: job.header.as_deref(),
             arguments: &job.arguments,
             can_ask: job.can_ask,
+            has_roa_envelope: job.has_roa_envelope,
             replayed,
             before: self.before(books),
         };
@@ -122,12 +132,17 @@ impl CallWork {
         decide::call(&scene, admission_books, &call)
     }
 
-    fn rule(&mut self, books: &mut Books<'_>, copies: Copies, mut ruling: Box<decide::Ruling>) -> Step {
+    fn rule(
+        &mut self,
+        books: &mut Books<'_>,
+        copies: Copies,
+        account: Account,
+        mut ruling: Box<decide::Ruling>,
+    ) -> Step {
         let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
-        let retry = self.state_purpose() == Some(Purpose::Upstream);
-        let beside = self.beside(&copies.caller, retry);
+        let inputs = self.inputs(books, &copies, depends_on_others(&ruling, &self.rules).then_some(account));
         copies.hold(books, self.done.held, None);
-        let written = match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
+        let written = match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
             Ok(written) => written,
             Err(why) => return Step::Impossible(why),
         };
@@ -138,36 +153,74 @@ impl CallWork {
         Step::Decided
     }
 
-    fn state_purpose(&self) -> Option<Purpose> {
-        Some(self.job.shown.as_ref()?.ticket.as_ref()?.purpose)
+    fn is_only_counted(&self, books: &Books<'_>, copies: &Copies, ruling: &decide::Ruling) -> bool {
+        let before = self.before(books);
+        let sent = Sent { rules: &self.rules, caller: &copies.caller, received: self.received(), before };
+        is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
     }
 
-    /// What the annex keeps besides: enough to decide the call again.
-    fn beside(&self, by: &Caller, retry: bool) -> Value {
+    /// What the annex keeps besides: enough to decide the call again. `copies` are of after the decision, `account` of before.
+    fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
-        json!({
-            "route": job.route,
-            "caller": caller(by),
-            "message": self.received().map(|received| &received.text),
-            "tool": job.tool,
-            "header": job.header,
-            "sample": self.dice.sample,
-            "retry": retry,
-            "judge": self.done.said,
-            "answer": self.done.answer.map(|answer| format!("{answer:?}").to_lowercase()),
-        })
+        let before = self.before(books);
+        let state = before.shown.map(|shown| StateInputs {
+            ticket: shown.ticket.cloned(),
+            of_these_rules: shown.ticket.is_some_and(|ticket| ticket.policy == self.rules.policy_digest),
+            spent: shown.spent,
+            answer: shown.answer,
+        });
+        DecisionInputs {
+            at: Some(milliseconds(books.now)),
+            first_at: self.done.first_at,
+            message: self.received().map(|received| Text::whole(&received.text)),
+            unreadable: matches!(job.envelope, Some(Err(_))),
+            tool: Some(Text::whole(&job.tool)),
+            header: job.header.as_deref().map(Text::whole),
+            sample: self.dice.sample,
+            can_ask: job.can_ask,
+            has_roa_envelope: job.has_roa_envelope,
+            replayed: self.is_replayed(books),
+            judge: self.done.opinion.as_deref().cloned(),
+            answer: self.done.answer,
+            state,
+            held_for_others: copies.held_for_others(self.done.held),
+            account,
+            ..DecisionInputs::of(&job.route, &copies.caller)
+        }
     }
 }
 
-/// Who called, for the annex.
-pub fn caller(caller: &Caller) -> Value {
-    json!({
-        "era": caller.era,
-        "token": caller.token,
-        "certificate": caller.certificate,
-        "mcp_session": caller.mcp_session,
-        "is_given": caller.is_given,
-    })
+/// Whether a denial has no record of its own: nobody knows whose message it was, and there were many such within the minute.
+/// What uses something up is recorded all the same.
+pub fn is_only_counted(
+    desk: &Desk,
+    books: &Books<'_>,
+    sent: &Sent<'_>,
+    session: Option<&Session>,
+    ruling: &decide::Ruling,
+) -> bool {
+    let is_denied = ruling.verdict.verdict == VerdictKind::Denied && ruling.stream == decide::Stream::Unbound;
+    let uses_up = ruling.claims.iter().any(|claim| claim.kind == decide::ClaimKind::State);
+    is_denied && !uses_up && is_stranger(books, sent, session) && !desk.takes_a_stranger(books.now / 1000)
+}
+
+/// Whether neither a token nor a certificate nor a signature says who sent a message.
+fn is_stranger(books: &Books<'_>, sent: &Sent<'_>, session: Option<&Session>) -> bool {
+    if sent.caller.token.is_some() || sent.caller.certificate.is_some() {
+        return false;
+    }
+    let Some(received) = sent.received.filter(|received| received.message.signature().is_some()) else {
+        return true;
+    };
+    let (now, dice) = (timestamp(books.now), Dice::default());
+    let scene = Scene { rules: sent.rules, caller: sent.caller, now, dice };
+    decide::signed_by(&scene, received, &sent.before, session).is_none()
+}
+
+/// Whether a decision depends on what the principal holds beyond the session: always where there is no session, and where the
+/// operator bounds all sessions together.
+pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
+    ruling.stream == decide::Stream::Unbound || rules.principal_ceiling.is_some()
 }
 
 impl Work for CallWork {
@@ -212,8 +265,17 @@ impl Work for CallWork {
             return Step::Needs(books.missing());
         };
         copies.forget_questions(books, &rules);
-        match self.ruling(books, &mut copies) {
-            CallRuling::Ruled(ruling) => self.rule(books, copies, ruling),
+        let account = copies.account.clone();
+        let ruling = self.ruling(books, &mut copies);
+        if matches!(ruling, CallRuling::Judge { .. } | CallRuling::Ask { .. }) {
+            self.done.first_at.get_or_insert(milliseconds(books.now));
+        }
+        match ruling {
+            CallRuling::Ruled(ruling) if self.is_only_counted(books, &copies, &ruling) => {
+                self.made = Some(Made::Counted(ruling));
+                Step::Nothing
+            }
+            CallRuling::Ruled(ruling) => self.rule(books, copies, account, ruling),
             CallRuling::Wait => {
                 self.place.wait();
                 Step::Wait(Turn { stream: copies.stream.unwrap_or_default(), tool: job.tool.clone() })
@@ -232,7 +294,7 @@ impl Work for CallWork {
     }
 
     fn committed(self: Box<Self>) {
-        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held, self.done.said.clone());
+        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held, self.done.clone());
         let answer = match self.made {
             Some(Made::Ruled(ruling, written, snapshot)) => {
                 let pass = ruling.forward.then(|| {
@@ -249,6 +311,7 @@ impl Work for CallWork {
                 });
                 CallAnswer::Ruled(Box::new(Told::of(ruling, written, pass)))
             }
+            Some(Made::Counted(ruling)) => CallAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),
             Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation)),
             Some(Made::Ask(asked, reservation)) => CallAnswer::Ask(asked, held(reservation)),
             None => return,

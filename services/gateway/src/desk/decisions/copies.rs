@@ -4,7 +4,7 @@ use admission::decide::{self, Before, Dice, Scene, account_key};
 use admission::message::slot::Received;
 use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
-use admission::session::{Account, ReservationId, Session};
+use admission::session::{Account, Reservation, ReservationId, Session};
 
 use super::writing::timestamp;
 use crate::desk::states::{Asking, SessionState, State, account_stream};
@@ -35,9 +35,11 @@ pub struct Copies {
     pub asking: Vec<Asking>,
     /// Whether it is to end.
     pub ending: bool,
-    /// What the principal holds.
+    /// What the principal holds. What it spent is that of its ledger, where that is kept elsewhere.
     pub account: Account,
     account_stream: Option<String>,
+    /// Where consumption over all sessions is counted, if not with the rest of the account.
+    ledger_stream: Option<String>,
 }
 
 impl Copies {
@@ -70,19 +72,22 @@ impl Copies {
         key: Option<String>,
         caller: Caller,
     ) -> Option<Self> {
+        let ledger = state.as_ref().and_then(|state| state.session.agreed.ledger().map(str::to_owned));
+        let ledger_stream =
+            ledger.filter(|ledger| Some(ledger) != key.as_ref()).as_deref().map(account_stream);
         let account_stream = key.as_deref().map(account_stream);
-        let account = match &account_stream {
-            Some(name) => match books.sheet(name)?.state() {
-                Some(State::Account(account)) => account.clone(),
-                _ => Account::default(),
-            },
+        let mut account = match &account_stream {
+            Some(name) => account_in(books, name)?,
             None => Account::default(),
         };
+        if let Some(name) = &ledger_stream {
+            account = account.with_spent_of(&account_in(books, name)?);
+        }
         let (session, asking, ending) = match state {
             Some(SessionState { session, asking, ending }) => (Some(session), asking, ending),
             None => (None, Vec::new(), false),
         };
-        Some(Self { caller, stream, session, asking, ending, account, account_stream })
+        Some(Self { caller, stream, session, asking, ending, account, account_stream, ledger_stream })
     }
 
     /// Gives back what is held for questions that nobody asks any more: their process died, or forgot them.
@@ -101,6 +106,13 @@ impl Copies {
         self.asking = live;
     }
 
+    /// What is held while somebody is asked about other messages of the session than that for which `own` is held.
+    pub fn held_for_others(&self, own: Option<ReservationId>) -> Vec<Reservation> {
+        let others = self.asking.iter().map(|asking| asking.held).filter(|held| Some(*held) != own);
+        let reservation = |held| self.session.as_ref()?.running.reservation(held).cloned();
+        others.filter_map(reservation).collect()
+    }
+
     /// Replaces the originals, with what is `held` while somebody is asked: who asks, and how long that can take. What was
     /// held `before` is not asked about any more.
     pub fn hold(mut self, books: &mut Books<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
@@ -115,7 +127,6 @@ impl Copies {
     /// Replaces the originals, where something changed.
     pub fn keep(self, books: &mut Books<'_>) {
         let due = self.session.as_ref().map(|session| due(session, books));
-        let now = books.now / 1000;
         if let (Some(stream), Some(session)) = (self.stream, self.session)
             && let Some(sheet) = books.sheet(&stream)
         {
@@ -133,20 +144,42 @@ impl Copies {
                 }
             }
         }
-        if let Some(name) = self.account_stream
-            && let Some(sheet) = books.sheet(&name)
-        {
-            let before = match sheet.state() {
-                Some(State::Account(account)) => account.clone(),
-                _ => Account::default(),
-            };
-            if before != self.account {
-                let due = if self.account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
-                sheet.put(State::Account(self.account), false);
-                sheet.reopen(now + due.as_secs());
-            }
+        let account = self.account;
+        if let Some(name) = &self.ledger_stream {
+            keep_account(books, name, |ledger| ledger.with_spent_of(&account));
+        }
+        if let Some(name) = &self.account_stream {
+            let apart = self.ledger_stream.is_some();
+            keep_account(
+                books,
+                name,
+                |own| if apart { account.clone().with_spent_of(&own) } else { account },
+            );
         }
     }
+}
+
+/// Replaces an account, where something changed.
+fn keep_account(books: &mut Books<'_>, name: &str, changed: impl FnOnce(Account) -> Account) {
+    let now = books.now / 1000;
+    let Some(before) = account_in(books, name) else { return };
+    let account = changed(before.clone());
+    if before == account {
+        return;
+    }
+    let due = if account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
+    if let Some(sheet) = books.sheet(name) {
+        sheet.put(State::Account(account), false);
+        sheet.reopen(now + due.as_secs());
+    }
+}
+
+/// An account as it is kept, or an empty one. None: it is not open yet.
+fn account_in(books: &mut Books<'_>, name: &str) -> Option<Account> {
+    Some(match books.sheet(name)?.state() {
+        Some(State::Account(account)) => account.clone(),
+        _ => Account::default(),
+    })
 }
 
 /// When a session is looked at again if nothing happens: at its deadline, or when it has been idle for long.

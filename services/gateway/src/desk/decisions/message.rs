@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene};
-use admission::principal::Caller;
 use admission::rules::Rules;
-use admission::session::ReservationId;
+use admission::session::{Account, ReservationId};
 use evidence::Claim;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::call::{Done, caller};
+use super::call::{Done, depends_on_others, is_only_counted};
 use super::copies::{Copies, Sent};
-use super::writing::{Written, jti_of, timestamp, write};
+use super::writing::{Written, jti_of, milliseconds, timestamp, write};
+use crate::decision_inputs::{DecisionInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldMessage;
@@ -44,6 +44,8 @@ pub struct MessageWork {
 
 enum Made {
     Ruled(Box<decide::Ruling>, Written),
+    /// A denial of a stranger that has no record of its own.
+    Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
 }
 
@@ -71,7 +73,7 @@ impl MessageWork {
         let job = &*self.job;
         let declared = Declared {
             message: job.message.as_ref().map_err(|unreadable| &**unreadable),
-            replayed: self.jti().is_some_and(|claim| books.is_used(&claim)),
+            replayed: self.is_replayed(books),
             before: self.before(),
         };
         let caller = copies.caller.clone();
@@ -83,14 +85,36 @@ impl MessageWork {
         }
     }
 
-    fn beside(&self, by: &Caller) -> Value {
+    fn is_replayed(&self, books: &Books<'_>) -> bool {
+        self.jti().is_some_and(|claim| books.is_used(&claim))
+    }
+
+    fn is_only_counted(
+        &self,
+        rules: &Rules,
+        books: &Books<'_>,
+        copies: &Copies,
+        ruling: &decide::Ruling,
+    ) -> bool {
+        let received = self.job.message.as_ref().ok();
+        let sent = Sent { rules, caller: &copies.caller, received, before: self.before() };
+        is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
+    }
+
+    /// What the annex keeps besides: enough to decide the message again. `account` is of before the decision.
+    fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
-        json!({
-            "route": job.route,
-            "caller": caller(by),
-            "message": job.message.as_ref().ok().map(|received| &received.text),
-            "judge": self.done.said,
-        })
+        DecisionInputs {
+            at: Some(milliseconds(books.now)),
+            first_at: self.done.first_at,
+            message: job.message.as_ref().ok().map(|received| Text::whole(&received.text)),
+            unreadable: job.message.is_err(),
+            replayed: self.is_replayed(books),
+            judge: self.done.opinion.as_deref().cloned(),
+            held_for_others: copies.held_for_others(self.done.held),
+            account,
+            ..DecisionInputs::of(&job.route, &copies.caller)
+        }
     }
 }
 
@@ -126,16 +150,23 @@ impl Work for MessageWork {
             return Step::Needs(books.missing());
         };
         copies.forget_questions(books, &rules);
+        let account = copies.account.clone();
         match self.ruling(&rules, books, &mut copies) {
+            MessageRuling::Ruled(ruling) if self.is_only_counted(&rules, books, &copies, &ruling) => {
+                self.made = Some(Made::Counted(ruling));
+                return Step::Nothing;
+            }
             MessageRuling::Ruled(mut ruling) => {
-                let beside = self.beside(&copies.caller);
+                let account = depends_on_others(&ruling, &rules).then_some(account);
+                let inputs = self.inputs(books, &copies, account);
                 copies.hold(books, self.done.held, None);
-                match write(books, &mut ruling, self.job.aside.as_ref(), beside) {
+                match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
                     Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
                     Err(why) => return Step::Impossible(why),
                 }
             }
             MessageRuling::Judge { question, held } => {
+                self.done.first_at.get_or_insert(milliseconds(books.now));
                 copies.hold(books, self.done.held, held);
                 self.made = Some(Made::Judge(question, held));
             }
@@ -148,8 +179,10 @@ impl Work for MessageWork {
             Some(Made::Ruled(ruling, written)) => {
                 MessageAnswer::Ruled(Box::new(Told::of(ruling, written, None)))
             }
+            Some(Made::Counted(ruling)) => MessageAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),
             Some(Made::Judge(question, held)) => {
-                let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held);
+                let first_at = self.done.first_at;
+                let held = HeldMessage::new(self.desk.clone(), self.job.clone(), self.kind, held, first_at);
                 MessageAnswer::Judge(question, held)
             }
             None => return,

@@ -3,6 +3,7 @@
 mod call;
 mod close;
 mod copies;
+mod denials;
 mod message;
 mod outcome;
 mod refund;
@@ -11,6 +12,7 @@ mod writing;
 
 pub use call::{CallWork, Done};
 pub use close::{AliveWork, CloseWork, Closed};
+pub use denials::DenialsWork;
 pub use message::{MessageKind, MessageWork};
 pub use outcome::{OutcomeWork, Refusal};
 pub use refund::RefundWork;

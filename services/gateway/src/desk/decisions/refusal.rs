@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use admission::decide::Ruling;
+use admission::decide::{Before, Ruling};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::call::caller;
-use super::writing::{Written, write};
+use super::call::is_only_counted;
+use super::copies::Sent;
+use super::writing::{Written, milliseconds, write};
+use crate::decision_inputs::{DecisionInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::jobs::RefusalJob;
@@ -21,7 +23,7 @@ pub struct RefusalWork {
     job: Arc<RefusalJob>,
     since: Instant,
     tell: oneshot::Sender<Result<Told, DeskError>>,
-    made: Option<(Box<Ruling>, Written)>,
+    made: Option<(Box<Ruling>, Option<Written>)>,
 }
 
 impl RefusalWork {
@@ -46,13 +48,23 @@ impl Work for RefusalWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let job = self.job.clone();
-        let beside = json!({ "route": job.route, "caller": caller(&job.caller), "method": job.method });
+        let inputs = DecisionInputs {
+            at: Some(milliseconds(books.now)),
+            method: Some(Text::whole(&job.method)),
+            ..DecisionInputs::of(&job.route, &job.caller)
+        };
         let mut ruling = job.ruling.clone();
         if books.sheet(self.desk.unbound()).is_none() {
             return Step::Needs(books.missing());
         }
-        match write(books, &mut ruling, job.aside.as_ref(), beside) {
-            Ok(written) => self.made = Some((ruling, written)),
+        let (rules, before) = (self.desk.rules_of(&job.route), Before::default());
+        let sent = Sent { rules: &rules, caller: &job.caller, received: None, before };
+        if is_only_counted(&self.desk, books, &sent, None, &ruling) {
+            self.made = Some((ruling, None));
+            return Step::Nothing;
+        }
+        match write(books, &mut ruling, job.aside.as_ref(), json!(inputs)) {
+            Ok(written) => self.made = Some((ruling, Some(written))),
             Err(why) => return Step::Impossible(why),
         }
         Step::Decided
@@ -60,7 +72,11 @@ impl Work for RefusalWork {
 
     fn committed(self: Box<Self>) {
         let Some((ruling, written)) = self.made else { return };
-        let _ = self.tell.send(Ok(Told::of(ruling, written, None)));
+        let told = match written {
+            Some(written) => Told::of(ruling, written, None),
+            None => self.desk.count_and_tell(ruling),
+        };
+        let _ = self.tell.send(Ok(told));
     }
 
     fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {

@@ -37,6 +37,11 @@ pub fn timestamp(milliseconds: u64) -> Timestamp {
     Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
 }
 
+/// The time of a batch, as the inputs of a decision have it.
+pub fn milliseconds(now: u64) -> i64 {
+    i64::try_from(now).unwrap_or(i64::MAX)
+}
+
 /// The stream that a ruling's record goes to: after the end of a session's stream nothing is written into it.
 fn stream_of(books: &mut Books<'_>, ruling: &Ruling) -> Result<String, DeskError> {
     if let Stream::Session(session_id) = &ruling.stream {

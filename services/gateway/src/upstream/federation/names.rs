@@ -2,7 +2,7 @@
 //!
 //! | what | outside |
 //! |---|---|
-//! | tools, prompts, tasks | `server.name`, the separator being a setting |
+//! | tools, prompts, tasks | `server__name`, the separator being a setting |
 //! | resources | `server+uri`, which is a URI again: a scheme has letters, digits, `+`, `-` and `.` |
 //! | ids and progress tokens of requests that servers send | `"server:" + the id as it is written`, type and all |
 //! | ids of events | `server:id`; on a stream of several servers where each of them was |

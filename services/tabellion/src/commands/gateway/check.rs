@@ -23,10 +23,10 @@ impl Check {
         let path = config_file::find(context)?;
         let config = config_file::read(&path)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let checks = match self.offline {
-            true => Vec::new(),
-            false => runtime.block_on(gateway::check::check(&config)),
-        };
+        let mut checks = gateway::check::without_effect(&config);
+        if !self.offline {
+            checks.extend(runtime.block_on(gateway::check::check(&config)));
+        }
         let policy = |route: &gateway::config::Route| Policy {
             route: route.path.clone(),
             digest: config.rules(route).policy_digest,
@@ -79,6 +79,7 @@ impl Report for Checked {
         for finding in &self.checks {
             let mark = match finding.outcome {
                 Outcome::Ok => "ok  ",
+                Outcome::Warning => "warn",
                 Outcome::NotChecked => "--  ",
                 Outcome::Failed => "FAIL",
             };

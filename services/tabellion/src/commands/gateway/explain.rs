@@ -106,6 +106,9 @@ impl Report for Told<'_> {
         let told = &self.explained;
         writeln!(out, "{} on {}: {}", safe(self.tool), safe(self.route), safe(&said(&told.decided)))?;
         told.decided.because.iter().try_for_each(|because| writeln!(out, "  {because}"))?;
+        told.advised
+            .iter()
+            .try_for_each(|advised| writeln!(out, "  enforced  it would be {}", safe(&said(advised))))?;
         told.remedy.iter().try_for_each(|remedy| writeln!(out, "  {remedy}"))?;
         told.question.iter().try_for_each(|question| writeln!(out, "  asked     {}", safe(question)))?;
         writeln!(out, "  checks    {}", safe(&told.checks.join(", ")))?;

@@ -95,6 +95,13 @@ fn line(out: &mut dyn Write, decision: &Compared) -> io::Result<()> {
         writeln!(out, "            now {}", safe(&said(now)))?;
         now.because.iter().try_for_each(|why| writeln!(out, "            {why}"))?;
     }
+    for (when, advised) in [("", &decision.advised_then), ("now ", &decision.advised_now)] {
+        let shown =
+            advised.iter().filter(|_| when.is_empty() || decision.advised_then != decision.advised_now);
+        shown.into_iter().try_for_each(|advised| {
+            writeln!(out, "            {when}enforced, it would be {}", safe(&said(advised)))
+        })?;
+    }
     decision.note.iter().try_for_each(|note| writeln!(out, "            {}", safe(note)))
 }
 

@@ -1,0 +1,90 @@
+//! Denials without a record of their own: counted, and recorded together.
+
+use evidence::{EvidenceStore, Memory};
+use gateway::desk::{CallAnswer, CallJob, OutboxLimits, Settings};
+use serde_json::json;
+
+use crate::agent::{call, caller_in, commit, denied, job, read, unaware};
+use crate::desk::{open, settings, story};
+use crate::site::{Site, policy};
+
+const SESSION: &str = "session-0123456789abcdef";
+/// Denials of strangers that have a record of their own within a minute.
+const RECORDED: usize = 10;
+
+#[tokio::test]
+async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let outbox = OutboxLimits { records: 2, ..OutboxLimits::default() };
+    let (desk, running) = open(&store, &site, Settings { outbox, ..settings() }).await;
+    commit(&desk, SESSION, json!({ "max_calls": 9 })).await;
+    for n in 0..5 {
+        let told = read(&desk, SESSION, n).await;
+        assert_eq!(denied(&told), "evidence_backpressure");
+        assert!(told.evidence.is_none(), "it has no record of its own");
+    }
+    running.stop().await;
+    let own = format!("unbound:{}", store.instance());
+    assert_eq!(story(&store, &own).await, [r#"denials {"evidence_backpressure": 5}"#, "closed"]);
+}
+
+#[tokio::test]
+async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    commit(&desk, SESSION, json!({ "limits": { "usd": 5 } })).await;
+    // One of a tool of unknown cost is under way: sixteen may wait for it.
+    let first = read(&desk, SESSION, 0).await;
+    assert!(first.pass.is_some());
+    let waiting: Vec<_> = (1..=16)
+        .map(|n| {
+            let (desk, job) = (desk.clone(), job(SESSION, "crm.read", &json!({ "n": n })));
+            tokio::spawn(async move { desk.call(job).await })
+        })
+        .collect();
+    crate::desk::until("sixteen wait", || async { desk.status().waiting_for_cost == 16 }).await;
+    for n in 17..20 {
+        let CallAnswer::Ruled(told) = desk.call(job(SESSION, "crm.read", &json!({ "n": n }))).await else {
+            panic!("nobody is asked")
+        };
+        assert_eq!(denied(&told), "rate_limited");
+    }
+    drop(first);
+    waiting.into_iter().for_each(|waits| waits.abort());
+    running.stop().await;
+    let told = story(&store, SESSION).await;
+    assert!(told.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    let stranger =
+        |n: usize| CallJob { caller: caller_in(&format!("mcp-{n}")), ..unaware("/mcp", "t", &json!({})) };
+    let mut recorded = 0;
+    for n in 0..RECORDED + 30 {
+        let told = call(&desk, stranger(n)).await;
+        assert_eq!(denied(&told), "no_envelope");
+        assert!(told.text.contains("\"signature\""), "it is signed all the same");
+        recorded += usize::from(told.evidence.is_some());
+    }
+    assert_eq!(recorded, RECORDED);
+    let token = admission::principal::TokenSubject {
+        iss: "https://as.example".into(),
+        sub: "alice".into(),
+        client_id: None,
+    };
+    let known = CallJob {
+        caller: admission::principal::Caller { token: Some(token), ..caller_in("mcp-0") },
+        ..unaware("/mcp", "t", &json!({}))
+    };
+    assert!(call(&desk, known).await.evidence.is_some());
+    running.stop().await;
+    let told = story(&store, &format!("unbound:{}", store.instance())).await;
+    assert_eq!(told.len(), RECORDED + 3, "{told:?}");
+    assert_eq!(told[RECORDED + 1..], [r#"denials {"no_envelope": 30}"#.to_owned(), "closed".to_owned()]);
+}
