@@ -412,15 +412,15 @@ fn r45_a_backup_that_is_damaged_or_not_ours_is_refused_before_anything_is_touche
         bytes
     };
     let middle = whole.len() / 2;
-    for (what, bytes, code) in [
-        ("empty", Vec::new(), "not-an-archive"),
-        ("text", b"{\"a\": 1}\n".to_vec(), "not-an-archive"),
-        ("cut", whole[..middle].to_vec(), "archive-damaged"),
-        ("short of a byte", whole[..whole.len() - 1].to_vec(), "archive-damaged"),
-        ("with more behind it", [whole.clone(), vec![b'\n']].concat(), "archive-damaged"),
-        ("changed in the middle", flipped(middle), "archive-"),
-        ("changed near the end", flipped(whole.len() - 40), "archive-damaged"),
-        ("of another log", foreign, "archive-of-another-key"),
+    for (what, bytes, exit, code) in [
+        ("empty", Vec::new(), 4, "not-an-archive"),
+        ("text", b"{\"a\": 1}\n".to_vec(), 4, "not-an-archive"),
+        ("cut", whole[..middle].to_vec(), 3, "archive-damaged"),
+        ("short of a byte", whole[..whole.len() - 1].to_vec(), 3, "archive-damaged"),
+        ("with more behind it", [whole.clone(), vec![b'\n']].concat(), 3, "archive-damaged"),
+        ("changed in the middle", flipped(middle), 3, "archive-"),
+        ("changed near the end", flipped(whole.len() - 40), 3, "archive-damaged"),
+        ("of another log", foreign, 3, "archive-of-another-key"),
     ] {
         fs::write(log.path("bad.backup"), &bytes).unwrap();
         let to = file_in(&log, "untouched");
@@ -433,7 +433,7 @@ fn r45_a_backup_that_is_damaged_or_not_ours_is_refused_before_anything_is_touche
             "--state-dir",
             "untouched/state",
         ]);
-        must_end(&ran, 3, code);
+        must_end(&ran, exit, code);
         assert_eq!(fs::read_dir(log.path("untouched")).unwrap().count(), 0, "{what}: {ran}");
     }
     let ran = log.tabellion(&["backup", "restore", "nowhere.backup"]);

@@ -92,6 +92,92 @@ fn init_makes_all_that_a_log_needs_and_nothing_when_it_could_not_run() {
 }
 
 #[test]
+fn a_log_that_is_reached_on_this_machine_listens_where_its_public_url_says() {
+    let folder = Folder::new();
+    let init = |log: &str, url: &str| {
+        let arguments =
+            ["init", log, "--origin", "l.example", "--db", "sqlite:data/log.db", "--public-url", url];
+        folder.run(&arguments).must_end_with(0);
+        let config = folder.path(log).join("tabellion.toml").display().to_string();
+        let show = ["config", "show", "--json", "--config", &config];
+        (shown(&folder.run(&show), "listen").0, config)
+    };
+    assert_eq!(init("here", "http://127.0.0.1:8123").0, "127.0.0.1:8123");
+    assert_eq!(init("named", "http://localhost:8123").0, "127.0.0.1:8123");
+    assert_eq!(init("six", "http://[::1]:8123").0, "[::1]:8123");
+    assert_eq!(init("proxied", "https://l.example").0, "127.0.0.1:7390");
+    let (_, config) = init("moved", "http://127.0.0.1:8123");
+    assert_eq!(warned(&folder, &config), [""; 0]);
+    let text = String::from_utf8(folder.read("moved/tabellion.toml")).expect("text");
+    folder.write("moved/tabellion.toml", text.replace("\"127.0.0.1:8123\"", "\"127.0.0.1:7390\""));
+    assert_eq!(warned(&folder, &config), ["public_url"]);
+}
+
+/// The settings that `config check` warns of.
+#[track_caller]
+fn warned(folder: &Folder, config: &str) -> Vec<String> {
+    let checked = folder.run(&["config", "check", "--json", "--config", config]).must_end_with(0).json();
+    let warnings = checked["warnings"].as_array().expect("a list").iter();
+    warnings.map(|warning| warning["key"].as_str().expect("a setting").to_owned()).collect()
+}
+
+fn set_mode(folder: &Folder, name: &str, mode: u32) {
+    std::fs::set_permissions(folder.path(name), std::fs::Permissions::from_mode(mode)).expect("our own file");
+}
+
+#[test]
+fn a_configuration_that_holds_a_password_is_for_its_owner_only() {
+    let folder = Folder::new();
+    let db = "postgres://me:hunter2@localhost/log";
+    let init = ["init", "log", "--origin", "log.example.org", "--db", db];
+    let made = folder.run(&init);
+    assert!(made.must_end_with(0).text().contains("TABELLION_DB_FILE"), "{made}");
+    assert!(made.stderr.contains("warning: db: a password on the command line"), "{made}");
+    let mode = || std::fs::metadata(folder.path("log/tabellion.toml")).expect("it").permissions().mode();
+    assert_eq!(mode() & 0o777, 0o600);
+    assert_eq!(warned(&folder, "log/tabellion.toml"), [""; 0]);
+    set_mode(&folder, "log/tabellion.toml", 0o644);
+    assert_eq!(warned(&folder, "log/tabellion.toml"), ["db"]);
+}
+
+#[test]
+fn what_others_may_read_is_warned_of_and_what_they_may_change_is_refused() {
+    let folder = Folder::new();
+    folder
+        .run(&["init", "log", "--origin", "log.example.org", "--db", "sqlite:data/log.db"])
+        .must_end_with(0);
+    folder.write("log/tokens", "ci 0123456789abcdef\n");
+    let text = String::from_utf8(folder.read("log/tabellion.toml")).expect("text");
+    folder.write("log/tabellion.toml", format!("{text}tokens_file = \"tokens\"\n"));
+    for (mode, settings) in [(0o600, &[][..]), (0o640, &[]), (0o644, &["tokens_file"])] {
+        set_mode(&folder, "log/tokens", mode);
+        assert_eq!(warned(&folder, "log/tabellion.toml"), settings, "{mode:o}");
+    }
+    set_mode(&folder, "log/tokens", 0o666);
+    for command in [&["config", "check"][..], &["serve"]] {
+        let refused = folder.run(&[command, &["--config", "log/tabellion.toml"]].concat());
+        assert!(refused.must_end_with(2).stderr.contains("tokens_file"), "{refused}");
+    }
+}
+
+#[test]
+fn a_database_on_another_host_without_proof_of_who_it_is_is_warned_of() {
+    let folder = Folder::new();
+    for (n, (db, settings)) in [
+        ("postgres://me@db.example/log", &["db"][..]),
+        ("postgres://me@db.example/log?sslmode=verify-full", &[]),
+        ("postgres://me@127.0.0.1/log", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let log = format!("log{n}");
+        folder.run(&["init", &log, "--origin", "log.example.org", "--db", db]).must_end_with(0);
+        assert_eq!(warned(&folder, &format!("{log}/tabellion.toml")), settings, "{db}");
+    }
+}
+
+#[test]
 fn every_algorithm_makes_a_key_that_signs() {
     let folder = Folder::new();
     folder.write("a.txt", "hello");

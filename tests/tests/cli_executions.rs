@@ -73,7 +73,7 @@ fn another_gateways_signature_is_no_signature() {
     let refused = folder.run(&["execution", "verify", "aer.json.cose", "--gateway-key", "other.pem"]);
     assert!(refused.must_end_with(3).stderr.contains("aer-signature"), "{refused}");
     let unknown = folder.run(&["execution", "verify", "aer.json.cose"]);
-    assert!(unknown.must_end_with(2).stderr.contains("no-gateway-key"), "{unknown}");
+    assert!(unknown.must_end_with(4).stderr.contains("no-gateway-key"), "{unknown}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::fs;
 
 use black_box::Log;
 use cli_support::{Dev, Folder, repository};
+use scitt::StatementBuilder;
+use serde_json::json;
 
 #[test]
 fn every_ending_has_its_code() {
@@ -57,7 +59,8 @@ fn every_ending_has_its_code() {
         (&["statement", "sign", "a.json", "-o", "y"], 2, "no-key"),
         (&["receipt", "get", "neither"], 2, "not-an-entry"),
         (&["verify", "-", "--payload", "-"], 2, "stdin-twice"),
-        (&["key", "show"], 2, "setting-unusable"),
+        (&["key", "show"], 0, ""),
+        (&["config", "check"], 2, "setting-unusable"),
         (&["register", "--dev", "-"], 2, "usage"),
         (&["verify", "tampered.cose"], 3, ""),
         (&["verify", "a.json.transparent.cose", "--payload", "changed.json"], 3, ""),
@@ -65,11 +68,15 @@ fn every_ending_has_its_code() {
         (&["receipt", "verify", "a.json.receipt", "--statement", "tabellion-dev/samples/vrf.cose"], 3, ""),
         (&["vrf", "verify", "a.json.cose"], 3, "vrf-form"),
         (&["execution", "verify", "tabellion-dev/samples/aer.cose"], 0, ""),
-        (&["execution", "verify", "a.json.cose"], 2, "no-gateway-key"),
+        (&["execution", "verify", "a.json.cose"], 4, "no-gateway-key"),
         (&["execution", "verify", "tabellion-dev/samples/vrf.cose"], 3, "profile"),
         (&["verify", "a.json.cose"], 4, ""),
         (&["verify", "a.json.transparent.cose", "--trust", "empty.toml"], 4, ""),
         (&["verify", "no-such-file"], 5, "file-not-found"),
+        (&["entry", "get", "0"], 0, ""),
+        (&["entry", "get", "77"], 5, "entry-unknown"),
+        (&["entry", "search", "--from-time", "2026-11-22"], 0, ""),
+        (&["entry", "search", "--from-time", "last week"], 2, "usage"),
         (&["entry", "get", &nobody], 5, "entry-unknown"),
         (&["receipt", "get", &nobody], 5, "entry-unknown"),
         (&["receipt", "detach", "a.json.cose"], 5, "no-receipt"),
@@ -89,6 +96,80 @@ fn every_ending_has_its_code() {
             assert_eq!(spoken.error(), why, "{arguments:?}: {spoken}");
         }
     }
+}
+
+#[test]
+fn every_verifier_tells_a_file_in_which_something_is_wrong_from_one_that_is_something_else() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    folder.write("a.json", "{\"n\":1}");
+    folder.write("empty", "");
+    folder.write("alone.json", "{\"n\":2}");
+    folder.run(&["register", "--dev", "a.json"]).must_end_with(0);
+    folder.write("cut.cose", &folder.read("a.json.cose")[..40]);
+    folder.write("cut.receipt", &folder.read("a.json.receipt")[..40]);
+    let of_statement = ["--statement", "a.json.cose"];
+    for (verifier, more, something_else) in [
+        (&["verify"][..], &[][..], "no-statement"),
+        (&["vrf", "verify"], &[], "no-statement"),
+        (&["execution", "verify"], &[], "no-statement"),
+        (&["receipt", "verify"], &of_statement, "no-receipt"),
+        (&["checkpoint", "verify"], &[], "no-checkpoint"),
+        (&["backup", "verify"], &[], "not-an-archive"),
+        (&["verdict", "verify"], &[], "no-verdict"),
+    ] {
+        for file in ["alone.json", "empty"] {
+            let ended = folder.run(&[verifier, &[file], more, &["--json"]].concat());
+            assert_eq!(ended.must_end_with(4).error(), something_else, "{verifier:?} {file}: {ended}");
+        }
+        let damaged = if more.is_empty() { "cut.cose" } else { "cut.receipt" };
+        if something_else == "no-statement" || something_else == "no-receipt" {
+            folder.run(&[verifier, &[damaged], more].concat()).must_end_with(3);
+        }
+    }
+    let empty_stdin = folder.run(&["verify", "-", "--json"]);
+    assert_eq!(empty_stdin.must_end_with(4).error(), "no-statement", "{empty_stdin}");
+
+    let payload = folder.run(&["verify", "a.json"]);
+    payload.must_end_with(4);
+    let hint = "try: tabellion verify a.json.transparent.cose --payload a.json";
+    assert!(payload.stderr.contains(hint), "{payload}");
+    let receipt = folder.run(&["verify", "a.json.receipt"]);
+    receipt.must_end_with(4);
+    assert!(receipt.stderr.contains("tabellion receipt verify a.json.receipt --statement"), "{receipt}");
+}
+
+#[test]
+fn unsigned_trace_metadata_is_compared_with_the_record_or_listed_as_not_compared() {
+    let folder = Folder::new();
+    let metadata = |session: &str| {
+        testkit::json_as_cbor(&json!({ "session-id": session, "agent-vendor": "provider",
+            "trace-format": "ietf-vac-v3.0", "timestamp-start": 1_769_947_200_000_u64 }))
+    };
+    let payload = testkit::conversation_json(0).to_string();
+    let record = || testkit::conversation_of(payload.clone().into_bytes(), "session-0");
+    let write = |name: &str, builder: StatementBuilder| {
+        folder.write(name, builder.encode(&testkit::recorder()).expect("a statement"));
+    };
+    write("plain.cose", record());
+    write("repeats.cose", record().unprotected(100, metadata("session-0")));
+    write("lies.cose", record().unprotected(100, metadata("session-1")));
+    write("detached.cose", record().detached().unprotected(100, metadata("session-1")));
+    folder.write("record.json", &payload);
+    folder.write("trust.toml", "self_certified = true\n");
+    let verify = |arguments: &[&str]| {
+        let ended = folder.run(&[&["verify", "--json"], arguments].concat());
+        let verdict = ended.json();
+        let check = verdict["checks"].as_array().expect("a list").iter();
+        let check = check.clone().find(|check| check["name"] == "trace-metadata").cloned();
+        (ended.code, check.map(|check| check["state"].as_str().expect("a word").to_owned()))
+    };
+    // No log has these: without a contradiction the verdict is "not verified".
+    assert_eq!(verify(&["plain.cose"]), (Some(4), None));
+    assert_eq!(verify(&["repeats.cose"]), (Some(4), Some("ok".into())));
+    assert_eq!(verify(&["lies.cose"]), (Some(3), Some("failed".into())));
+    assert_eq!(verify(&["detached.cose"]), (Some(4), Some("not-done".into())));
+    assert_eq!(verify(&["detached.cose", "--payload", "record.json"]), (Some(3), Some("failed".into())));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod cli_support;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,49 @@ fn every_mistake_of_a_configuration_is_told_with_its_line() {
     let told = folder.run(&["gateway", "check"]).must_end_with(2).stderr.clone();
     assert!(told.contains("route.path") && told.contains("line 16  rule.then"), "{told}");
     folder.run(&["gateway", "check", "--config", "none.toml"]).must_end_with(5);
+}
+
+#[test]
+fn a_check_names_every_setting_that_is_within_others_reach() {
+    let folder = Folder::new();
+    folder.write("token", "a token of ours");
+    let set_mode = |mode| {
+        std::fs::set_permissions(folder.path("token"), std::fs::Permissions::from_mode(mode))
+            .expect("our own file");
+    };
+    let warned = |text: &str| -> Vec<String> {
+        folder.write("gateway.toml", text);
+        let told = folder.run(&["gateway", "check", "--offline", "--json"]).must_end_with(0).json();
+        let warnings = told["warnings"].as_array().expect("a list").iter();
+        warnings.map(|warning| warning["key"].as_str().expect("a setting").to_owned()).collect()
+    };
+    let sound = config("http://127.0.0.1:9", "without_vap = \"advisory\"\nupstream_token_file = \"token\"\n");
+    set_mode(0o600);
+    assert_eq!(warned(&sound), [""; 0]);
+    let open = sound
+        .replace("listen = \"127.0.0.1:0\"", "listen = \"0.0.0.0:7400\"\nadmin_listen = \"0.0.0.0:7401\"");
+    assert_eq!(warned(&open), ["listen", "admin_listen", "route.without_vap"]);
+    let oauth = "[route.oauth]\nmode = \"gateway\"\nissuer = \"https://id.example\"\n";
+    let keys = |url: &str| format!("{sound}{oauth}jwks_url = \"{url}\"\n");
+    assert_eq!(warned(&keys("http://id.example/keys")), ["route.oauth.jwks_url"]);
+    assert_eq!(warned(&keys("https://id.example/keys")), [""; 0]);
+    let plain = sound.replace("http://127.0.0.1:9/mcp", "http://tools.example/mcp");
+    assert_eq!(warned(&plain), ["upstream_token_file"]);
+    let judge = "[judge]\nurl = \"http://judge.example/v1\"\nmodel = \"m\"\nkey_file = \"token\"\n";
+    assert_eq!(warned(&format!("{sound}{judge}")), ["judge.key_file"]);
+    assert_eq!(
+        warned(&sound.replace("[keys]", "evidence = \"postgres://me:secret@db.example/gw\"\n[keys]")),
+        ["evidence", "evidence"],
+        "others may read the file with the password, and the server need not prove who it is"
+    );
+    set_mode(0o644);
+    assert_eq!(warned(&sound), ["upstream_token_file"]);
+    set_mode(0o666);
+    folder.write("gateway.toml", &sound);
+    for command in ["check", "run"] {
+        let refused = folder.run(&["gateway", command]);
+        assert!(refused.must_end_with(2).stderr.contains("upstream_token_file"), "{refused}");
+    }
 }
 
 #[test]
@@ -104,6 +148,26 @@ fn a_call_is_explained_from_a_commitment_alone() {
     let denied =
         folder.run(&["gateway", "explain", "--commitment", "commitment.json", "--tool", "pay", "--json"]);
     assert_eq!(denied.must_end_with(6).error(), "commitment-denied");
+}
+
+#[test]
+fn a_gateway_that_an_mcp_client_starts_as_a_command_prints_nothing_to_standard_output() {
+    let dev = Dev::start();
+    let listen = free_address();
+    let file = |name: &str| std::fs::File::create(dev.folder.path(name)).expect("our own folder");
+    let arguments = ["gateway", "run", "--dev", "--listen", &listen.to_string(), "--", "cat"];
+    let mut command = dev.folder.command(&arguments);
+    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
+    let mut child = command.spawn().expect("the program starts");
+    let said = |name: &str| String::from_utf8_lossy(&dev.folder.read(name)).into_owned();
+    let begun = Instant::now();
+    while !(said("out") + &said("err")).contains("Gateway (dev)") {
+        assert!(begun.elapsed() < SOON, "it does not serve: {}", said("err"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("our own child");
+    child.wait().expect("it ended");
+    assert_eq!(said("out"), "");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod cli_support;
 use std::fs;
 use std::time::Duration;
 
-use black_box::{Log, Ran, Service, on_both_databases};
+use black_box::{Database, Log, Ran, Service, on_both_databases};
 use cli_support::{Dev, repository};
 use serde_json::Value;
 
@@ -229,6 +229,100 @@ fn of_many_files_the_good_ones_are_registered_and_the_others_told() {
 }
 
 #[test]
+fn a_dev_log_that_demands_tokens_registers_its_samples_with_one_of_them() {
+    let folder = cli_support::Folder::new();
+    folder.write("tokens", "first 0123456789abcdef\nci fedcba9876543210\n");
+    let dev = Dev::start_with(folder, &["--token-required", "--tokens-file", "tokens"]);
+    assert_eq!(dev.serving["samples"].as_array().map(Vec::len), Some(5), "{}", dev.serving);
+    dev.folder.write("a.json", "{\"n\":1}");
+    dev.folder.write("token", "fedcba9876543210\n");
+    dev.folder.run(&["register", "--dev", "a.json"]).must_end_with(6);
+    dev.folder.run(&["register", "--dev", "a.json", "--token-file", "token"]).must_end_with(0);
+}
+
+#[test]
+fn commands_on_the_keys_and_the_database_find_the_dev_log_of_the_folder() {
+    let Dev { folder, .. } = &Dev::start();
+    let shown = folder.run(&["key", "show", "--json"]).must_end_with(0).json();
+    assert!(shown["receipt"]["file"].as_str().is_some_and(|file| file.contains("tabellion-dev")), "{shown}");
+    let stopped = Dev::start().stop();
+    for command in [&["log", "fsck"][..], &["key", "list"], &["backup", "create", "log.backup"]] {
+        stopped.run(command).must_end_with(0);
+    }
+    assert!(stopped.has("log.backup"));
+}
+
+#[test]
+fn a_dev_log_says_where_it_is_kept() {
+    let usual = Dev::start();
+    assert_eq!(usual.serving["storage"], "SQLite, ./tabellion-dev (delete the folder to start over)");
+    let database = Database::postgres();
+    let url = database.url();
+    let elsewhere = Dev::start_with(cli_support::Folder::new(), &["--db", &url]);
+    let storage = elsewhere.serving["storage"].as_str().expect("text");
+    assert!(
+        storage.starts_with("PostgreSQL, postgres") && storage.contains("drop the database"),
+        "{storage}"
+    );
+    let folder = cli_support::Folder::new();
+    fs::create_dir(folder.path("data")).expect("our own folder");
+    let moved = Dev::start_with(folder, &["--db", "sqlite:data/log.db"]);
+    let storage = moved.serving["storage"].as_str().expect("text");
+    assert!(storage.starts_with("SQLite, data/log.db"), "{storage}");
+}
+
+#[test]
+fn a_statement_that_was_signed_before_is_registered_under_the_terms_given_or_not_at_all() {
+    const TERMS: [&str; 6] =
+        ["--sub", "deployment", "--iss", "https://dev.issuer.example", "--content-type", "text/plain"];
+    const KEY: &str = "tabellion-dev/issuer.key";
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    folder.write("a.json", "{\"n\":1}");
+    folder.run(&["issuer", "new", "-o", "other.pem"]).must_end_with(0);
+    let sign = [&["statement", "sign", "--key", KEY, "a.json"][..], &TERMS].concat();
+    folder.run(&sign).must_end_with(0);
+    let differences = |file: &str| {
+        for (flag, value) in [
+            ("--sub", "another"),
+            ("--iss", "https://other.example"),
+            ("--content-type", "application/json"),
+            ("--key", "other.pem"),
+        ] {
+            let refused = folder.run(&["register", "--json", file, flag, value]);
+            assert_eq!(refused.must_end_with(10).error(), "signed-otherwise", "{flag}: {refused}");
+            assert!(refused.stderr.contains(flag), "{refused}");
+        }
+    };
+    differences("a.json");
+    assert!(!folder.has("a.json.receipt"), "nothing was sent");
+    let as_signed = [&["register", "--key", KEY, "a.json"][..], &TERMS].concat();
+    folder.run(&as_signed).must_end_with(0);
+    differences("a.json");
+    differences("a.json.cose");
+    for again in [&["register", "a.json"][..], &["register", "--dev", "a.json"], &as_signed] {
+        folder.run(again).must_end_with(0);
+    }
+}
+
+#[test]
+fn a_receipt_of_another_log_is_none_of_this_one() {
+    let dev = Dev::start();
+    dev.folder.write("a.json", "{\"n\":1}");
+    let log = Log::sqlite();
+    let service = log.serve();
+    let key = ["--key", "tabellion-dev/issuer.key", "--iss", "https://dev.issuer.example"];
+    dev.folder.run(&[&["register", "a.json"][..], &key].concat()).must_end_with(0);
+    let elsewhere = [&["register", "--json", "a.json", "--url", service.url()][..], &key].concat();
+    let asked = dev.folder.run(&elsewhere);
+    assert_eq!(
+        asked.must_end_with(6).error(),
+        "not-authenticated",
+        "the other log was asked, and refused: {asked}"
+    );
+}
+
+#[test]
 fn a_start_that_fails_says_what_to_do() {
     let dev = Dev::start();
     let listen = dev.serving["listen"].as_str().expect("an address").to_owned();
@@ -273,10 +367,30 @@ fn what_deploy_holds_can_be_used() {
 
     let unit = fs::read_to_string(repository("deploy/tabellion.service")).expect("the unit");
     let settings = folder.run(&["config", "env"]).text();
-    for variable in unit.lines().filter_map(|line| line.strip_prefix("Environment=")) {
+    let lines = || unit.lines().map(|line| line.trim_start_matches("# "));
+    let demanded = unit.lines().any(|line| line.starts_with("LoadCredential="));
+    assert!(!demanded, "the example keeps the database's URL in its file");
+    assert!(lines().any(|line| line.starts_with("Environment=")), "{unit}");
+    for variable in lines().filter_map(|line| line.strip_prefix("Environment=")) {
         let name = variable.split('=').next().expect("a name").trim_end_matches("_FILE");
         assert!(settings.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is no setting");
     }
+}
+
+#[test]
+fn everything_in_deploy_can_run_on_one_machine() {
+    let mut ports = Vec::new();
+    for file in fs::read_dir(repository("deploy")).expect("the folder") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("text");
+        for line in text.lines().filter(|line| line.contains("listen")) {
+            let port = line.split_once("127.0.0.1:").map(|(_, rest)| rest);
+            ports.extend(port.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()));
+        }
+    }
+    ports.sort();
+    let all = ports.len();
+    ports.dedup();
+    assert!(all >= 4 && ports.len() == all, "{ports:?}");
 }
 
 #[test]

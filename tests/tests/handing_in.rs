@@ -178,6 +178,9 @@ fn our_own_program_signs_registers_and_verifies_a_detached_payload() {
     assert_eq!(done["registered"][0]["fresh"], true, "{done}");
     let again = dev.folder.run(&with("report.json")).must_end_with(0).json();
     assert_eq!(again["registered"][0]["fresh"], false, "{again}");
+    let other = dev.folder.run(&with("other.json"));
+    other.must_end_with(10);
+    assert_eq!(other.error(), "payload-changed", "{other}");
     let transparent = "report.json.cose.transparent.cose";
     dev.folder.run(&["verify", transparent, "--payload", "report.json"]).must_end_with(0);
     dev.folder.run(&["verify", transparent, "--payload", "other.json"]).must_end_with(3);

@@ -146,7 +146,7 @@ fn two_notes_are_compared_offline_with_a_proof_or_with_the_logs_own_tiles() {
     diff(&["64.note", "104.note", key[0], key[1], "--proof", "wrong.proof"]).must_end_with(3);
     diff(&["64.note"]).must_end_with(2);
     folder.write("nothing.json", "{}");
-    assert_eq!(diff(&["nothing.json", "--json"]).must_end_with(1).error(), "evidence-unusable");
+    assert_eq!(diff(&["nothing.json", "--json"]).must_end_with(4).error(), "evidence-unusable");
 }
 
 #[test]

@@ -108,6 +108,8 @@ fn a_checkpoint_is_handed_over_only_if_the_log_signed_it() {
     fs::write(log.path("changed"), text.replacen("\n7\n", "\n8\n", 1)).unwrap();
     expect(&offline(&log, &["checkpoint", "verify", "changed"]), 3, "checkpoint-signature-invalid");
     fs::write(log.path("changed"), "nonsense").unwrap();
+    expect(&offline(&log, &["checkpoint", "verify", "changed"]), 4, "no-checkpoint");
+    fs::write(log.path("changed"), text.replacen("\n7\n", "\nseven\n", 1)).unwrap();
     expect(&offline(&log, &["checkpoint", "verify", "changed"]), 3, "malformed-checkpoint");
 
     policy(&log);

@@ -44,6 +44,9 @@ use wire::{Answer, MAX_ANSWER_BYTES};
 /// How long one exchange may take.
 const EXCHANGE: Duration = Duration::from_secs(30);
 
+/// A problem's code when the log takes nothing before its operator has acted.
+const HALTED: &str = "log-halted";
+
 /// Why there is no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -59,7 +62,8 @@ pub enum ClientError {
         /// The service's words.
         problem: Box<Problem>,
     },
-    /// Too many requests, or the service is busy or down: patience ran out.
+    /// Too many requests, or the service is busy or down: patience ran out, or waiting is no use, as the log is halted and
+    /// its operator must act.
     #[error("{problem}")]
     TryAgain {
         /// The HTTP status.
@@ -82,6 +86,10 @@ pub enum ClientError {
     /// This client cannot be made.
     #[error("{0}")]
     Setup(String),
+}
+
+fn is_halted(error: &ClientError) -> bool {
+    matches!(error, ClientError::TryAgain { problem, .. } if problem.get_code() == Some(HALTED))
 }
 
 /// How a client behaves.
@@ -394,6 +402,9 @@ impl Client {
             Err(error @ ClientError::Unreachable(_)) if self.may_return() => (None, error),
             Err(error) => return Err(error),
         };
+        if is_halted(&error) {
+            return Err(error);
+        }
         let Some(wait) = backoff.next(asked) else { return Err(error) };
         tokio::time::sleep(wait).await;
         Ok(())

@@ -94,6 +94,17 @@ async fn a_busy_service_is_asked_again_and_not_before_it_said() {
 }
 
 #[tokio::test]
+async fn a_log_that_waits_for_its_operator_is_not_asked_again() {
+    let body = Problem::new("Service Unavailable", "the operator must act").code("log-halted").encode();
+    let headers = [("content-type", "application/concise-problem-details+cbor"), ("retry-after", "0")];
+    let client = service(vec![answer(503, &headers, body), answer(201, LATER, "receipt")]).await;
+    match client.submit(&MESSAGE).await.unwrap_err() {
+        ClientError::TryAgain { problem, .. } => assert_eq!(problem.get_code(), Some("log-halted")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_is_final_and_keeps_the_services_own_words() {
     let client = service(vec![problem(400, "Rejected", "not admitted"), answer(201, LATER, "receipt")]).await;
     match client.submit(&MESSAGE).await.unwrap_err() {

@@ -1,7 +1,5 @@
-//! Connections, and the file that they lead to.
+//! Connections.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use evidence::StoreError;
@@ -12,16 +10,6 @@ use sqlx::sqlite::{
 };
 
 use crate::{limits, sql};
-
-/// Makes the file before SQLite does: for its owner only, as then are the files beside it. One that is there is not
-/// opened, for closing any descriptor of it would drop SQLite's locks.
-pub(crate) fn make_file(path: &Path) -> Result<(), StoreError> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(StoreError::Refused(format!("cannot make {}: {error}", path.display()))),
-    }
-}
 
 fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()

@@ -106,7 +106,7 @@ impl Sqlite {
         let Settings { path, instance, readers } = settings;
         leases::check_name(&instance)?;
         let place = Arc::new(Place::take(&path, false, Access::Secret).map_err(sql::place)?);
-        connect::make_file(&path)?;
+        sqlite::make_file(&path).map_err(|error| StoreError::Refused(error.to_string()))?;
         let migrator = connect::migrator(&path).await?;
         MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;
         migrator.close().await;

@@ -166,7 +166,9 @@ impl PolicyInForce {
                 record.state(&mut found);
                 permit.learned.extend(found.0);
             }
-            (Profile::Conversation(_), Record::HashEnvelope) => conversation::check_hash_envelope(statement)?,
+            (Profile::Conversation(options), Record::HashEnvelope) => {
+                conversation::check_hash_envelope(options, statement)?
+            }
             (Profile::Aer(options), Record::AerRedacted(redacted)) => {
                 aer::check_redacted(options, statement, redacted, permit)?
             }

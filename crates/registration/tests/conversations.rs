@@ -81,6 +81,28 @@ fn what_is_odd_is_a_warning_and_no_refusal() {
 }
 
 #[test]
+fn credentials_in_the_address_of_a_repository_are_a_warning() {
+    let warnings = |repository: &str| {
+        let mut record = conversation_json(0);
+        record["vcs"] = json!({ "type": "git", "repository": repository });
+        record["session"]["environment"] =
+            json!({ "working-dir": "/work", "vcs": { "type": "git", "repository": repository } });
+        admitted(&signed(&record)).1["warnings"].clone()
+    };
+    let expected = json!([
+        "credentials-in-url at /vcs/repository",
+        "credentials-in-url at /session/environment/vcs/repository"
+    ]);
+    assert_eq!(warnings("https://x-access-token:ghs_0123@github.example/a/b"), expected);
+    assert_eq!(warnings("https://ghp_0123@github.example/a/b.git"), expected);
+    for sound in
+        ["https://github.example/a/b@2", "ssh://git@github.example/a/b", "git@github.example:a/b.git"]
+    {
+        assert_eq!(warnings(sound), Value::Null, "{sound}");
+    }
+}
+
+#[test]
 fn the_facts_of_both_forms_say_the_same() {
     let (_, json) = admitted(&conversation(3, Form::Json));
     let (_, mut cbor) = admitted(&conversation(3, Form::Cbor));
@@ -227,6 +249,34 @@ fn a_record_may_be_registered_by_its_hash() {
     assert!(matches!(record, Record::HashEnvelope));
     let refusal = decide(&redacted("application/json"), Beside::default(), &taking_json()).unwrap_err();
     assert_eq!(refusal.rule.as_str(), "conversation-form", "{refusal}");
+}
+
+#[test]
+fn trace_metadata_beside_a_hash_envelope_may_only_repeat_its_digest() {
+    let digest = Sha256::digest(b"a record").to_vec();
+    let with = |hash: &[u8], algorithm: &str| {
+        let metadata = json!({ "session-id": "session-0", "agent-vendor": "provider", "trace-format": "ietf-vac-v3.0",
+            "timestamp-start": "2026-02-01T12:00:00Z", "content-hash": HEXLOWER.encode(hash), "content-hash-alg": algorithm });
+        let iss = recorder().public_key().did_key();
+        let envelope = HashEnvelope {
+            algorithm: -16,
+            preimage_content_type: Some(AGENT_CONVERSATION.into()),
+            location: None,
+        };
+        let builder =
+            StatementBuilder::new(digest.clone()).hash_envelope(&envelope).kid(iss.as_bytes()).iss(&iss);
+        let bytes =
+            builder.sub("session-0").unprotected(100, json_as_cbor(&metadata)).encode(&recorder()).unwrap();
+        decide(&SignedStatement::parse(bytes).unwrap(), Beside::default(), &testkit::policy_toml())
+            .map(|_| ())
+    };
+    with(&digest, "sha-256").unwrap();
+    with(&Sha256::digest(&digest), "sha-256")
+        .expect("the hash of the payload's bytes, as the document has it");
+    for (hash, algorithm) in [(&[0; 32][..], "sha-256"), (&[0; 64], "sha-512"), (&digest, "blake3")] {
+        let refusal = with(hash, algorithm).unwrap_err();
+        assert_eq!(refusal.rule.as_str(), "conversation-trace-content-hash", "{algorithm}");
+    }
 }
 
 /// The tests' policy, whose plain JSON is conversation records.

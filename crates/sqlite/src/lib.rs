@@ -9,6 +9,8 @@
 
 mod doubt;
 mod failure;
+mod file;
 
 pub use doubt::{Doubt, Repair, probe, settle};
 pub use failure::{Failure, is_constraint};
+pub use file::make_file;

@@ -111,6 +111,7 @@ impl Sqlite {
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let place = Place::take(&settings.path, settings.allow_filesystem, Access::Public)
             .map_err(place::store_error)?;
+        sqlite::make_file(&settings.path).map_err(|error| sql::store_error(error.into()))?;
         let wal = !settings.allow_filesystem;
         let shared = Shared { place: Some(Arc::new(place)), ..Shared::reading(settings, wal) };
         let mut store = Self::connect(Arc::new(shared)).await?;

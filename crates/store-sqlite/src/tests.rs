@@ -27,6 +27,24 @@ fn large(n: u64) -> NewEntry {
     NewEntry { digest: merkle::EntryDigest::of(&statement), statement, ..entry(n) }
 }
 
+#[tokio::test]
+async fn the_database_and_the_files_beside_it_are_made_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        let made: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        let databases = made.iter().filter(|path| !path.to_string_lossy().ends_with(".lock"));
+        for path in databases {
+            let mode = std::fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        }
+        assert!(made.contains(&folder.path().join("log.db")), "{made:?}");
+        drop(store);
+    }
+}
+
 /// Space that is left in kB when the disk is full, so that another write fails each time: that of a row, of COMMIT, or of the
 /// commit after it.
 const LEFT: [u64; 7] = [0, 4, 12, 28, 60, 120, 220];

@@ -154,6 +154,9 @@ words! {
         StatementDates = "statement-dates",
         /// The payload given is the one that was signed.
         Payload = "payload",
+        /// What stands unprotected under label 100 beside a conversation record repeats what the record says. Not checked by
+        /// this crate, which reads no payloads.
+        TraceMetadata = "trace-metadata",
         /// The receipt is one as RFC 9942 has it, of a log we trust.
         Receipt = "receipt",
         /// The statement's leaf leads to the root that the log signed.
@@ -209,6 +212,10 @@ words! {
         PayloadDigestMismatch = "payload-digest-mismatch",
         /// The hash algorithm of the hash envelope is none we compute.
         UnsupportedHash = "unsupported-hash",
+        /// Trace-metadata, which nobody signed, says something else than the record that was signed.
+        TraceMetadataMismatch = "trace-metadata-mismatch",
+        /// There is nothing to compare the trace-metadata with.
+        TraceMetadataNotCompared = "trace-metadata-not-compared",
         /// There is no receipt.
         NoReceipt = "no-receipt",
         /// The receipt cannot be read.

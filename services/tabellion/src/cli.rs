@@ -1,15 +1,16 @@
 //! The command tree. Each command's arguments stand beside its code in [`commands`](crate::commands).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::serve::dev::DEV_CONFIG;
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
     log, monitor, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
-use crate::settings::Settings;
+use crate::settings::{Settings, default_files};
 
 /// A transparency log for what AI agents did.
 #[derive(Debug, Parser)]
@@ -83,8 +84,16 @@ pub struct Context {
 
 impl Context {
     /// The file that --config names.
-    pub fn config(&self) -> Option<&std::path::Path> {
+    pub fn config(&self) -> Option<&Path> {
         self.config.as_deref()
+    }
+
+    /// Settings of the log whose keys or database a command works on: where no configuration is named or found, those of the
+    /// log that `serve --dev` made in this folder.
+    pub fn log_settings(&self, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
+        let configured = self.config.is_some() || default_files().iter().any(|file| file.is_file());
+        let dev = Some(Path::new(DEV_CONFIG)).filter(|file| !configured && file.is_file());
+        Settings::gather(dev.or(self.config.as_deref()), flags)
     }
 
     /// Settings from every source, with what was typed for this command on top.

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod console;
+mod exposure;
 mod keyfile;
 mod service;
 mod settings;

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
+use crate::exposure::is_loopback;
 use crate::settings;
 
 /// Where `serve --dev` says at which address it serves: what is meant in that folder when nobody names a service.
@@ -80,7 +81,17 @@ impl Service {
 
     /// Runs one exchange to its end.
     pub fn block_on<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
-        self.runtime.block_on(exchange).map_err(Failure::from)
+        self.runtime.block_on(exchange).map_err(|error| self.failure(error))
+    }
+
+    /// A service of this machine that does not answer may not have been started.
+    fn failure(&self, error: ClientError) -> Failure {
+        let is_unreachable = matches!(error, ClientError::Unreachable(_));
+        let failure = Failure::from(error);
+        match is_unreachable && is_loopback(self.client.base()) {
+            true => failure.hint("tabellion serve --dev"),
+            false => failure,
+        }
     }
 }
 
@@ -93,7 +104,7 @@ impl From<ClientError> for Failure {
             ClientError::Unreachable(why) => {
                 Self::new(Exit::TryAgain, "unreachable", "cannot reach the service")
                     .fact("because", why)
-                    .hint("tabellion serve --dev")
+                    .hint("tabellion help unreachable")
             }
             ClientError::StillRunning(location) => {
                 Self::new(Exit::TryAgain, "still-running", "accepted, and still being registered")

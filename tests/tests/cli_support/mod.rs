@@ -147,7 +147,7 @@ impl std::fmt::Display for Ended {
 pub struct Dev {
     pub folder: Folder,
     pub serving: Value,
-    child: Child,
+    child: Owned,
 }
 
 impl Dev {
@@ -156,7 +156,12 @@ impl Dev {
     }
 
     pub fn start_in(folder: Folder) -> Self {
-        let mut command = folder.command(&["serve", "--dev", "--json"]);
+        Self::start_with(folder, &[])
+    }
+
+    /// The same with more flags.
+    pub fn start_with(folder: Folder, flags: &[&str]) -> Self {
+        let mut command = folder.command(&[&["serve", "--dev", "--json"], flags].concat());
         command.env("TABELLION_LISTEN", "127.0.0.1:0").env("TABELLION_ADMIN_LISTEN", "127.0.0.1:0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let begun = Instant::now();
@@ -172,7 +177,7 @@ impl Dev {
             );
         }
         let serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Self { folder, serving, child }
+        Self { folder, serving, child: Owned(child) }
     }
 
     pub fn url(&self) -> &str {
@@ -180,10 +185,28 @@ impl Dev {
     }
 }
 
-impl Drop for Dev {
+impl Dev {
+    /// Ends the service, and gives its folder.
+    pub fn stop(self) -> Folder {
+        let Self { folder, mut child, .. } = self;
+        child.end();
+        folder
+    }
+}
+
+/// A process that ends with its owner.
+struct Owned(Child);
+
+impl Owned {
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Owned {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 

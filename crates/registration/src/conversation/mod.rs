@@ -11,10 +11,10 @@
 //! | 1.6-9 | entry ids are unique; attributed paths stay inside; lines count from 1; hashes have their length |
 //! | C-1, D6 | a numeric time counts milliseconds; one below 10^11 was meant as seconds and is refused |
 //! | C-3 | alg and a key's name (kid, x5t or x5chain) are required, as of every statement |
-//! | C-4 | trace-metadata, label 100 unless the policy says otherwise, is unprotected: it may only repeat, and is not stored |
+//! | C-4 | trace-metadata, label 100 unless the policy says otherwise, is unprotected: it may only repeat, and is not stored; times agree as points in time |
 //! | C-5, D2 | receipts in the envelope are stripped, wrapped or not, and the record is not judged by them |
 //! | C-6 | which form it is, the first byte says; facts tell |
-//! | C-7 | content-hash: SHA-256 of the payload's bytes in hex |
+//! | C-7 | content-hash: SHA-256, SHA-384 or SHA-512 of the payload's bytes in hex; beside a hash envelope also its digest |
 //! | C-8 | maps are open, and what they hold beyond the CDDL is kept and never acted on; `children` ≤ 32 levels |
 //! | D4 | the CDDL's pattern for URLs matches any text: none is ever followed or shown as a link |
 //! | D5 | the CDDL's pattern for times admits 30 February: kept, with a warning |
@@ -53,6 +53,7 @@ pub(crate) use options::{check, check_hash_envelope, read_json};
 pub use record::{Agent, ConversationRecord, Session, SessionId};
 pub use rule::ConversationRule;
 pub use time::Timestamp;
+pub use trace::{TraceMetadata, check_trace_metadata};
 pub use warnings::Warnings;
 
 /// The content type of a conversation record.

@@ -88,7 +88,7 @@ pub(crate) fn check(
     }
     let label = options.trace_metadata_label;
     if let Some(metadata) = statement.statement().unprotected(label) {
-        trace::check(label, metadata, record)?;
+        trace::check(label, metadata, record, statement.payload())?;
     }
     record.unsound.clone().map_or(Ok(()), Err)
 }
@@ -102,11 +102,21 @@ pub(crate) fn read_json(statement: &Authenticated<'_>) -> Result<ConversationRec
 }
 
 /// A record that is registered by its hash. Under `application/json` only its content would show that it is one.
-pub(crate) fn check_hash_envelope(statement: &Authenticated<'_>) -> Result<(), Violation> {
-    let name = content_type(statement.header()).and_then(ContentType::as_text).map(essence);
-    match name.as_deref() {
-        Some(AGENT_CONVERSATION) => Ok(()),
-        _ => Err(Rule::Form
-            .in_header("259", "only a record's own content type says that a hash is that of a record")),
+pub(crate) fn check_hash_envelope(
+    options: &ConversationOptions,
+    statement: &Authenticated<'_>,
+) -> Result<(), Violation> {
+    let header = statement.header();
+    let name = content_type(header).and_then(ContentType::as_text).map(essence);
+    if name.as_deref() != Some(AGENT_CONVERSATION) {
+        return Err(Rule::Form
+            .in_header("259", "only a record's own content type says that a hash is that of a record"));
+    }
+    let label = options.trace_metadata_label;
+    match (statement.statement().unprotected(label), header.hash_envelope()) {
+        (Some(metadata), Some(envelope)) => {
+            trace::check_hash_envelope(label, metadata, envelope, statement.payload())
+        }
+        _ => Ok(()),
     }
 }

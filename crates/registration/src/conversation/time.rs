@@ -36,6 +36,15 @@ impl Timestamp {
         }
     }
 
+    /// Whether both are one point in time, to the millisecond, however each is written. Times that never were (30 February)
+    /// are compared as they are written.
+    pub(super) fn is_same_time(&self, other: &Timestamp) -> bool {
+        match (self.milliseconds(), other.milliseconds()) {
+            (Some(one), Some(other)) => one == other,
+            _ => self == other,
+        }
+    }
+
     /// As the record's JSON form has it.
     pub fn to_json(&self) -> serde_json::Value {
         match self {

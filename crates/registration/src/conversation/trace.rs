@@ -1,25 +1,145 @@
 //! Trace-metadata, which stands unprotected beside a signed record (reading C-4).
 //!
 //! Nobody signed it, so it may only repeat what the payload says: it can refuse a statement and never admits one, and it is
-//! not stored. Its content-hash is over the payload's bytes as signed.
+//! not stored. Its times are compared as points in time, since the document lets them be written in two ways (3.1). Its
+//! content-hash is over the payload's bytes as signed; beside a hash envelope it may be the digest that the envelope holds.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
+use scitt::SignedStatement;
+use scitt::header::{ContentType, HashEnvelope};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::node::Node;
 use super::rule::ConversationRule as Rule;
 use super::time::Timestamp;
-use super::{ConversationRecord, SessionId, cbor, shape, walk};
+use super::{AGENT_CONVERSATION, ConversationOptions, ConversationRecord, SessionId, cbor, shape, walk};
+use crate::policy::essence;
+use crate::record::content_type;
 use crate::rule::in_unprotected;
 use crate::violation::{Violation, pointer_step, quote};
 
 /// What the document calls native session formats: a payload in one of them is no record.
 const NATIVE: [&str; 5] = ["claude-jsonl", "gemini-json", "codex-jsonl", "opencode-json", "cursor-jsonl"];
 
-/// Checks that the metadata, as encoded under `label`, says what the record says.
-pub(super) fn check(label: i64, encoded: &[u8], record: &ConversationRecord) -> Result<(), Violation> {
-    let metadata = cbor::read(encoded).map_err(|flaw| moved(label, flaw))?;
-    walk::check(&metadata, &shape::TRACE_METADATA).map_err(|flaw| moved(label, flaw))?;
-    Trace { label, metadata: &metadata, record }.check()
+/// A result of [`check_trace_metadata`] that is no contradiction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceMetadata {
+    /// The statement came without any.
+    Absent,
+    /// It repeats what the record says.
+    Agrees,
+    /// The record is not at hand, or the statement is no conversation record: not everything was compared.
+    NotCompared,
+}
+
+/// Compares the trace-metadata that a statement came with, under the usual label, with the record, for whoever verifies the
+/// statement without a log. `record`: what a detached statement, or a hash envelope, is about.
+///
+/// # Errors
+/// When it says something else than the record.
+pub fn check_trace_metadata(
+    statement: &SignedStatement,
+    record: Option<&[u8]>,
+) -> Result<TraceMetadata, Violation> {
+    let label = ConversationOptions::default().trace_metadata_label;
+    let Some(encoded) = statement.unprotected(label) else { return Ok(TraceMetadata::Absent) };
+    let header = statement.header();
+    let name = content_type(header).and_then(ContentType::as_text).map(essence);
+    if name.as_deref() != Some(AGENT_CONVERSATION) {
+        return Ok(TraceMetadata::NotCompared);
+    }
+    let envelope = header.hash_envelope().zip(statement.payload());
+    if let Some((envelope, digest)) = envelope {
+        check_hash_envelope(label, encoded, envelope, digest)?;
+    }
+    let Some(bytes) = record.or(statement.payload().filter(|_| envelope.is_none())) else {
+        return Ok(TraceMetadata::NotCompared);
+    };
+    let record = ConversationRecord::read(header, bytes)?;
+    match envelope {
+        Some(_) => Trace::read(label, encoded, |trace| trace.session(&record))?,
+        None => check(label, encoded, &record, bytes)?,
+    }
+    Ok(TraceMetadata::Agrees)
+}
+
+/// Checks that the metadata, as encoded under `label`, says what the record says. `payload`: its bytes as signed.
+pub(super) fn check(
+    label: i64,
+    encoded: &[u8],
+    record: &ConversationRecord,
+    payload: &[u8],
+) -> Result<(), Violation> {
+    Trace::read(label, encoded, |trace| {
+        trace.format()?;
+        trace.content_hash(|hash, digest| hash.of(payload) == digest)?;
+        trace.session(record)
+    })
+}
+
+/// Checks what can be checked of the metadata beside a hash envelope: its form, and that its hash is the one that the
+/// envelope holds, or one of the envelope's payload.
+pub(super) fn check_hash_envelope(
+    label: i64,
+    encoded: &[u8],
+    envelope: &HashEnvelope,
+    payload: &[u8],
+) -> Result<(), Violation> {
+    Trace::read(label, encoded, |trace| {
+        trace.format()?;
+        trace.content_hash(|hash, digest| {
+            let of_record = hash.cose_id() == envelope.algorithm && digest == payload;
+            of_record || hash.of(payload) == digest
+        })
+    })
+}
+
+/// A hash function that `content-hash-alg` may name.
+#[derive(Clone, Copy)]
+enum HashFunction {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl HashFunction {
+    const NAMES: &str = "sha-256, sha-384, sha-512";
+
+    /// SHA-256 where none is named.
+    fn named(name: Option<&str>) -> Option<Self> {
+        match name {
+            None | Some("sha-256") => Some(Self::Sha256),
+            Some("sha-384") => Some(Self::Sha384),
+            Some("sha-512") => Some(Self::Sha512),
+            Some(_) => None,
+        }
+    }
+
+    fn of(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha256 => Sha256::digest(bytes).to_vec(),
+            Self::Sha384 => Sha384::digest(bytes).to_vec(),
+            Self::Sha512 => Sha512::digest(bytes).to_vec(),
+        }
+    }
+
+    /// Its identifier in a hash envelope (RFC 9054).
+    fn cose_id(self) -> i64 {
+        match self {
+            Self::Sha256 => -16,
+            Self::Sha384 => -43,
+            Self::Sha512 => -44,
+        }
+    }
+
+    /// Bytes of a digest.
+    fn length(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
 }
 
 /// A flaw of the map as a whole, at its place in the header.
@@ -36,20 +156,18 @@ fn moved(label: i64, flaw: Violation) -> Violation {
 struct Trace<'t> {
     label: i64,
     metadata: &'t Node<'t>,
-    record: &'t ConversationRecord,
 }
 
 impl Trace<'_> {
-    fn check(&self) -> Result<(), Violation> {
-        self.format()?;
-        self.content_hash()?;
-        let (session, agent) = (&self.record.session, &self.record.agent);
-        let id = self.metadata.get("session-id").and_then(SessionId::of);
-        self.agree(Rule::TraceSessionId, "session-id", id.as_ref(), &session.id)?;
-        let vendor = self.metadata.text("agent-vendor");
-        self.agree(Rule::TraceAgentVendor, "agent-vendor", vendor, agent.model_provider.as_str())?;
-        self.time("timestamp-start", session.start.as_ref())?;
-        self.time("timestamp-end", session.end.as_ref())
+    /// Reads the metadata, and gives it to a check.
+    fn read(
+        label: i64,
+        encoded: &[u8],
+        check: impl FnOnce(Trace<'_>) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        let metadata = cbor::read(encoded).map_err(|flaw| moved(label, flaw))?;
+        walk::check(&metadata, &shape::TRACE_METADATA).map_err(|flaw| moved(label, flaw))?;
+        check(Trace { label, metadata: &metadata })
     }
 
     fn format(&self) -> Result<(), Violation> {
@@ -63,37 +181,47 @@ impl Trace<'_> {
         }
     }
 
-    fn content_hash(&self) -> Result<(), Violation> {
+    /// A hash that cannot be computed here could be wrong, and is refused.
+    fn content_hash(&self, is_right: impl Fn(HashFunction, &[u8]) -> bool) -> Result<(), Violation> {
         let refuse = |member, detail: String| Err(self.unlike(Rule::TraceContentHash, member, detail));
-        if let Some(algorithm) = self.metadata.text("content-hash-alg").filter(|name| *name != "sha-256") {
-            return refuse("content-hash-alg", format!("{} is not sha-256", quote(algorithm)));
-        }
+        let name = self.metadata.text("content-hash-alg");
+        let Some(function) = HashFunction::named(name) else {
+            let detail = format!("{} is not one of {}", quote(name.unwrap_or_default()), HashFunction::NAMES);
+            return refuse("content-hash-alg", detail);
+        };
         let Some(hash) = self.metadata.text("content-hash") else { return Ok(()) };
         match HEXLOWER_PERMISSIVE.decode(hash.as_bytes()) {
-            Ok(digest) if digest == self.record.digest => Ok(()),
-            Ok(digest) if digest.len() == self.record.digest.len() => {
-                refuse("content-hash", "not the SHA-256 of the payload's bytes".to_owned())
+            Ok(digest) if is_right(function, &digest) => Ok(()),
+            Ok(digest) if digest.len() == function.length() => {
+                refuse("content-hash", "not the hash of the payload's bytes".to_owned())
             }
-            _ => refuse("content-hash", format!("{} is not 64 hex digits", quote(hash))),
+            _ => {
+                refuse("content-hash", format!("{} is not {} hex digits", quote(hash), 2 * function.length()))
+            }
         }
+    }
+
+    /// Session, vendor and times.
+    fn session(&self, record: &ConversationRecord) -> Result<(), Violation> {
+        let (session, agent) = (&record.session, &record.agent);
+        let id = self.metadata.get("session-id").and_then(SessionId::of);
+        self.agree(Rule::TraceSessionId, "session-id", id.as_ref() == Some(&session.id))?;
+        let vendor = self.metadata.text("agent-vendor");
+        self.agree(Rule::TraceAgentVendor, "agent-vendor", vendor == Some(&agent.model_provider))?;
+        self.time("timestamp-start", session.start.as_ref())?;
+        self.time("timestamp-end", session.end.as_ref())
     }
 
     fn time(&self, member: &'static str, record: Option<&Timestamp>) -> Result<(), Violation> {
         let said = self.metadata.get(member).and_then(Timestamp::of);
-        match record.filter(|_| said.is_some()) {
-            Some(record) => self.agree(Rule::TraceTimestamp, member, said.as_ref(), record),
+        match said.as_ref().zip(record) {
+            Some((said, record)) => self.agree(Rule::TraceTimestamp, member, said.is_same_time(record)),
             None => Ok(()),
         }
     }
 
-    fn agree<T: PartialEq + ?Sized>(
-        &self,
-        rule: Rule,
-        member: &str,
-        said: Option<&T>,
-        record: &T,
-    ) -> Result<(), Violation> {
-        match said == Some(record) {
+    fn agree(&self, rule: Rule, member: &str, agrees: bool) -> Result<(), Violation> {
+        match agrees {
             true => Ok(()),
             false => Err(self.unlike(rule, member, "not what the signed record says".to_owned())),
         }

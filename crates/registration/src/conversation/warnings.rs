@@ -43,7 +43,28 @@ pub(super) fn look(record: &Node<'_>, warnings: &mut Warnings) {
     if not_real(record, "created") {
         warnings.add("no-such-time", || "/created".to_owned());
     }
+    repositories(record, warnings);
     links(record, warnings);
+}
+
+/// Addresses of repositories with a user or a password in them, often a token that works: the log would show it for ever.
+fn repositories(record: &Node<'_>, warnings: &mut Warnings) {
+    let environment = record.get("session").and_then(|session| session.get("environment"));
+    let places = [(Some(record), "/vcs/repository"), (environment, "/session/environment/vcs/repository")];
+    for (holder, pointer) in places {
+        let repository = holder.and_then(|node| node.get("vcs")).and_then(|vcs| vcs.text("repository"));
+        if repository.is_some_and(has_userinfo) {
+            warnings.add("credentials-in-url", || pointer.to_owned());
+        }
+    }
+}
+
+/// Whether the authority of a URL names more than a host. The user that git needs for SSH is no secret.
+fn has_userinfo(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else { return false };
+    !(scheme == "ssh" && user == "git")
 }
 
 fn session_times(session: &Node<'_>, warnings: &mut Warnings) {

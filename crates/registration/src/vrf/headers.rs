@@ -1,5 +1,6 @@
 //! What a VRF statement's protected header says (section 5; readings 3 to 10, 12 and 20).
 
+use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use scitt::cbor::Value;
 use scitt::header::{Header, Label};
@@ -115,14 +116,22 @@ fn check_identity(header: &Header) -> Result<(&str, &str), Violation> {
         return Err(VrfRule::IssuerDidKey
             .in_header("15/1", format!("{} is no did:key of an Ed25519 key", quote(iss))));
     }
-    let kid = header.kid().map(|kid| String::from_utf8_lossy(kid)).unwrap_or_default();
-    if kid != kid_of(iss) {
-        return Err(VrfRule::Kid.in_header("4", unlike(&kid, &kid_of(iss))));
+    let kid = header.kid().map(|kid| kid.as_ref()).unwrap_or_default();
+    if kid != kid_of(iss).as_bytes() {
+        return Err(VrfRule::Kid.in_header("4", unlike(&text_or_hex(kid), &kid_of(iss))));
     }
     if !is_did_or_urn(sub) {
         return Err(VrfRule::Subject.in_header("15/2", format!("{} is neither a DID nor a URN", quote(sub))));
     }
     Ok((iss, sub))
+}
+
+/// A key's name, which need not be text.
+fn text_or_hex(kid: &[u8]) -> String {
+    match std::str::from_utf8(kid) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("hex {}", HEXLOWER.encode(kid)),
+    }
 }
 
 fn label_text(header: &Header, (number, path): (i64, &'static str)) -> Result<String, Violation> {
@@ -204,5 +213,16 @@ fn chain_position(header: &Header) -> Result<Option<u64>, Violation> {
         Some(_) => {
             Err(VrfRule::ChainPosition.in_header(CHAIN_POSITION.1, "an unsigned integer is needed here"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kid_that_is_no_text_is_told_in_hex() {
+        assert_eq!(text_or_hex(b"did:key:z6Mk#z6Mk"), "did:key:z6Mk#z6Mk");
+        assert_eq!(text_or_hex(&[0xff, 0x00, 0x10]), "hex ff0010");
     }
 }

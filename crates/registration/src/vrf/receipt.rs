@@ -3,6 +3,8 @@
 //! Everything here holds for the receipt alone. Members the draft does not know are kept and ignored: the bytes
 //! are what was signed, and section 8.2 promises members that no table lists.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::members::{At, Members};
@@ -48,6 +50,13 @@ pub enum Verdict {
     Partial,
     /// A check could not be run, or there was none.
     Error,
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Results { total, passed, failed, errors } = self;
+        write!(f, "{total} in total, {passed} passed, {failed} failed, {errors} could not be run")
+    }
 }
 
 /// How many checks ended how.
@@ -113,7 +122,7 @@ impl Verdict {
         match verdict.borne_out_by(results) {
             true => Ok(verdict),
             false => {
-                let detail = format!("the counters do not bear out \"{}\": {results:?}", verdict.as_str());
+                let detail = format!("the counters do not bear out \"{}\": {results}", verdict.as_str());
                 Err(top.broken(VrfRule::VerdictMeaning, "verdict", &detail))
             }
         }
@@ -277,4 +286,15 @@ pub(super) fn is_hash(text: &str) -> bool {
         _ => return false,
     };
     digits.0.len() == digits.1 && digits.0.bytes().all(is_lower_hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_told_in_words() {
+        let results = Results { total: 3, passed: 1, failed: 1, errors: 1 };
+        assert_eq!(results.to_string(), "3 in total, 1 passed, 1 failed, 1 could not be run");
+    }
 }

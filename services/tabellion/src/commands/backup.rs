@@ -49,12 +49,12 @@ impl Backup {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Create { file, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 writing::write(context, &config, &file, Purpose::Backup)
             }
             Self::Verify(verify) => verify.run(context),
             Self::Restore { file, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 filling::fill(context, &config, &file, Purpose::Backup)
             }
         }

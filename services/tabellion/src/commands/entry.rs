@@ -7,15 +7,17 @@ mod search;
 mod tail;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use clap::Subcommand;
+use merkle::EntryDigest;
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::receipt::entry_named;
 use crate::cli::Context;
-use crate::console::{Failure, Report, safe};
-use crate::service::ServiceArgs;
+use crate::console::{Exit, Failure, Report, safe};
+use crate::service::{Service, ServiceArgs};
 use crate::show;
 use erase::Erase;
 pub use hold::Admin;
@@ -29,7 +31,7 @@ pub enum Entry {
     /// One entry
     #[command(before_help = "example:  tabellion entry get report.json.cose")]
     Get {
-        /// An entry ID, or a file that holds the statement
+        /// An entry ID, a file that holds the statement, or a leaf index
         entry: String,
         #[command(flatten)]
         service: ServiceArgs,
@@ -74,16 +76,25 @@ impl Entry {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Get { entry, service } => {
-                let path = format!("v1/entries/{}", entry_named(&entry)?);
                 let service = service.connect(context)?;
+                let id = match leaf_index(&entry) {
+                    Some(index) => id_at(&service, index)?,
+                    None => entry_named(&entry)?.to_string(),
+                };
+                let path = format!("v1/entries/{id}");
                 context.console.result(&One(service.block_on(service.client.json(&path))?))
             }
             Self::List { after, limit, service } => {
                 let after = after.map(|after| format!("&after={after}")).unwrap_or_default();
                 let service = service.connect(context)?;
-                let page =
-                    service.block_on(service.client.json(&format!("v1/entries?limit={limit}{after}")))?;
-                context.console.result(&Many(page))
+                let path = format!("v1/entries?limit={limit}{after}");
+                let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
+                let more = next.is_some();
+                context.console.result(&Many { page, more })?;
+                if more {
+                    context.console.note(MORE);
+                }
+                Ok(())
             }
             Self::Search(search) => search.run(context),
             Self::Tail(tail) => tail.run(context),
@@ -108,15 +119,39 @@ impl Report for One {
     }
 }
 
+/// What is said where a list was cut off.
+const MORE: &str = "          and more: --after, --limit";
+
 #[derive(Serialize)]
-#[serde(transparent)]
-struct Many(Json);
+struct Many {
+    #[serde(flatten)]
+    page: Json,
+    /// The log has entries after these.
+    more: bool,
+}
 
 impl Report for Many {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let entries = self.0.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+        let entries =
+            self.page.get("entries").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
         entries.iter().try_for_each(|entry| line(out, entry))
     }
+}
+
+/// A leaf index, unless a file has that name.
+fn leaf_index(entry: &str) -> Option<u64> {
+    entry.parse().ok().filter(|_| entry.parse::<EntryDigest>().is_err() && !Path::new(entry).exists())
+}
+
+/// The ID of the entry at a leaf.
+fn id_at(service: &Service, index: u64) -> Result<String, Failure> {
+    let after = index.checked_sub(1).map(|before| format!("&after={before}")).unwrap_or_default();
+    let page: Json = service.block_on(service.client.json(&format!("v1/entries?limit=1{after}")))?;
+    let entry = page.pointer("/entries/0").filter(|entry| entry["index"] == index);
+    let id = entry.and_then(|entry| entry["entry_id"].as_str());
+    id.map(str::to_owned).ok_or_else(|| {
+        Failure::new(Exit::NotFound, "entry-unknown", format!("the log has no entry at leaf {index}"))
+    })
 }
 
 /// An entry on a line of its own.

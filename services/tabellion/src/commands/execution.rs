@@ -10,7 +10,7 @@ use registration::Violation;
 use registration::aer::{AerRecord, VerifyingKeys};
 use scitt::{PublicKey, SignedStatement};
 
-use super::statement;
+use super::verify::input;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
 use crate::keyfile;
@@ -57,7 +57,7 @@ impl Execution {
 
 impl Verify {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let statement = statement::read(&self.file)?;
+        let statement = input::statement(&self.file)?;
         let beside = self.payload.as_deref().or(self.disclosed.as_deref()).map(files::read).transpose()?;
         let gateway = self.gateway_keys(&statement)?;
         let issuer = match &self.key {
@@ -96,7 +96,7 @@ fn did_key(statement: &SignedStatement) -> Option<PublicKey> {
 
 fn unknown_gateway(source: &Path) -> Failure {
     let what = format!("{} does not say by itself which key its gateway has", source.display());
-    Failure::new(Exit::Usage, "no-gateway-key", what)
+    Failure::new(Exit::NotVerified, "no-gateway-key", what)
         .why("its issuer is no did:key, and a receipt is worth what its gateway's key is")
         .hint("tabellion execution verify --gateway-key gateway.pem aer.json.cose")
 }

@@ -9,13 +9,16 @@ use registration::policy::{self, Identity};
 use scitt::{Algorithm, Signer};
 use serde::Serialize;
 use transparency::Database;
+use url::Url;
 
 use super::serve::check;
 use crate::cli::Context;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
+use crate::exposure::is_loopback;
+use crate::exposure::log::visible_password;
 use crate::keyfile::{self, KeyNames};
-use crate::settings::Settings;
+use crate::settings::{Settings, has_password};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion init mylog --origin log.example.org --db sqlite:data/log.db")]
@@ -51,6 +54,9 @@ impl Init {
         let config = self.folder.join("tabellion.toml");
         refuse_existing(&config)?;
         let database = self.refuse_mistakes()?;
+        if has_password(&self.db) {
+            context.console.note(format!("warning: db: {}", visible_password("db").what));
+        }
         fs::create_dir_all(self.folder.join("keys"))?;
         if let Database::Sqlite { path, .. } = database
             && let Some(folder) = self.folder.join(path).parent()
@@ -61,12 +67,12 @@ impl Init {
         let checkpoint = self.key("checkpoint", Algorithm::EdDsa)?;
         let operator = self.key("operator", Algorithm::Es256)?;
         self.write_policy(operator.public_key())?;
-        files::write(&config, self.config_text().as_bytes(), Access::Ordinary, Existing::Keep)?;
+        files::write(&config, self.config_text().as_bytes(), self.config_access(), Existing::Keep)?;
         context.console.result(&Made {
             receipt: self.names(&receipt, "receipt"),
             checkpoint: self.names(&checkpoint, "checkpoint"),
             operator: self.names(&operator, "operator"),
-            next: next_steps(&config),
+            next: self.next_steps(&config),
             config: config.display().to_string(),
         })
     }
@@ -74,18 +80,28 @@ impl Init {
     /// Whether `serve` could start with what is about to be written: nothing is, unless it could.
     fn refuse_mistakes(&self) -> Result<Database, Failure> {
         let settings = Settings::of(self.values());
-        Ok(check::runnable(&settings)?.database)
+        let config = check::runnable(&settings).map_err(|failure| failure.hint("tabellion init --help"))?;
+        Ok(config.database)
+    }
+
+    /// A file that holds the database's password is for its owner only.
+    fn config_access(&self) -> Access {
+        if has_password(&self.db) { Access::Secret } else { Access::Ordinary }
     }
 
     fn values(&self) -> Vec<(&'static str, String)> {
         let public_url = self.public_url.clone().unwrap_or_else(|| self.iss());
         let alg = if self.alg == Algorithm::EdDsa { "EdDSA" } else { self.alg.name() };
-        vec![
+        let listen = listen_for(&public_url).map(|address| ("listen", address));
+        [
             ("origin", self.origin.clone()),
             ("public_url", public_url),
             ("db", self.db.clone()),
             ("receipt_alg", alg.into()),
         ]
+        .into_iter()
+        .chain(listen)
+        .collect()
     }
 
     fn key(&self, purpose: &str, algorithm: Algorithm) -> Result<scitt::SigningKey, Failure> {
@@ -107,6 +123,19 @@ impl Init {
     fn write_policy(&self, operator: &scitt::PublicKey) -> Result<(), Failure> {
         let text = policy::for_init(Identity { iss: &self.iss(), origin: &self.origin, operator });
         files::write(&self.folder.join("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)
+    }
+
+    fn next_steps(&self, config: &Path) -> Vec<String> {
+        let config = config.display();
+        let password = has_password(&self.db).then(|| {
+            format!("{config} holds a password and is for its owner only; a file named by TABELLION_DB_FILE can hold it instead")
+        });
+        let steps = [
+            "list the issuers you admit in policy.toml".into(),
+            format!("tabellion config check --config {config}"),
+            format!("tabellion serve --config {config}"),
+        ];
+        password.into_iter().chain(steps).collect()
     }
 
     fn config_text(&self) -> String {
@@ -139,11 +168,9 @@ fn refuse_existing(config: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn next_steps(config: &Path) -> Vec<String> {
-    let config = config.display();
-    vec![
-        "list the issuers you admit in policy.toml".into(),
-        format!("tabellion config check --config {config}"),
-        format!("tabellion serve --config {config}"),
-    ]
+/// Where to listen so that clients find the service, if they reach it without a proxy: at a port of this machine.
+fn listen_for(public_url: &str) -> Option<String> {
+    let url = Url::parse(public_url).ok().filter(|url| url.scheme() == "http" && is_loopback(url))?;
+    let host = url.host_str().filter(|host| *host != "localhost").unwrap_or("127.0.0.1");
+    Some(format!("{host}:{}", url.port_or_known_default()?))
 }

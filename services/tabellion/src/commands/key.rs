@@ -117,7 +117,7 @@ impl Key {
 }
 
 fn resolve(context: &Context, flags: &KeeperFlags) -> Result<Config, Failure> {
-    config::resolve(&context.settings(flags.typed())?)
+    config::resolve(&context.log_settings(flags.typed())?)
 }
 
 fn file_of(config: &Config, purpose: Purpose) -> Result<PathBuf, Failure> {

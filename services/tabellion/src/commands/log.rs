@@ -91,17 +91,17 @@ impl Log {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         match self {
             Self::Fsck { deep, going, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 runtime.block_on(fsck::check(context, &config, deep, &going))
             }
             Self::Clock(clock) => clock.run(context),
             Self::Freeze(freeze) => freeze.run(context),
             Self::Export { file, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 writing::write(context, &config, &file, Purpose::Export)
             }
             Self::Import { file, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 filling::fill(context, &config, &file, Purpose::Export)
             }
             Self::Reindex { admin } => {
@@ -111,7 +111,7 @@ impl Log {
                 Ok(())
             }
             Self::Adopt { size, root, flags } => {
-                let config = config::resolve(&context.settings(flags.typed())?)?;
+                let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 runtime.block_on(adopted(context, &config, TreeSize::new(size), root))
             }
         }

@@ -1,11 +1,13 @@
 //! `tabellion register`: sign where needed, send, wait, verify, and keep what came back.
 //!
 //! The statement is on disk before it is first sent, so a rerun sends the same bytes and gets the same entry. What has a
-//! verified receipt beside it already is left alone: running again after a crash does only what is missing. What is read
-//! from standard input has no file beside it, and so nothing is kept of it but the result. Many files go in batches
-//! (`batches`), where the service takes them.
+//! verified receipt of this log beside it already is left alone: running again after a crash does only what is missing. A
+//! statement that was signed before is only sent under the terms that are given now (`signed_before`). What is read from
+//! standard input has no file beside it, and so nothing is kept of it but the result. Many files go in batches (`batches`),
+//! where the service takes them.
 
 mod batches;
+mod signed_before;
 mod work;
 
 use std::io::{self, Write};
@@ -15,11 +17,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use scitt::{SignedStatement, SigningKey, transparent};
+use scitt::{SignedStatement, Signer, SigningKey, transparent};
 use serde::Serialize;
+use verifier::TrustedLog;
 
 use super::issuer::no_key;
 use super::statement::{self, Form, Terms, beside, media_type_of};
+use super::verify::input::TAGGED_SIGN1;
 use super::verify::now;
 use crate::cli::Context;
 use crate::console::files::{self, Access, Existing, is_stream};
@@ -27,12 +31,11 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
+use signed_before::Given;
 use work::Work;
 
 /// Registrations under way at once: enough to fill the log's batches, too few to trip its doors.
 const AT_ONCE: usize = 16;
-/// How every tagged COSE_Sign1 begins: tag 18, array of four.
-const TAGGED_SIGN1: &[u8] = &[0xd2, 0x84];
 /// Where `serve --dev` keeps the key of the issuer it trusts, and that issuer's name.
 pub const DEV_KEY: &str = "tabellion-dev/issuer.key";
 pub const DEV_ISSUER: &str = "https://dev.issuer.example";
@@ -119,7 +122,9 @@ impl Register {
         let bytes = files::read(file)?;
         if is_statement(file, &bytes) {
             let (sent, _) = transparent::strip(&bytes).map_err(|error| malformed(file, &error))?;
-            return Message::of(sent, file)?.with(self.payload.as_deref());
+            let message = Message::of(sent, file)?;
+            self.given(issuer).must_agree_with(&message.statement, file)?;
+            return message.with(self.payload.as_deref());
         }
         if self.payload.is_some() {
             return Err(Failure::new(
@@ -132,16 +137,39 @@ impl Register {
         let kept = (!is_stream(file)).then(|| beside(file, "cose"));
         if let Some(kept) = kept.as_deref().filter(|kept| kept.exists()) {
             let statement = statement::read(kept)?;
-            return match statement.payload() == Some(&bytes) {
-                true => Message::of(statement.bytes().clone(), kept),
-                false => Err(changed(file, kept)),
-            };
+            if statement.payload() != Some(&bytes) {
+                return Err(changed(file, kept));
+            }
+            self.given_to_sign(issuer).must_agree_with(&statement, kept)?;
+            return Message::of(statement.bytes().clone(), kept);
         }
         let statement = self.sign(file, bytes, issuer)?;
         if let Some(kept) = kept {
             files::write(&kept, statement.bytes(), Access::Ordinary, Existing::Keep)?;
         }
         Message::of(statement.bytes().clone(), file)
+    }
+
+    /// The terms that flags give. `--dev` says nothing about a statement that was brought along signed.
+    fn given<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
+        let key = issuer.key.as_ref().filter(|_| !self.dev);
+        Given {
+            key: key.map(Signer::public_key),
+            iss: self.iss.as_deref(),
+            sub: self.sub.as_deref(),
+            content_type: self.content_type.as_deref(),
+        }
+    }
+
+    /// The terms for a file that is signed by this command, or was by an earlier run.
+    fn given_to_sign<'a>(&'a self, issuer: &'a Issuer) -> Given<'a> {
+        let dev = issuer.key.as_ref().filter(|_| self.dev);
+        let given = self.given(issuer);
+        Given {
+            key: given.key.or(dev.map(Signer::public_key)),
+            iss: given.iss.or(dev.map(|_| DEV_ISSUER)),
+            ..given
+        }
     }
 
     fn sign(&self, file: &Path, payload: Vec<u8>, issuer: &Issuer) -> Result<SignedStatement, Failure> {
@@ -158,29 +186,22 @@ impl Register {
             return Ok(Issuer { key: None, iss: String::new() });
         };
         let key = keyfile::read(path)?;
-        let own_name = || scitt::Signer::public_key(&key).did_key();
+        let own_name = || Signer::public_key(&key).did_key();
         let iss = if self.dev { DEV_ISSUER.into() } else { self.iss.clone().unwrap_or_else(own_name) };
         Ok(Issuer { key: Some(key), iss })
     }
 
-    /// The trust file, with this log in it: one met for the first time is pinned, and that is said.
+    /// The trust file with this log in it, and no other: the receipts of others say nothing about this one. A log met for
+    /// the first time is pinned, and that is said.
     fn trusted_log(&self, context: &Context, service: &Service) -> Result<TrustFile, Failure> {
         let named = if self.dev { Some(Path::new(trust_file::DEV)) } else { self.trust.as_deref() };
         let mut trust = TrustFile::to_change(context, named)?;
         let log = super::trust::published(service, None)?;
-        if trust.store.logs.iter().any(|known| known.iss == log.iss) {
-            return Ok(trust);
+        let iss = log.iss.clone();
+        if !trust.store.logs.iter().any(|known| known.iss == iss) {
+            pin(context, &mut trust, log)?;
         }
-        context.console.note(format!(
-            "pinned     {} for the first time, in {}: compare its kid with one from another source",
-            safe(log.name()),
-            trust.path.display()
-        ));
-        for key in &log.keys {
-            context.console.note(format!("           kid {}", super::trust::kid_of(key)));
-        }
-        trust.store.put_log(log);
-        trust.write()?;
+        trust.store.logs.retain(|known| known.iss == iss);
         Ok(trust)
     }
 
@@ -253,6 +274,20 @@ fn is_statement(file: &Path, bytes: &[u8]) -> bool {
     matches!(ending, Some("cose" | "scitt")) || bytes.starts_with(TAGGED_SIGN1)
 }
 
+/// Writes down a log that is met for the first time, and says so.
+fn pin(context: &Context, trust: &mut TrustFile, log: TrustedLog) -> Result<(), Failure> {
+    context.console.note(format!(
+        "pinned     {} for the first time, in {}: compare its kid with one from another source",
+        safe(log.name()),
+        trust.path.display()
+    ));
+    for key in &log.keys {
+        context.console.note(format!("           kid {}", super::trust::kid_of(key)));
+    }
+    trust.store.put_log(log);
+    trust.write()
+}
+
 fn malformed(file: &Path, error: &scitt::Malformed) -> Failure {
     statement::malformed(&file.display().to_string(), error)
 }
@@ -267,11 +302,12 @@ fn changed(file: &Path, kept: &Path) -> Failure {
     .hint(format!("mv {} {}.old", kept.display(), kept.display()))
 }
 
+/// A bar without an estimate: files are answered a batch at a time, and nothing follows from the first one.
 fn progress(context: &Context, files: usize) -> ProgressBar {
     if files < 2 || !context.console.draws_progress() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {per_sec}  {eta} left");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed}");
     ProgressBar::new(files as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -322,6 +358,7 @@ impl Done {
         };
         let how =
             if self.fresh { format!("in {} ms", self.took.as_millis()) } else { "by an earlier run".into() };
-        format!("{} as {place} {how}", self.file)
+        let file = if self.file == "-" { "standard input" } else { &self.file };
+        format!("{file} as {place} {how}")
     }
 }

@@ -10,6 +10,7 @@ use gateway::proof::{self, Given, Proof};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::verify::input;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
 
@@ -66,7 +67,7 @@ impl Verify {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let verdict = read(&self.file)?;
         let jwks = self.jwks.as_deref().map(files::read).transpose()?;
-        let statement = self.statement.as_deref().map(files::read).transpose()?;
+        let statement = self.statement.as_deref().map(input::statement_bytes).transpose()?;
         let given = Given {
             jwks: jwks.as_deref(),
             statement: statement.as_deref(),
@@ -82,7 +83,8 @@ impl Verify {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
-    proof::find(&files::read_text(path)?).ok_or_else(|| {
+    let text = String::from_utf8(files::read(path)?).unwrap_or_default();
+    proof::find(&text).ok_or_else(|| {
         Failure::new(Exit::NotVerified, "no-verdict", format!("there is no Verdict in {}", path.display()))
             .why("a gateway answers with one in `_meta`, under `vap` or `dev.tabellion/vap`")
     })

@@ -1,5 +1,8 @@
 //! `tabellion verify`: is this what was signed, and did a log we trust register it? Offline, and fail closed.
 
+pub mod input;
+mod trace_metadata;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +13,6 @@ use serde::Serialize;
 use tlog::policy::{NotAPolicy, Policy};
 use verifier::{Check, Code, Outcome, Shown, State, Tree, Verdict};
 
-use super::statement;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::trust_file::TrustFile;
@@ -76,6 +78,7 @@ pub struct Evidence {
 
 /// Verifies, prints every check, and ends with the outcome's exit code.
 pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Result<(), Failure> {
+    evidence.refuse_two_streams()?;
     let trust = TrustFile::find(context, trust)?;
     let verdict =
         if evidence.needs_issuer { whole(evidence, &trust)? } else { receipt_only(evidence, &trust)? };
@@ -86,14 +89,26 @@ pub fn run(context: &Context, evidence: &Evidence, trust: Option<&Path>) -> Resu
     }
 }
 
+impl Evidence {
+    /// Standard input can be read once. This is told before anything that is wrong with what comes from it.
+    fn refuse_two_streams(&self) -> Result<(), Failure> {
+        let beside = [&self.payload, &self.proof, &self.checkpoint].into_iter().flatten();
+        let files = std::iter::once(&self.statement).chain(&self.receipts).chain(beside);
+        let streams = files.filter(|file| files::is_stream(file)).count();
+        if streams > 1 { Err(files::stdin_twice()) } else { Ok(()) }
+    }
+}
+
 fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
-    let statement = files::read(&evidence.statement)?;
-    let receipts = evidence.receipts.iter().map(|file| files::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let statement = input::statement_bytes(&evidence.statement)?;
+    let receipts =
+        evidence.receipts.iter().map(|file| input::receipt_bytes(file)).collect::<Result<Vec<_>, _>>()?;
     let receipts: Vec<&[u8]> = receipts.iter().map(Vec::as_slice).collect();
     let payload = evidence.payload.as_deref().map(files::read).transpose()?;
     let question =
         verifier::Evidence { statement: &statement, receipts: &receipts, payload: payload.as_deref() };
-    let (proof, checkpoint) = (read(&evidence.proof)?, read(&evidence.checkpoint)?);
+    let proof = evidence.proof.as_deref().map(input::tlog_proof_bytes).transpose()?;
+    let checkpoint = evidence.checkpoint.as_deref().map(input::checkpoint_bytes).transpose()?;
     let tree = match (&proof, &checkpoint) {
         (Some(proof), _) => Tree::Proof(proof),
         (None, Some(checkpoint)) => Tree::Checkpoint(checkpoint),
@@ -101,11 +116,9 @@ fn whole(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
     };
     let policy = evidence.witness_policy.as_deref().map(witness_policy).transpose()?;
     let shown = Shown { tree, policy: policy.as_ref() };
-    Ok(verifier::verify_shown(&question, &shown, &trust.store, now()))
-}
-
-fn read(file: &Option<PathBuf>) -> Result<Option<Vec<u8>>, Failure> {
-    file.as_deref().map(files::read).transpose()
+    let mut verdict = verifier::verify_shown(&question, &shown, &trust.store, now());
+    trace_metadata::check(&mut verdict, &question);
+    Ok(verdict)
 }
 
 /// A tlog-policy in a file.
@@ -122,8 +135,8 @@ pub fn witness_policy(file: &Path) -> Result<Policy, Failure> {
 }
 
 fn receipt_only(evidence: &Evidence, trust: &TrustFile) -> Result<Verdict, Failure> {
-    let statement = statement::read(&evidence.statement)?;
-    let receipt = files::read(evidence.receipts.first().map_or(Path::new("-"), PathBuf::as_path))?;
+    let statement = input::statement(&evidence.statement)?;
+    let receipt = input::receipt_bytes(evidence.receipts.first().map_or(Path::new("-"), PathBuf::as_path))?;
     Ok(verifier::verify_receipt(&statement, &receipt, &trust.store, now()))
 }
 
@@ -193,6 +206,8 @@ pub fn in_words(reason: Code) -> &'static str {
         Code::PayloadMissing | Code::PayloadNotGiven => "the payload is needed: name it with --payload",
         Code::PayloadDigestMismatch => "the payload was changed after signing",
         Code::UnsupportedHash => "the payload's hash algorithm is not one we compute",
+        Code::TraceMetadataMismatch => "what stands beside the record, unsigned, is not what the record says",
+        Code::TraceMetadataNotCompared => "what stands unsigned in the header was not compared",
         Code::NoReceipt => "there is no receipt: nothing says that any log has it",
         Code::MalformedReceipt => "the receipt cannot be read",
         Code::UnsupportedStructure => "the receipt is from a kind of log that we do not read",

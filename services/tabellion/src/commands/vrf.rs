@@ -12,7 +12,7 @@ use registration::Violation;
 use registration::policy::Profile;
 use registration::vrf::{VRF_CBOR, VrfOptions};
 
-use super::statement;
+use super::verify::input;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, files};
 use chain::Chain;
@@ -51,7 +51,7 @@ impl Vrf {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Verify { file, payload, disclosed, policy } => {
-                let statement = statement::read(&file)?;
+                let statement = input::statement(&file)?;
                 let given = Given {
                     payload: payload.as_deref().map(files::read).transpose()?,
                     disclosed: disclosed.as_deref().map(files::read).transpose()?,

@@ -50,6 +50,13 @@ impl Failure {
         Self { told: true, ..Self::new(exit, "told", "see the result") }
     }
 
+    /// The same failure with another exit code.
+    #[must_use]
+    pub fn ending_with(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
     /// Somebody who is trusted is not to be trusted any more: said so that nobody takes it for a mishap.
     #[must_use]
     pub fn security(mut self) -> Self {

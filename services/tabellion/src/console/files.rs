@@ -92,10 +92,12 @@ fn same_or_refused(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// A stream can be read once: a second `-` would find nothing and mean it.
 fn refuse_second_reading() -> Result<(), Failure> {
     static READ: AtomicBool = AtomicBool::new(false);
-    match READ.swap(true, Ordering::Relaxed) {
-        true => Err(Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")),
-        false => Ok(()),
-    }
+    if READ.swap(true, Ordering::Relaxed) { Err(stdin_twice()) } else { Ok(()) }
+}
+
+/// Two arguments stand for standard input.
+pub fn stdin_twice() -> Failure {
+    Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")
 }
 
 /// Whether the name stands for standard input or output.

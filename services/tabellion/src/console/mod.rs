@@ -65,6 +65,16 @@ impl Console {
         }
     }
 
+    /// Prints where a service is: with --json to stdout, for a script that waits for it, and for people to stderr. An MCP
+    /// client that starts the command takes what stands on stdout for messages.
+    pub fn announce(&self, report: &impl Report) -> Result<(), Failure> {
+        if self.json {
+            return self.result(report);
+        }
+        let mut err = AutoStream::new(io::stderr(), self.choice()).lock();
+        ignore_closed_pipe(report.human(&mut err))
+    }
+
     /// Says something beside the result: a hint, a warning, what was written where. It is escaped here.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.json {

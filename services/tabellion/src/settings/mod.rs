@@ -22,6 +22,8 @@ pub use table::{SETTINGS, Setting, setting};
 const ENV_PREFIX: &str = "TABELLION_";
 /// A variable that ends so names a file that holds the value: for secrets.
 const ENV_FILE_SUFFIX: &str = "_FILE";
+/// What is printed in place of a secret.
+const MASK: &str = "***";
 /// Variables of the test driver and the crash tests: not settings.
 const NOT_SETTINGS: &[&str] = &["TABELLION_TEST_", "TABELLION_CRASH_"];
 
@@ -100,6 +102,11 @@ impl Settings {
         self.base_of(key).join(path)
     }
 
+    /// Whether a configuration file was read.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Whether nobody gave the setting a value.
     pub fn is_default(&self, key: &str) -> bool {
         self.source_of(key) == "default"
@@ -117,6 +124,28 @@ impl Settings {
         let value: serde_json::Value = self.figment.extract_inner(setting.key).ok()?;
         let value = if setting.secret { masked(&value) } else { value };
         Some(Shown { key: setting.key, value, source: self.source_of(setting.key) })
+    }
+
+    /// The settings whose value, a URL with a password, was given as a flag: every user of the machine can see it in the list
+    /// of processes.
+    pub fn passwords_on_the_command_line(&self) -> Vec<&'static str> {
+        self.secrets_with_password().filter(|key| self.source_of(key) == "flag").collect()
+    }
+
+    /// The file that was read, if it gives a setting with a password.
+    pub fn file_with_password(&self) -> Option<(&'static str, &Path)> {
+        let file = self.file.as_deref()?;
+        let key =
+            self.secrets_with_password().find(|key| self.source_of(key) == file.display().to_string())?;
+        Some((key, file))
+    }
+
+    fn secrets_with_password(&self) -> impl Iterator<Item = &'static str> {
+        SETTINGS
+            .iter()
+            .filter(|setting| setting.secret)
+            .map(|setting| setting.key)
+            .filter(|key| matches!(self.get::<String>(key), Ok(Some(value)) if has_password(&value)))
     }
 
     fn source_of(&self, key: &str) -> String {
@@ -226,10 +255,10 @@ fn refuse_unknown_keys(path: &Path) -> Result<(), Failure> {
             format!("{} is not TOML: {}", path.display(), one_line(&error.to_string())),
         )
     })?;
-    match table.keys().find(|key| setting(key).is_none()) {
-        Some(key) => Err(unknown_key(key, key, &path.display().to_string())),
-        None => Ok(()),
-    }
+    let mut unknown = table.keys().filter(|key| setting(key).is_none());
+    let Some(first) = unknown.next() else { return Ok(()) };
+    let failure = unknown_key(first, first, &path.display().to_string());
+    Err(unknown.fold(failure, |failure, key| failure.fact("also unknown", key)))
 }
 
 fn unknown_key(written: &str, key: &str, source: &str) -> Failure {
@@ -252,13 +281,29 @@ fn no_such_file(path: &Path) -> Failure {
 
 /// A database URL without its password; anything else that is secret, not at all.
 fn masked(value: &serde_json::Value) -> serde_json::Value {
-    let Some(mut url) = value.as_str().and_then(|text| url::Url::parse(text).ok()) else {
-        return "***".into();
-    };
-    if url.password().is_some() && url.set_password(Some("***")).is_err() {
-        return "***".into();
+    value.as_str().map_or_else(|| MASK.into(), without_password).into()
+}
+
+/// A URL as it may be printed: without its password, in the authority or in the query.
+pub fn without_password(text: &str) -> String {
+    let Ok(mut url) = url::Url::parse(text) else { return MASK.into() };
+    if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
+        return MASK.into();
     }
-    url.as_str().into()
+    if url.query().is_some() {
+        let query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let shown = |name: &str, value: String| if name == "password" { MASK.to_owned() } else { value };
+        url.query_pairs_mut()
+            .clear()
+            .extend_pairs(query.into_iter().map(|(name, value)| (name.clone(), shown(&name, value))));
+    }
+    url.into()
+}
+
+/// Whether a URL holds a password.
+pub fn has_password(text: &str) -> bool {
+    url::Url::parse(text)
+        .is_ok_and(|url| url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password"))
 }
 
 fn one_line(text: &str) -> String {

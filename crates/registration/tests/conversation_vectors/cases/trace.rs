@@ -1,13 +1,15 @@
 //! Trace-metadata in the unprotected header (step 8): it may repeat, and it may not say anything else.
 
+use data_encoding::HEXLOWER;
 use registration::conversation::ConversationRule as Rule;
 use scitt::cbor;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
 use testkit::json_as_cbor;
 
 use super::{breaks, keeps};
 use crate::Case;
-use crate::draft::{Draft, record, trace};
+use crate::draft::{Draft, record, text_of, trace};
 
 fn set(name: &str, value: Value) -> Draft {
     let mut metadata = trace();
@@ -18,6 +20,13 @@ fn set(name: &str, value: Value) -> Draft {
 fn remove(name: &str) -> Draft {
     let mut metadata = trace();
     metadata.as_object_mut().unwrap().remove(name).unwrap();
+    Draft::trace(&metadata)
+}
+
+fn sha_512() -> Draft {
+    let mut metadata = trace();
+    metadata["content-hash-alg"] = json!("sha-512");
+    metadata["content-hash"] = json!(HEXLOWER.encode(&Sha512::digest(text_of(&record()))));
     Draft::trace(&metadata)
 }
 
@@ -96,6 +105,13 @@ pub fn cases() -> Vec<Case> {
             Rule::TraceContentHash,
             "another-algorithm",
             "what cannot be checked could be wrong",
+            set("content-hash-alg", json!("blake3")),
+        ),
+        keeps(Rule::TraceContentHash, "sha-512", "the hash that is named can be computed", sha_512()),
+        breaks(
+            Rule::TraceContentHash,
+            "sha-512-of-something-else",
+            "the hash is not of the algorithm that is named",
             set("content-hash-alg", json!("sha-512")),
         ),
         keeps(Rule::TraceSessionId, "same", "the record's session", Draft::trace(&trace())),
@@ -125,11 +141,35 @@ pub fn cases() -> Vec<Case> {
             "a record shown under another day",
             set("timestamp-start", json!("2026-02-02T12:00:00Z")),
         ),
-        breaks(
+        keeps(
             Rule::TraceTimestamp,
             "same-instant-otherwise",
-            "it repeats the value, not its meaning",
+            "a time may be written in more than one way (3.1)",
             set("timestamp-start", json!("2026-02-01T12:00:00.0Z")),
+        ),
+        keeps(
+            Rule::TraceTimestamp,
+            "same-instant-in-another-zone",
+            "a time may be written in more than one way (3.1)",
+            set("timestamp-start", json!("2026-02-01T13:00:00+01:00")),
+        ),
+        keeps(
+            Rule::TraceTimestamp,
+            "same-instant-in-milliseconds",
+            "a time may be written as milliseconds (3.1)",
+            set("timestamp-start", json!(1_769_947_200_000_u64)),
+        ),
+        keeps(
+            Rule::TraceTimestamp,
+            "same-instant-as-text",
+            "a time that the record has in milliseconds may be text (3.1)",
+            set("timestamp-end", json!("2026-02-01T12:01:00Z")),
+        ),
+        breaks(
+            Rule::TraceTimestamp,
+            "same-digits-in-another-zone",
+            "the digits are the record's, and the time is another",
+            set("timestamp-start", json!("2026-02-01T12:00:00+01:00")),
         ),
         breaks(
             Rule::TraceTimestamp,

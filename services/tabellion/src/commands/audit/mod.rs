@@ -50,7 +50,7 @@ impl Audit {
             let service = self.service.connect(context)?;
             return service.drive(session.audit(&Outside::of(&service.client, &trust.store), state));
         }
-        let database = config::database_of(&context.settings(self.flags.typed())?)?;
+        let database = config::database_of(&context.log_settings(self.flags.typed())?)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let store = storage::open_read_only(&database).await.map_err(failures::database)?;
@@ -63,7 +63,7 @@ impl Audit {
 impl Audit {
     /// Whom to believe about a service's head; `--trust` is a setting.
     fn trust(&self, context: &Context) -> Result<TrustFile, Failure> {
-        let named = context.settings(self.flags.typed())?.path("trust");
+        let named = context.log_settings(self.flags.typed())?.path("trust");
         let named = named.map_err(|mistake| settings::refuse(vec![mistake]))?;
         TrustFile::find(context, named.as_deref())
     }

@@ -69,7 +69,7 @@ pub fn unreadable(file: &Path, error: Unreadable) -> Failure {
         }
         Unreadable::Io(_) => (Exit::Failure, "file-unreadable", format!("{name} cannot be read")),
         Unreadable::NotAnArchive => {
-            (Exit::VerificationFailed, "not-an-archive", format!("{name} is no archive of a log"))
+            (Exit::NotVerified, "not-an-archive", format!("{name} is no archive of a log"))
         }
         Unreadable::Truncated { .. } | Unreadable::Damaged { .. } => {
             (Exit::VerificationFailed, "archive-damaged", format!("{name} is not what was written"))

@@ -17,6 +17,7 @@ use tlog::key::{KeyKind, VerifierKey};
 use tlog::note::Note;
 
 use crate::cli::Context;
+use crate::commands::verify::input;
 use crate::console::{Exit, Failure, Report, files, safe};
 use crate::trust_file::TrustFile;
 
@@ -54,10 +55,11 @@ impl Diff {
             let what = format!("{} is a witness's key, not a log's", key.name());
             return Err(Failure::new(Exit::Usage, "usage", what));
         }
-        let first = files::read(&self.first)?;
         let finding = match &self.second {
-            Some(second) => self.two([first, files::read(second)?])?,
-            None => self.accusation(&first, context)?,
+            Some(second) => {
+                self.two([input::checkpoint_bytes(&self.first)?, input::checkpoint_bytes(second)?])?
+            }
+            None => self.accusation(&files::read(&self.first)?, context)?,
         };
         context.console.result(&Compared(&finding))?;
         ending(&finding)
@@ -89,8 +91,9 @@ fn evidence(path: &Path, bytes: &[u8]) -> Result<EvidenceFile, Failure> {
         let what = format!("{} is a checkpoint: name another one to compare it with", path.display());
         return Err(Failure::new(Exit::Usage, "usage", what));
     }
-    EvidenceFile::parse(bytes)
-        .map_err(|why| Failure::new(Exit::Failure, "evidence-unusable", format!("{}: {why}", path.display())))
+    EvidenceFile::parse(bytes).map_err(|why| {
+        Failure::new(Exit::NotVerified, "evidence-unusable", format!("{}: {why}", path.display()))
+    })
 }
 
 fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {

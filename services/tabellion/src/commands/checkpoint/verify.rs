@@ -8,8 +8,8 @@ use verifier::{CheckpointVerdict, Outcome};
 
 use super::Verified;
 use crate::cli::Context;
-use crate::commands::verify::{exit, witness_policy};
-use crate::console::{Failure, files};
+use crate::commands::verify::{exit, input, witness_policy};
+use crate::console::Failure;
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub struct Believed {
 
 impl Verify {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let verdict = self.believed.verify(context, &files::read(&self.file)?)?;
+        let verdict = self.believed.verify(context, &input::checkpoint_bytes(&self.file)?)?;
         context.console.result(&Verified { verdict: &verdict, note: None })?;
         match verdict.outcome {
             Outcome::Verified => Ok(()),

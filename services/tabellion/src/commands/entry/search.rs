@@ -3,11 +3,14 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value as Json;
 use url::form_urlencoded::Serializer;
 
-use super::line;
+use super::{MORE, line};
 use crate::cli::Context;
 use crate::console::{Failure, Report};
 use crate::service::ServiceArgs;
@@ -59,10 +62,10 @@ pub struct Search {
     #[command(flatten)]
     filters: Filters,
     /// Committed at this time or later (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     from_time: Option<String>,
     /// Committed before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     to_time: Option<String>,
     /// Start after this leaf index
     #[arg(long, value_name = "LEAF")]
@@ -93,7 +96,11 @@ impl Search {
             }
         }
         found.entries.truncate(wanted);
-        context.console.result(&found)
+        context.console.result(&found)?;
+        if found.more {
+            context.console.note(MORE);
+        }
+        Ok(())
     }
 
     fn query(&self) -> String {
@@ -105,6 +112,13 @@ impl Search {
         query.extend_pairs(self.filters.pairs());
         query.finish()
     }
+}
+
+/// A time, or a day, which begins at midnight UTC; as the service takes it.
+fn time(text: &str) -> Result<String, String> {
+    let midnight = |day: Date| day.to_zoned(TimeZone::UTC).map(|time| time.timestamp());
+    let time = text.parse::<Timestamp>().or_else(|_| text.parse().and_then(midnight));
+    time.map(|time| time.to_string()).map_err(|_| "give a time as 2026-11-22T08:00:00Z, or a day".to_owned())
 }
 
 /// What else entries are found by: parameters of `GET /v1/entries`.
@@ -130,10 +144,6 @@ struct Found {
 
 impl Report for Found {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.entries.iter().try_for_each(|entry| line(out, entry))?;
-        if self.more {
-            writeln!(out, "          and more: --after, --limit")?;
-        }
-        Ok(())
+        self.entries.iter().try_for_each(|entry| line(out, entry))
     }
 }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use super::config_file;
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, safe};
+use crate::exposure;
+use crate::settings::Mistake;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion gateway check --config gateway.toml")]
@@ -35,6 +37,7 @@ impl Check {
             config: path.display().to_string(),
             issuer: config.issuer.clone(),
             policies: config.routes.iter().map(policy).collect(),
+            warnings: exposure::gateway::warnings(&config, Some(&path)),
             checks,
         };
         context.console.result(&told)?;
@@ -50,6 +53,8 @@ struct Checked {
     config: String,
     issuer: String,
     policies: Vec<Policy>,
+    /// Settings that put something within others' reach.
+    warnings: Vec<Mistake>,
     checks: Vec<Finding>,
 }
 
@@ -75,6 +80,9 @@ impl Report for Checked {
         writeln!(out, "ok    file {}   {}", safe(&self.config), safe(&self.issuer))?;
         for policy in &self.policies {
             writeln!(out, "ok    rules {}   {}", safe(&policy.route), policy.digest)?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "warn  {}   {}", safe(&warning.key), safe(&warning.what))?;
         }
         for finding in &self.checks {
             let mark = match finding.outcome {

@@ -9,6 +9,7 @@ use gateway::config::{Dev, Mistakes, Posture, Server};
 use crate::cli::Context;
 use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::console::{Exit, Failure};
+use crate::exposure;
 
 /// Where a gateway that is tried out keeps its state.
 pub const DEV_STATE: &str = "tabellion-dev/gateway";
@@ -63,16 +64,24 @@ fn dev() -> Result<Config, Failure> {
     Config::dev(dev).map_err(unusable)
 }
 
-/// What it says.
+/// What it says, if nobody else may change the secrets that it names.
 pub fn read(path: &Path) -> Result<Config, Failure> {
-    Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))
+    let config = Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))?;
+    let changeable = exposure::gateway::mistakes(&config);
+    if changeable.is_empty() {
+        return Ok(config);
+    }
+    let failure = unusable(path);
+    Err(changeable.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what)))
+}
+
+fn unusable(path: &Path) -> Failure {
+    Failure::new(Exit::Usage, "gateway-config", format!("{} cannot be used", path.display()))
 }
 
 /// Every mistake, with its line.
 fn refused(path: &Path, mistakes: &Mistakes) -> Failure {
-    let what = format!("{} cannot be used", path.display());
-    let failure = Failure::new(Exit::Usage, "gateway-config", what);
-    mistakes.0.iter().fold(failure, |failure, mistake| {
+    mistakes.0.iter().fold(unusable(path), |failure, mistake| {
         let place = match mistake.line {
             Some(line) => format!("line {line}"),
             None => "file".to_owned(),

@@ -20,6 +20,7 @@ use crate::cli::Context;
 use crate::commands::serve::dev::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
+use crate::exposure;
 use crate::service::DEV_URL;
 use crate::trust_file;
 
@@ -77,11 +78,14 @@ impl Run {
         let spans = Spans::start(config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
         let _level = LogLevel::heard_by(spans.listener(), usual, &context.console)?;
+        for warning in exposure::gateway::warnings(&config, path.as_deref()) {
+            tracing::warn!(setting = warning.key, "{}", warning.what);
+        }
         let gateway = tokio::select! {
             started = Gateway::start(config.clone()) => started.map_err(not_started)?,
             () = &mut stop => return Ok(()),
         };
-        context.console.result(&Serving::of(&config, &gateway))?;
+        context.console.announce(&Serving::of(&config, &gateway))?;
         let hangup = Arc::new(Notify::new());
         let heard = hangup.clone();
         tokio::spawn(async move {

@@ -39,7 +39,7 @@ impl Freeze {
             return Err(Failure::new(Exit::Usage, "usage", "a frozen log never takes another entry")
                 .why("reads, proofs and `tabellion log export` go on; say --for-ever if that is meant"));
         }
-        let config = config::resolve(&context.settings(self.flags.typed())?)?;
+        let config = config::resolve(&context.log_settings(self.flags.typed())?)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let frozen = match runtime.block_on(in_the_database(&config)) {
             Ok(frozen) => frozen,

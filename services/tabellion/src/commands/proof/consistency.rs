@@ -15,8 +15,8 @@ use verifier::{Code, KnownTree, Outcome, TrustStore};
 
 use super::{Hex, RECEIPT, hand_over, tell, write_json};
 use crate::cli::Context;
-use crate::commands::verify::now;
-use crate::console::{Exit, Failure, files};
+use crate::commands::verify::{input, now};
+use crate::console::{Exit, Failure};
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 
@@ -87,7 +87,7 @@ impl Consistency {
             (true, None) => return Err(nothing_known()),
         };
         if let Some(file) = &self.receipt {
-            return self.by_receipt(context, &files::read(file)?, known, &trust.store);
+            return self.by_receipt(context, &input::receipt_bytes(file)?, known, &trust.store);
         }
         let second = self.second.map_or_else(String::new, |second| format!("&second={second}"));
         let path = format!("v1/proof/consistency?first={size}{second}");
@@ -113,7 +113,7 @@ impl Consistency {
             let root = self.root.map(|root| RootHash::from_bytes(*root.as_bytes()));
             return Ok((TreeSize::new(self.first.unwrap_or_default()), root));
         };
-        let bytes = files::read(file)?;
+        let bytes = input::checkpoint_bytes(file)?;
         if self.verify {
             let verdict = verifier::verify_checkpoint(&bytes, &self.key, None, trust);
             if verdict.outcome != Outcome::Verified {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use client::{Client, Registered};
 use futures::stream::{self, StreamExt};
 use scitt::{SignedStatement, transparent};
-use verifier::Verdict;
+use verifier::{Check, CheckName, Evidence, State, Verdict};
 
 use super::{AT_ONCE, Done, Issuer, Message, Register, now};
 use crate::commands::statement::beside;
@@ -51,7 +51,27 @@ impl Work<'_> {
         let started = Instant::now();
         let message = self.asked.message(file, self.issuer)?;
         let kept = receipt_file(file).and_then(|receipt| kept(&receipt, &message.statement, self.trust));
+        if kept.is_some() {
+            self.refuse_another_payload(&message, file)?;
+        }
         Ok(Prepared { file: file.to_owned(), message, kept, started })
+    }
+
+    /// Refuses a detached payload that is not the one that was signed: what an earlier run registered is not sent again, and
+    /// the service has no look at it.
+    fn refuse_another_payload(&self, message: &Message, file: &Path) -> Result<(), Failure> {
+        let Some(payload) = message.payload.as_deref() else { return Ok(()) };
+        let evidence = Evidence { statement: &message.bytes, payload: Some(payload), ..Evidence::default() };
+        let verdict = verifier::verify(&evidence, &self.trust.store, now());
+        let failed = |check: &Check| check.name == CheckName::IssuerSignature && check.state == State::Failed;
+        match verdict.checks.iter().any(failed) {
+            true => Err(Failure::new(
+                Exit::Exists,
+                "payload-changed",
+                format!("the payload given is not the one that {} was signed for", file.display()),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Registers what no earlier run has registered.

@@ -16,19 +16,23 @@ use super::config;
 use crate::cli::Context;
 use crate::commands::policy;
 use crate::console::{Failure, Report, safe};
+use crate::exposure;
 use crate::keyfile;
 use crate::settings::{self, Mistake, Settings};
 
 /// Checks the configuration and every file it names.
 pub fn check(context: &Context) -> Result<(), Failure> {
-    let config = runnable(&context.settings(Vec::new())?)?;
+    let settings = context.settings(Vec::new())?;
+    let config = runnable(&settings)?;
     let mut mistakes = keys(&config);
+    mistakes.extend(exposure::log::mistakes(&config, &settings));
     mistakes.extend(config.tls.as_ref().and_then(tls));
     mistakes.extend(policy_file(&config));
     if !mistakes.is_empty() {
         return Err(settings::refuse(mistakes));
     }
-    context.console.result(&Checked { origin: config.origin, ready: true })
+    let warnings = exposure::log::warnings(&config, &settings);
+    context.console.result(&Checked { origin: config.origin, ready: true, warnings })
 }
 
 /// A configuration that is not only well-formed but safe to run. Dev mode does without.
@@ -135,10 +139,14 @@ fn policy_file(config: &Config) -> Option<Mistake> {
 struct Checked {
     origin: String,
     ready: bool,
+    warnings: Vec<Mistake>,
 }
 
 impl Report for Checked {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for warning in &self.warnings {
+            writeln!(out, "warning  {}: {}", safe(&warning.key), safe(&warning.what))?;
+        }
         writeln!(out, "`tabellion serve` can start the log {} with this", safe(&self.origin))
     }
 }

@@ -30,7 +30,9 @@ pub fn resolve(settings: &Settings) -> Result<Config, Failure> {
             return Ok(config);
         }
     }
-    Err(settings::refuse(mistakes))
+    let unconfigured = !settings.has_file() && mistakes.iter().any(|mistake| mistake.key == "origin");
+    let failure = settings::refuse(mistakes);
+    Err(if unconfigured { failure.hint("tabellion init") } else { failure })
 }
 
 /// The database alone, for what reads it and nothing else.

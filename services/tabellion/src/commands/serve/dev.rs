@@ -13,12 +13,13 @@ use registration::conversation::AGENT_CONVERSATION;
 use registration::policy::{self, Identity, Trusted};
 use registration::vrf::VrfStatement;
 use scitt::{Algorithm, CoseKey, PublicKey, SignedStatement, Signer, SigningKey, transparent};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store_sqlite::FileSystem;
 use tlog::note::{LocalKey, NoteSigner};
-use tlog::policy::Witness;
-use transparency::Service;
+use tlog::policy::{Policy, Witness};
+use transparency::{Config, Database, Service};
 use verifier::{TrustStore, TrustedLog};
 
 use crate::cli::Context;
@@ -26,13 +27,16 @@ use crate::commands::register::{DEV_ISSUER, DEV_KEY};
 use crate::commands::statement::{self, Form, Terms};
 use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Failure, Report};
+use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile::{self, KeyNames};
 use crate::service::DEV_URL;
+use crate::settings::without_password;
 use crate::trust_file;
 
 /// The folder, in the one where the command is run.
 pub const DEV_FOLDER: &str = "tabellion-dev";
+/// Its configuration, for commands that work on the log's keys and database.
+pub const DEV_CONFIG: &str = "tabellion-dev/tabellion.toml";
 /// The log's name. Every dev log has it: only their keys tell them apart.
 const ORIGIN: &str = "dev.tabellion.example";
 /// The issuer that `gateway run --dev` signs as.
@@ -97,14 +101,45 @@ impl Dev {
         ]
     }
 
+    /// Writes the configuration in force: for its owner only, as the database's URL may hold a password.
+    pub fn write_config(&self, config: &Config) -> Result<(), Failure> {
+        let file = |path: &Path| Ok::<_, Failure>(std::path::absolute(path)?.display().to_string());
+        let database = match &config.database {
+            Database::Sqlite { path, .. } => format!("sqlite:{}", file(path)?),
+            Database::Postgres(url) => url.expose_secret().to_owned(),
+        };
+        let mut settings = toml::Table::new();
+        let mut set = |key: &str, value: toml::Value| settings.insert(key.to_owned(), value);
+        set("origin", config.origin.clone().into());
+        set("iss", config.iss.clone().into());
+        set("public_url", config.public_url.clone().into());
+        set("db", database.into());
+        set("any_filesystem", self.any_filesystem.into());
+        set("state_dir", file(&config.state_dir)?.into());
+        set("policy", file(&config.policy)?.into());
+        set("receipt_key", file(&config.keys.receipt)?.into());
+        set("checkpoint_key", file(&config.keys.checkpoint)?.into());
+        set("operator_key", file(&at("operator.key"))?.into());
+        if let Some(pin) = &config.pin {
+            set("pin", pin.expose_secret().into());
+        }
+        let text = format!(
+            "# The log that `tabellion serve --dev` serves here. Written anew at every start.\n{settings}"
+        );
+        files::write(Path::new(DEV_CONFIG), text.as_bytes(), Access::Secret, Existing::Replace)
+    }
+
     /// Writes whom to trust and what to watch, registers the samples as any client would, and says what to try.
     pub async fn introduce(
         &self,
         context: &Context,
         service: &Service,
-        witnesses: &[Witness],
+        config: &Config,
     ) -> Result<(), Failure> {
-        let client = Client::new(&format!("http://{}", service.addresses().public), Options::default())?;
+        let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], Policy::witnesses);
+        let token = config.doors.tokens.first().map(|token| token.secret.expose_secret().to_owned());
+        let options = Options { token, ..Options::default() };
+        let client = Client::new(&format!("http://{}", service.addresses().public), options)?;
         let trust = self.trust(&client).await?;
         files::write(
             Path::new(trust_file::DEV),
@@ -120,7 +155,7 @@ impl Dev {
         for (name, statement) in self.samples()? {
             samples.push(register(&client, &trust, name, &statement).await?);
         }
-        context.console.result(&Banner::of(service, &trust, witnesses, samples))
+        context.console.result(&Banner::of(service, config, &trust, samples))
     }
 
     async fn trust(&self, client: &Client) -> Result<TrustStore, Failure> {
@@ -164,7 +199,7 @@ impl Dev {
     fn aer(&self) -> Result<SignedStatement, Failure> {
         let receipt = sample_execution(&self.gateway.public_key().did_key());
         let signed = AerStatement::new(receipt).sign(&self.gateway);
-        signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
+        signed.map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
     }
 
     /// A session of one question, one tool call and one answer.
@@ -177,7 +212,7 @@ impl Dev {
 
     fn vrf(&self) -> Result<SignedStatement, Failure> {
         let signed = VrfStatement::new(sample_receipt(), SAMPLE_AGENT).sign(&self.verifier);
-        signed.map_err(|error| Failure::new(crate::console::Exit::Failure, "cannot-sign", error.to_string()))
+        signed.map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
     }
 }
 
@@ -197,9 +232,8 @@ fn watched(url: &str, witnesses: &[Witness]) -> Result<String, Failure> {
 fn checkpoint_key() -> Result<String, Failure> {
     let pem = files::read_text(&at("checkpoint.key"))?;
     let key = ORIGIN.parse().ok().and_then(|name| LocalKey::from_pkcs8_pem(name, &pem).ok());
-    key.map(|key| key.key().to_string()).ok_or_else(|| {
-        Failure::new(crate::console::Exit::Failure, "key-unusable", "checkpoint.key signs no checkpoints")
-    })
+    key.map(|key| key.key().to_string())
+        .ok_or_else(|| Failure::new(Exit::Failure, "key-unusable", "checkpoint.key signs no checkpoints"))
 }
 
 fn now_text() -> String {
@@ -303,8 +337,7 @@ async fn register(
     statement: &SignedStatement,
 ) -> Result<Sample, Failure> {
     let registered = client.register(statement, trust, now()).await?;
-    let malformed =
-        |error: scitt::Malformed| Failure::new(crate::console::Exit::Failure, "malformed", error.to_string());
+    let malformed = |error: scitt::Malformed| Failure::new(Exit::Failure, "malformed", error.to_string());
     let whole = transparent::attach(statement.bytes(), &[&registered.receipt]).map_err(malformed)?;
     let file = at(&format!("samples/{name}.transparent.cose"));
     files::write(&file, &whole, Access::Ordinary, Existing::Replace)?;
@@ -345,6 +378,8 @@ struct Banner {
     admin: Option<String>,
     origin: String,
     folder: &'static str,
+    storage: String,
+    token_required: bool,
     issuer: &'static str,
     trust: &'static str,
     receipt_alg: &'static str,
@@ -355,7 +390,7 @@ struct Banner {
 }
 
 impl Banner {
-    fn of(service: &Service, trust: &TrustStore, witnesses: &[Witness], samples: Vec<Sample>) -> Self {
+    fn of(service: &Service, config: &Config, trust: &TrustStore, samples: Vec<Sample>) -> Self {
         let (addresses, identity) = (service.addresses(), service.identity());
         let kid =
             trust.logs.first().and_then(|log| log.keys.last()).map(|key| KeyNames::of(&key.key, None).kid);
@@ -365,21 +400,40 @@ impl Banner {
             admin: addresses.admin.map(|admin| admin.to_string()),
             origin: identity.origin.clone(),
             folder: DEV_FOLDER,
+            storage: storage(&config.database),
+            token_required: config.doors.token_required,
             issuer: DEV_ISSUER,
             trust: trust_file::DEV,
             receipt_alg: identity.receipt_algorithm,
             receipt_kid: kid.unwrap_or_default(),
-            witnesses: witnesses.len(),
+            witnesses: config.witnesses.policy.as_ref().map_or(0, |policy| policy.witnesses().len()),
             policy_entry: service.policy().map(|policy| policy.entry.to_string()),
             samples,
         }
     }
 }
 
+/// Where the log is kept, and what has to go before another one can begin.
+fn storage(database: &Database) -> String {
+    match database {
+        Database::Sqlite { path, .. } if path.starts_with(DEV_FOLDER) => {
+            format!("SQLite, ./{DEV_FOLDER} (delete the folder to start over)")
+        }
+        Database::Sqlite { path, .. } => format!(
+            "SQLite, {}; keys, policy and pin in ./{DEV_FOLDER} (delete both to start over)",
+            path.display()
+        ),
+        Database::Postgres(url) => format!(
+            "PostgreSQL, {}; keys, policy and pin in ./{DEV_FOLDER} (drop the database and delete the folder to start over)",
+            without_password(url.expose_secret())
+        ),
+    }
+}
+
 impl Report for Banner {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "Transparency service (dev)   {}   API {}/docs", self.url, self.url)?;
-        writeln!(out, "  storage    SQLite, ./{} (delete the folder to start over)", self.folder)?;
+        writeln!(out, "  storage    {}", safe(&self.storage))?;
         writeln!(out, "  issuer     {}, key ./{DEV_KEY} (trusted by this service only)", self.issuer)?;
         writeln!(out, "  trust      ./{} (what `tabellion verify` here will use)", self.trust)?;
         writeln!(out, "  receipts   {}, kid {}", self.receipt_alg, self.receipt_kid)?;
@@ -393,7 +447,8 @@ impl Report for Banner {
         if let Some(admin) = &self.admin {
             writeln!(out, "  health     http://{admin}/readyz, metrics http://{admin}/metrics")?;
         }
-        writeln!(out, "  warning    dev mode: no TLS, no auth, loopback only. Not for production.")?;
+        let auth = if self.token_required { "" } else { " no auth," };
+        writeln!(out, "  warning    dev mode: no TLS,{auth} loopback only. Not for production.")?;
         writeln!(out)?;
         for sample in &self.samples {
             writeln!(

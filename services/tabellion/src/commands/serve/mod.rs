@@ -12,11 +12,11 @@ use std::pin::{Pin, pin};
 
 use clap::Args;
 use serde::Serialize;
-use tlog::policy::Policy;
 use transparency::{Config, Halt, Service, stop_signal};
 
 use crate::cli::Context;
-use crate::console::{Failure, Report};
+use crate::console::{Exit, Failure, Report};
+use crate::exposure;
 use crate::settings::{SettingFlags, Settings};
 use logging::LogLevel;
 
@@ -46,6 +46,8 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let settings = context.settings(flags.typed())?;
     let config = check::runnable(&settings)?;
     let level = LogLevel::start(&settings, &context.console)?;
+    exposure::log::refuse(&config, &settings)?;
+    warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
     let Some(service) = start(config, false, stop.as_mut()).await? else { return Ok(()) };
     tell_if_halted(context, &settings, &service);
@@ -59,15 +61,32 @@ async fn dev_mode(context: &Context, flags: &SettingFlags) -> Result<(), Failure
     let flags = flags.or(dev.settings());
     let settings = context.settings(flags.clone())?;
     let config = config::resolve(&settings)?;
-    let policy = config.witnesses.policy.clone();
+    if config.tls.is_some() {
+        let what = "dev mode serves plain HTTP on loopback: leave tls_cert and tls_key away";
+        return Err(Failure::new(Exit::Usage, "usage", what));
+    }
     let level = LogLevel::start(&settings, &context.console)?;
+    exposure::log::refuse(&config, &settings)?;
+    warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
-    let Some(service) = start(config, true, stop.as_mut()).await? else { return Ok(()) };
+    dev.write_config(&config)?;
+    let Some(service) = start(config.clone(), true, stop.as_mut()).await? else { return Ok(()) };
     match tell_if_halted(context, &settings, &service) {
         true => context.console.result(&Serving::of(&service))?,
-        false => dev.introduce(context, &service, policy.as_ref().map_or(&[], Policy::witnesses)).await?,
+        false => dev.introduce(context, &service, &config).await?,
     }
     service.run_until(|| reread(context, flags.clone(), &level), stop).await.map_err(ended)
+}
+
+/// Names the settings that put something within others' reach, or name what is not there.
+fn warn(context: &Context, settings: &Settings, config: &Config) {
+    for warning in exposure::log::warnings(config, settings) {
+        if logging::for_machines(settings) {
+            tracing::warn!(setting = warning.key, "{}", warning.what);
+        } else {
+            context.console.note(format!("warning: {}: {}", warning.key, warning.what));
+        }
+    }
 }
 
 /// The sequencer failed in a way after which nothing here is to be trusted.

@@ -1,0 +1,64 @@
+//! A statement that is signed already, compared with the terms that were given for it.
+
+use std::path::Path;
+
+use scitt::{PublicKey, SignatureError, SignedStatement};
+
+use crate::console::{Exit, Failure};
+
+/// The terms that were given, by flags or by `--dev`. What was not given is as the statement has it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Given<'a> {
+    pub key: Option<&'a PublicKey>,
+    pub iss: Option<&'a str>,
+    pub sub: Option<&'a str>,
+    pub content_type: Option<&'a str>,
+}
+
+impl Given<'_> {
+    /// Refuses a statement that was signed under other terms: it would be registered in place of the one asked for.
+    pub(super) fn must_agree_with(&self, statement: &SignedStatement, source: &Path) -> Result<(), Failure> {
+        let header = statement.header();
+        let claims = header.claims();
+        let content_type = header
+            .hash_envelope()
+            .and_then(|envelope| envelope.preimage_content_type.as_ref())
+            .or(header.content_type())
+            .map(ToString::to_string);
+        let differences: Vec<(&str, String)> = [
+            self.key.filter(|key| !signed_by(statement, key)).map(|_| ("--key", "another key signed".into())),
+            difference("--iss", self.iss, claims.and_then(|claims| claims.iss())),
+            difference("--sub", self.sub, claims.and_then(|claims| claims.sub())),
+            difference("--content-type", self.content_type, content_type.as_deref()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if differences.is_empty() { Ok(()) } else { Err(signed_otherwise(source, differences)) }
+    }
+}
+
+/// Whether the key signed; a detached payload is not at hand, and leaves that to the service.
+fn signed_by(statement: &SignedStatement, key: &PublicKey) -> bool {
+    matches!(statement.verify_with(key, None), Ok(()) | Err(SignatureError::PayloadMissing))
+}
+
+fn difference(
+    flag: &'static str,
+    given: Option<&str>,
+    signed: Option<&str>,
+) -> Option<(&'static str, String)> {
+    let given = given.filter(|given| signed != Some(given))?;
+    Some((flag, format!("{given} is asked for, {} is signed", signed.unwrap_or("none"))))
+}
+
+fn signed_otherwise(source: &Path, differences: Vec<(&str, String)>) -> Failure {
+    let name = source.display();
+    let failure = Failure::new(
+        Exit::Exists,
+        "signed-otherwise",
+        format!("{name} is signed already, under other terms than those given"),
+    )
+    .hint(format!("mv {name} {name}.old"));
+    differences.into_iter().fold(failure, |failure, (flag, what)| failure.fact(flag, what))
+}

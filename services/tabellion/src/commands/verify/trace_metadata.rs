@@ -1,0 +1,28 @@
+//! Trace-metadata beside a conversation record (label 100): no signature covers it, and readers may believe it all the same.
+
+use registration::conversation::{TraceMetadata, check_trace_metadata};
+use scitt::SignedStatement;
+use verifier::{Check, CheckName, Code, Evidence, Outcome, State, Verdict};
+
+/// Adds the check to a verdict on a statement that came with trace-metadata. A contradiction fails the verdict; what could not
+/// be compared is listed and changes nothing, as nothing that was signed depends on it.
+pub fn check(verdict: &mut Verdict, evidence: &Evidence<'_>) {
+    let Ok(statement) = SignedStatement::parse(evidence.statement.to_vec()) else { return };
+    let (state, code, detail) = match check_trace_metadata(&statement, evidence.payload) {
+        Ok(TraceMetadata::Absent) => return,
+        Ok(TraceMetadata::Agrees) => {
+            (State::Ok, None, "label 100 is unsigned, and says what the record says".to_owned())
+        }
+        Ok(TraceMetadata::NotCompared) => {
+            let detail = "label 100 is unsigned, and no conversation record is at hand to compare it with";
+            (State::NotDone, Some(Code::TraceMetadataNotCompared), detail.to_owned())
+        }
+        Err(violation) => (State::Failed, Some(Code::TraceMetadataMismatch), violation.to_string()),
+    };
+    let after = verdict.checks.iter().rposition(|check| check.name <= CheckName::TraceMetadata);
+    let check = Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail };
+    verdict.checks.insert(after.map_or(0, |at| at + 1), check);
+    if state == State::Failed && verdict.outcome != Outcome::Failed {
+        (verdict.outcome, verdict.reason) = (Outcome::Failed, code);
+    }
+}

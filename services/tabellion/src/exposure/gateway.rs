@@ -1,0 +1,115 @@
+//! The settings of the gateway.
+
+use std::path::Path;
+
+use gateway::Config;
+use gateway::config::{Evidence, KeySource, Posture, Route, Server, UpstreamConfig};
+use url::Url;
+
+use super::{
+    NamedFile, changeable, is_plain, is_unproven, mistake, others_may_read, readable, unproven_database,
+};
+use crate::settings::{Mistake, has_password};
+
+/// The files that others may change.
+pub fn mistakes(config: &Config) -> Vec<Mistake> {
+    let decisive = config.sources.iter().map(|path| ("config", path.clone())).collect();
+    changeable(&[secret_files(config), decisive].concat())
+}
+
+/// All that an operator should know of, each with its setting. `file`: the configuration itself.
+pub fn warnings(config: &Config, file: Option<&Path>) -> Vec<Mistake> {
+    let mut warnings = readable(&secret_files(config));
+    warnings.extend(listeners(config));
+    warnings.extend(config.routes.iter().filter_map(|route| open_route(config, route)));
+    warnings.extend(config.routes.iter().filter_map(plain_keys));
+    warnings.extend(plain_credentials(config));
+    if let Evidence::Postgres(url) = &config.evidence {
+        warnings.extend(is_unproven(url).then(|| unproven_database("evidence")));
+        let file = file.filter(|file| has_password(url) && others_may_read(file));
+        warnings.extend(file.map(|file| {
+            let what = format!("others may read {}, and it holds a password: chmod 600 it", file.display());
+            mistake("evidence", what)
+        }));
+    }
+    warnings
+}
+
+/// The files with secrets, but for the gateway's keys: a key file that others may read is not used at all.
+fn secret_files(config: &Config) -> Vec<NamedFile> {
+    let log = config.log.token_file.clone().map(|path| ("log.token_file", path));
+    let judge = config.judge.as_ref().and_then(|judge| judge.key_file.clone());
+    let judge = judge.map(|path| ("judge.key_file", path));
+    let upstream = config.routes.iter().flat_map(servers).filter_map(|server| match server {
+        Server::Http(server) => server.token_file.clone().map(|path| ("upstream_token_file", path)),
+        Server::Command(_) => None,
+    });
+    log.into_iter().chain(judge).chain(upstream).collect()
+}
+
+fn servers(route: &Route) -> Vec<&Server> {
+    match &route.upstream {
+        UpstreamConfig::One(server) => vec![server],
+        UpstreamConfig::Many { servers, .. } => servers.iter().map(|(_, server)| server).collect(),
+    }
+}
+
+fn listeners(config: &Config) -> Vec<Mistake> {
+    let mut warnings = Vec::new();
+    if !config.listen.ip().to_canonical().is_loopback() {
+        let what = format!(
+            "{} is not loopback, and the gateway speaks plain HTTP: calls and tokens can be read on the way. Let a proxy end \
+             TLS on this machine",
+            config.listen
+        );
+        warnings.push(mistake("listen", what));
+    }
+    if let Some(admin) = config.admin_listen.filter(|admin| !admin.ip().to_canonical().is_loopback()) {
+        let what = format!("{admin} is not loopback: whoever reaches it reads the metrics");
+        warnings.push(mistake("admin_listen", what));
+    }
+    warnings
+}
+
+/// A route that lets everybody's calls through who reaches it.
+fn open_route(config: &Config, route: &Route) -> Option<Mistake> {
+    let open = route.without_vap == Posture::Advisory && route.oauth.is_none();
+    if !open || config.listen.ip().to_canonical().is_loopback() {
+        return None;
+    }
+    let what = format!(
+        "{}: whoever reaches {} may call every tool: \"advisory\" denies nothing, and no [route.oauth] asks for a token",
+        route.path, config.listen
+    );
+    Some(mistake("route.without_vap", what))
+}
+
+/// Keys of an identity provider that somebody on the way can replace by his own.
+fn plain_keys(route: &Route) -> Option<Mistake> {
+    match &route.oauth.as_ref()?.keys {
+        KeySource::Url { url, .. } if is_plain(url) => {
+            let what = format!(
+                "{}: {url} is not https: whoever is on the way can say which keys sign tokens",
+                route.path
+            );
+            Some(mistake("route.oauth.jwks_url", what))
+        }
+        _ => None,
+    }
+}
+
+/// Credentials that are sent without TLS to another host.
+fn plain_credentials(config: &Config) -> Vec<Mistake> {
+    let log = config.log.token_file.as_ref().and_then(|_| Url::parse(&config.log.url).ok());
+    let log = log.map(|url| ("log.token_file", url));
+    let judge = config.judge.as_ref().filter(|judge| judge.key_file.is_some());
+    let judge = judge.map(|judge| ("judge.key_file", judge.url.clone()));
+    let upstream = config.routes.iter().flat_map(servers).filter_map(|server| match server {
+        Server::Http(server) if server.token_file.is_some() => {
+            Some(("upstream_token_file", server.url.clone()))
+        }
+        _ => None,
+    });
+    let sent = log.into_iter().chain(judge).chain(upstream).filter(|(_, url)| is_plain(url));
+    sent.map(|(key, url)| mistake(key, format!("it is sent to {url}, which is not https"))).collect()
+}

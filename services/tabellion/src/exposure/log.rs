@@ -1,0 +1,83 @@
+//! The settings of the log.
+
+use secrecy::ExposeSecret;
+use transparency::{Config, Database};
+use url::Url;
+
+use super::{
+    NamedFile, changeable, is_loopback, is_unproven, mistake, others_may_read, readable, unproven_database,
+};
+use crate::console::Failure;
+use crate::settings::{self, Mistake, Settings};
+
+/// Refuses files that others may change.
+pub fn refuse(config: &Config, settings: &Settings) -> Result<(), Failure> {
+    let mistakes = mistakes(config, settings);
+    if mistakes.is_empty() { Ok(()) } else { Err(settings::refuse(mistakes)) }
+}
+
+/// The files that others may change.
+pub fn mistakes(config: &Config, settings: &Settings) -> Vec<Mistake> {
+    let policy = ("policy", config.policy.clone());
+    changeable(&[secret_files(config, settings), vec![policy]].concat())
+}
+
+/// All that an operator should know of, each with its setting.
+pub fn warnings(config: &Config, settings: &Settings) -> Vec<Mistake> {
+    let mut warnings = readable(&secret_files(config, settings));
+    warnings.extend(readable_configuration(settings));
+    warnings.extend(settings.passwords_on_the_command_line().into_iter().map(visible_password));
+    warnings.extend(unproven_databases(config));
+    warnings.extend(wrong_port(config));
+    warnings
+}
+
+/// A password among the arguments of a process.
+pub fn visible_password(key: &str) -> Mistake {
+    let what = format!(
+        "a password on the command line can be seen by every user of this machine: name a file with TABELLION_{}_FILE",
+        key.to_ascii_uppercase()
+    );
+    mistake(key, what)
+}
+
+/// The files with secrets, but for the log's keys: a key file that others may read is not used at all.
+fn secret_files(config: &Config, settings: &Settings) -> Vec<NamedFile> {
+    let tokens = settings.path("tokens_file").ok().flatten().map(|path| ("tokens_file", path));
+    let tls = config.tls.as_ref().map(|tls| ("tls_key", tls.key.clone()));
+    tokens.into_iter().chain(tls).collect()
+}
+
+fn readable_configuration(settings: &Settings) -> Option<Mistake> {
+    let (key, file) = settings.file_with_password().filter(|(_, file)| others_may_read(file))?;
+    let what = format!(
+        "others may read {}, and it holds a password: chmod 600 it, or name a file with TABELLION_{}_FILE",
+        file.display(),
+        key.to_ascii_uppercase()
+    );
+    Some(mistake(key, what))
+}
+
+fn unproven_databases(config: &Config) -> Vec<Mistake> {
+    let log = match &config.database {
+        Database::Postgres(url) => Some(("db", url)),
+        Database::Sqlite { .. } => None,
+    };
+    let pin = config.pin.as_ref().map(|url| ("pin", url));
+    let unproven = log.into_iter().chain(pin).filter(|(_, url)| is_unproven(url.expose_secret()));
+    unproven.map(|(key, _)| unproven_database(key)).collect()
+}
+
+/// A `public_url` on loopback is reached without a proxy, so its port is the one that has to be listened on.
+fn wrong_port(config: &Config) -> Option<Mistake> {
+    let url = Url::parse(&config.public_url).ok().filter(is_loopback)?;
+    let port = url.port_or_known_default().filter(|port| *port != 0)?;
+    let listen = config.listen;
+    if listen.port() == 0 || listen.port() == port {
+        return None;
+    }
+    let what = format!(
+        "says port {port}, and the service listens on {listen}: nobody answers there but a proxy of yours"
+    );
+    Some(mistake("public_url", what))
+}
