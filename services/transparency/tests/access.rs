@@ -1,5 +1,7 @@
 //! Who may read what, and who may command: every route of the API's description with every role.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Answer, COSE, Place, Site, refusal};

@@ -1,5 +1,7 @@
 //! One client that takes all it can get, and an honest one beside it that must notice nothing.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::net::SocketAddr;

@@ -65,6 +65,7 @@ impl Site {
             state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
             admin_listen: None,
+            admin_socket: None,
             tls: None,
             plaintext: false,
             keys: KeyFiles {

@@ -54,6 +54,7 @@ impl Place {
             state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin_listen: None,
+            admin_socket: None,
             tls: None,
             plaintext: false,
             keys: KeyFiles {
