@@ -35,6 +35,18 @@ const SHOWN: usize = 6_000;
 /// Where nobody listens: a gateway whose test needs no log keeps its records.
 const NO_LOG: &str = "http://127.0.0.1:9";
 
+/// Runs the program that its arguments name as if the kernel had no Landlock: a seccomp filter lets the system call that
+/// makes a ruleset (444 on every architecture) fail with ENOSYS.
+const WITHOUT_LANDLOCK: &str = "
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in code))
+filter = ctypes.create_string_buffer(struct.pack('HxxxxxxP', 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter) == 0
+os.execv(sys.argv[1], ['tabellion', *sys.argv[2:]])
+";
+
 /// What outlives the processes that run a gateway: its folder, with configuration, keys and evidence.
 pub struct Gateway {
     folder: TempDir,
@@ -179,7 +191,44 @@ impl Gateway {
     pub fn try_start(&self, variables: &[(&str, &str)]) -> Result<GatewayProcess, Ran> {
         let mut command = command(self.folder.path());
         command.envs(variables.iter().copied());
-        self.started(command)
+        self.started(command, &[])
+    }
+
+    /// Starts it as another user, by number, who gets its folder. Needs root.
+    #[track_caller]
+    pub fn start_as(&self, user: &str) -> GatewayProcess {
+        self.configure();
+        let number = user.parse().expect("a number");
+        give(self.folder.path(), number);
+        // Where the program lies, that user may not be able to look.
+        let program = self.path("tabellion");
+        let built = fs::canonicalize(crate::program()).expect("it was built");
+        fs::hard_link(&built, &program)
+            .or_else(|_| fs::copy(&built, &program).map(drop))
+            .expect("our own folder");
+        let as_user = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
+        let mut command = Command::new("setpriv");
+        command.args(as_user).arg(program).current_dir(self.folder.path());
+        command.env_remove("XDG_CONFIG_HOME").env("HOME", self.folder.path());
+        self.started(command, &[]).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
+    }
+
+    /// Starts it on a kernel that seems to have no Landlock, with more arguments; `Err` if it ends before it serves.
+    pub fn try_start_without_landlock(&self, arguments: &[&str]) -> Result<GatewayProcess, Ran> {
+        self.started(self.without_landlock(), arguments)
+    }
+
+    /// Checks its configuration on such a kernel.
+    pub fn check_without_landlock(&self) -> Ran {
+        self.configure();
+        let mut command = self.without_landlock();
+        command.args(["gateway", "check", "--config", "gateway.toml"]);
+        command.output().expect("the program runs").into()
+    }
+
+    fn without_landlock(&self) -> Command {
+        let python = crate::python().display().to_string();
+        command_through(self.folder.path(), &python, &["-c", WITHOUT_LANDLOCK])
     }
 
     /// Starts it with its state on a disk of its own, of so many MiB, that nobody else sees: [`GatewayProcess::disk`].
@@ -189,14 +238,14 @@ impl Gateway {
         let mount = format!("mount -t tmpfs -o size={mib}m none gw && exec \"$@\"");
         let alone = ["--user", "--map-root-user", "--mount", "sh", "-c", &mount, "sh"];
         let command = command_through(self.folder.path(), "unshare", &alone);
-        self.started(command).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
+        self.started(command, &[]).unwrap_or_else(|ran| panic!("the gateway did not start: {ran}"))
     }
 
-    fn started(&self, mut command: Command) -> Result<GatewayProcess, Ran> {
+    fn started(&self, mut command: Command, arguments: &[&str]) -> Result<GatewayProcess, Ran> {
         self.configure();
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
         let stderr = self.path(&format!("gateway.{number}.log"));
-        command.args(["gateway", "run", "--config", "gateway.toml", "--json"]);
+        command.args(["gateway", "run", "--config", "gateway.toml", "--json"]).args(arguments);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -213,6 +262,16 @@ impl Gateway {
         }
         let _: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
         Ok(process)
+    }
+}
+
+/// Gives a folder, with all that is in it, to a user.
+fn give(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).expect("root may");
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("our own folder") {
+            give(&entry.expect("our own folder").path(), user);
+        }
     }
 }
 

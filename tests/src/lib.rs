@@ -49,7 +49,7 @@ pub use gateway::{Gateway, GatewayProcess, Scene};
 pub use guarded::Guarded;
 pub use http::{Answer, Connection, free_address};
 pub use load::{Load, resolve_what_was_left_open};
-pub use log::{Log, Ran};
+pub use log::{AUDITOR_TOKEN, Log, OPERATOR_TOKEN, Ran};
 pub use lying_log::LyingLog;
 pub use mcp::{McpClient, Told};
 pub use network::{Break, Cable, Host, Network};

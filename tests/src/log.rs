@@ -1,6 +1,7 @@
 //! A log as its operator keeps it: a folder with configuration, keys, policy and pin, and a database.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,11 +19,17 @@ use crate::service::Service;
 const GENEROUS: &str = "
 listen = \"127.0.0.1:0\"
 admin_listen = \"127.0.0.1:0\"
+tokens_file = \"tokens\"
 write_rate = 1000000
 write_burst = 1000000
 read_rate = 1000000
 read_burst = 1000000
 ";
+
+/// What the operator of every log here shows over TCP.
+pub const OPERATOR_TOKEN: &str = "operator-of-these-tests";
+/// What an auditor shows, who may read all bodies.
+pub const AUDITOR_TOKEN: &str = "auditor-of-these-tests-";
 
 /// What outlives the processes that serve it.
 pub struct Log {
@@ -59,6 +66,11 @@ impl Log {
         let operator = testkit::operator().to_pkcs8_pem().expect("a key");
         fs::write(log.path("keys/operator.pem"), operator.as_bytes()).expect("our own file");
         log.set_policy(&testkit::policy_toml());
+        log.write_private(
+            "tokens",
+            &format!("operator {OPERATOR_TOKEN} role=operator\nauditor {AUDITOR_TOKEN} role=auditor\n"),
+        );
+        log.write_private("operator.token", OPERATOR_TOKEN);
         log.configure(&format!("iss = \"{}\"\n{GENEROUS}", testkit::LOG_ISS));
         log
     }
@@ -71,6 +83,12 @@ impl Log {
         let kept = text.lines().filter(|line| key(line).is_none_or(|key| !changed.contains(&key)));
         let kept: String = kept.map(|line| format!("{line}\n")).collect();
         fs::write(file, format!("{kept}{settings}\n")).expect("our own file");
+    }
+
+    fn write_private(&self, name: &str, text: &str) {
+        let file = self.path(name);
+        fs::write(&file, text).expect("our own file");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("our own file");
     }
 
     /// Writes the policy file.
@@ -148,6 +166,13 @@ impl Log {
     /// Runs the program in the log's folder, with the log's configuration at hand.
     pub fn tabellion(&self, arguments: &[&str]) -> Ran {
         self.command().args(arguments).output().expect("the program runs").into()
+    }
+
+    /// Runs a command that asks this service over its admin listener.
+    pub fn on_admin(&self, service: &Service, arguments: &[&str]) -> Ran {
+        let url = format!("http://{}", service.admin_url());
+        let admin = ["--admin-url", &url, "--token-file", "operator.token", "--json"];
+        self.tabellion(&[arguments, &admin].concat())
     }
 
     /// The whole tree, recomputed from the stored statements (I7, I8), and every admission decided again. The service must

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Cell, Connection, Database, Holds, Load, Log, Ran, Recorder, Service, on_both_databases};
+use black_box::{
+    Cell, Connection, Database, Holds, Load, Log, OPERATOR_TOKEN, Ran, Recorder, Service, on_both_databases,
+};
 use merkle::TreeSize;
 use scitt::{Receipt, SignedStatement};
 use serde_json::Value;
@@ -41,13 +43,8 @@ fn checkpoint(service: &Service) -> String {
     String::from_utf8(service.connection().get("/checkpoint").body).unwrap()
 }
 
-fn on_admin(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
-    let url = format!("http://{}", service.admin().address());
-    log.tabellion(&[arguments, &["--admin-url", &url, "--json"]].concat())
-}
-
 fn freeze(log: &Log, service: &Service) -> Value {
-    let frozen = on_admin(log, service, &["log", "freeze", "--for-ever"]).must_succeed().json();
+    let frozen = log.on_admin(service, &["log", "freeze", "--for-ever"]).must_succeed().json();
     assert_eq!((&frozen["signed"], &frozen["waiting"]), (&frozen["size"], &0.into()), "{frozen}");
     frozen
 }
@@ -94,7 +91,7 @@ on_both_databases! {
         let id = erased.digest().to_string();
         let flags = ["--reason", "asked to", "--key", "keys/operator.pem", "--url", service.url(), "--json"];
         log.tabellion(&[&["entry", "erase", &id], &flags[..]].concat()).must_succeed();
-        on_admin(&log, &service, &["entry", "hold", &held.digest().to_string(), "--case", "7"]).must_succeed();
+        log.on_admin(&service, &["entry", "hold", &held.digest().to_string(), "--case", "7"]).must_succeed();
         let keys = service.connection().get("/.well-known/scitt-keys").body;
         let frozen = freeze(&log, &service);
         let last = checkpoint(&service);
@@ -123,7 +120,7 @@ on_both_databases! {
             receipt.implied_root(&statement.digest().leaf_hash()).unwrap();
         }
         assert_eq!(connection.get(&format!("/v1/entries/{id}/statement")).status, 410);
-        let holds = on_admin(&log, &service, &["entry", "holds"]).must_succeed().json();
+        let holds = log.on_admin(&service, &["entry", "holds"]).must_succeed().json();
         assert_eq!((&holds[0]["entry_id"], &holds[0]["case"]), (&held.digest().to_string().into(), &"7".into()));
         let new = log.statement();
         let receipt = posted(&mut connection, &new);
@@ -341,20 +338,23 @@ fn a_service_freezes_its_own_log_only_and_nothing_for_a_web_page() {
     let log = Log::sqlite();
     let service = log.serve();
     log.configure("origin = \"elsewhere.example/log\"");
-    must_end(&on_admin(&log, &service, &["log", "freeze", "--for-ever"]), 6, "another-log");
+    must_end(&log.on_admin(&service, &["log", "freeze", "--for-ever"]), 6, "another-log");
     log.configure(&format!("origin = \"{}\"", testkit::ORIGIN));
 
     let json = ("Content-Type", "application/json");
+    let token = format!("Bearer {OPERATOR_TOKEN}");
+    let operator = ("Authorization", &*token);
     let ours = format!("{{\"origin\":\"{}\"}}", testkit::ORIGIN);
     let other = "{\"origin\":\"elsewhere.example/log\"}";
     let page = ("Origin", "https://page.example");
     for (headers, body, status) in [
-        (&[json][..], other, 409),
-        (&[json], "{}", 422),
-        (&[json], "", 400),
-        (&[("Content-Type", "text/plain")], &*ours, 415),
-        (&[], &ours, 415),
-        (&[json, page], &ours, 403),
+        (&[operator, json][..], other, 409),
+        (&[operator, json], "{}", 422),
+        (&[operator, json], "", 400),
+        (&[operator, ("Content-Type", "text/plain")], &*ours, 415),
+        (&[operator], &ours, 415),
+        (&[json], &ours, 401),
+        (&[operator, json, page], &ours, 403),
     ] {
         let answer = service.admin().send("POST", "/freeze", headers, body.as_bytes());
         assert_eq!(answer.status, status, "{headers:?} {body}: {answer:?}");

@@ -33,9 +33,7 @@ fn erase(log: &Log, service: &Service, ids: &[&str]) -> Ran {
 }
 
 fn on_admin(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
-    let admin = service.admin();
-    let url = format!("http://{}", admin.address());
-    log.tabellion(&[&["entry"], arguments, &["--admin-url", &url, "--json"]].concat())
+    log.on_admin(service, &[&["entry"], arguments].concat())
 }
 
 /// Waits until the statement is gone.

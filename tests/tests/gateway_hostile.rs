@@ -1,6 +1,8 @@
 //! Requests that no client sends by mistake: they are refused as the revision says, and the server hears nothing of them.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write as _;
+
 use black_box::mcp::{LEGACY, MODERN};
 use black_box::{Connection, Gateway, GatewayProcess, Upstream};
 use serde_json::json;
@@ -149,6 +151,69 @@ fn a_body_over_the_limit_is_refused_and_one_at_it_is_not() {
     assert!(answers.iter().all(|answer| answer.status == 413), "{answers:?}");
     assert_eq!(upstream.seen().len(), 0);
     assert_eq!(post(&mut running.connection(), &[], of(4 << 20).as_bytes()).status, 200);
+}
+
+/// What a gateway never takes more memory than, whatever clients and servers send.
+const MOST_MEMORY: u64 = 768 << 20;
+
+/// The most memory that a process has taken so far.
+fn peak(running: &GatewayProcess) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn messages_that_do_not_end_take_a_bounded_amount_of_memory() {
+    let upstream = Upstream::ordinary();
+    let (_gateway, running) = before(&upstream);
+    let part = vec![b' '; (4 << 20) - 1];
+    let mut held = Vec::new();
+    for _ in 0..120 {
+        let connection = running.connection();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            connection.address(),
+            4 << 20
+        );
+        let mut stream = connection.connect().unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        // One that is turned away cannot write all of it.
+        let _all = stream.write_all(&part);
+        held.push(stream);
+    }
+    let message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": "y".repeat(1 << 20) } });
+    let refused = post(&mut running.connection(), &[], message.to_string().as_bytes());
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert_eq!(running.modern().call("echo", json!({}), json!({})).answer.status, 200, "a small one goes on");
+    assert!(peak(&running) < MOST_MEMORY, "{} MiB", peak(&running) >> 20);
+    drop(held);
+}
+
+#[test]
+fn large_answers_of_servers_take_a_bounded_amount_of_memory() {
+    let text = format!("{{\"content\":[],\"large\":\"{}\"}}", "x".repeat(60 << 20));
+    let upstream = Upstream::scripted(move |seen, wire| {
+        let asked = seen.rpc() == "tools/call" && seen.text().contains("large");
+        if asked {
+            wire.result(seen, &text);
+        }
+        asked
+    });
+    let (_gateway, running) = before(&upstream);
+    let came = std::thread::scope(|scope| {
+        let call = || {
+            running.modern().call("echo", json!({ "kind": "large" }), json!({})).message["error"].is_null()
+        };
+        let calls: Vec<_> = (0..8).map(|_| scope.spawn(call)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).filter(|came| *came).count()
+    });
+    assert!(came > 0, "what there is room for comes");
+    assert!(peak(&running) < MOST_MEMORY, "{} MiB", peak(&running) >> 20);
+    assert!(running.modern().call("echo", json!({ "kind": "large" }), json!({})).message["error"].is_null());
+    assert_eq!(running.modern().call("echo", json!({}), json!({})).answer.status, 200);
 }
 
 #[test]

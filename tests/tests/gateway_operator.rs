@@ -21,7 +21,8 @@ fn a_verdict_is_verified_offline_and_a_changed_one_is_not() {
     let told = agent.call(&mut client, "files.delete", json!({ "path": "/" }));
     let verdict = told.must_be_denied("scope_escape");
     scene.records(2);
-    let statement = scene.service.connection().get(&format!("/v1/entries/{}/statement", verdict.entry()));
+    let statement =
+        scene.service.connection().get_as_auditor(&format!("/v1/entries/{}/statement", verdict.entry()));
     let jwks = scene.running.connection().get("/.well-known/jwks.json");
     let key = told.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().unwrap().to_owned();
     let elsewhere = &scene.gateway;

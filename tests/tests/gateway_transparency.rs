@@ -160,9 +160,25 @@ fn a_status_of_the_server_keeps_its_meaning() {
 }
 
 #[test]
-fn a_message_of_a_megabyte_goes_both_ways() {
+fn arguments_that_are_longer_than_the_route_allows_do_not_reach_the_server() {
     let upstream = Upstream::ordinary();
     let (_gateway, running) = advisory(&upstream);
+    let padded = |length: usize| call("1", &format!("{{\"large\":\"{}\"}}", "x".repeat(length - 12)));
+    let answer = running.modern().send("tools/call", Some("echo"), &padded((64 << 10) + 1));
+    assert_eq!(answer.json()["error"]["code"], -32602, "{answer:?}");
+    assert_eq!(answer.json()["error"]["message"], "the arguments are longer than 65536 bytes");
+    assert_eq!(upstream.calls(), 0);
+    running.modern().send("tools/call", Some("echo"), &padded(64 << 10));
+    assert_eq!(upstream.calls(), 1);
+}
+
+#[test]
+fn a_message_of_a_megabyte_goes_both_ways() {
+    let upstream = Upstream::ordinary();
+    let gateway = Gateway::before(&upstream.url())
+        .route("without_vap = \"advisory\"")
+        .route("arguments_bytes = \"2MiB\"");
+    let running = gateway.start();
     let large = "\u{e9}".repeat(500_000);
     let body = call("1", &format!("{{\"large\":\"{large}\"}}"));
     let answer = running.modern().send("tools/call", Some("echo"), &body);

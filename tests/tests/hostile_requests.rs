@@ -259,6 +259,9 @@ fn random_bytes_never_end_the_service() {
             let at = random.usize(..bytes.len());
             bytes[at] = random.u8(..);
         }
+        if bytes == statement.bytes()[..] {
+            continue; // Every byte was replaced by itself.
+        }
         let mut request =
             post_head(&format!("Content-Length: {}\r\nConnection: close\r\n", bytes.len())).into_bytes();
         request.extend(bytes);

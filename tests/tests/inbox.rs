@@ -52,8 +52,7 @@ fn outcome(connection: &mut Connection, statement: &SignedStatement) -> Answer {
 }
 
 fn inbox(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
-    let url = format!("http://{}", service.admin().address());
-    log.tabellion(&[&["inbox"], arguments, &["--admin-url", &url, "--json"]].concat())
+    log.on_admin(service, &[&["inbox"], arguments].concat())
 }
 
 fn items(log: &Log, service: &Service) -> Vec<Value> {

@@ -90,8 +90,7 @@ on_both_databases! {
         let used = rotate_with(&log, &service, &["receipt", "--new-key", "keys/receipt.pem"]);
         assert_ne!(used.code, Some(0), "{used}");
         let revoke = |kid: &Value| {
-            let admin = admin(&service);
-            log.tabellion(&["key", "revoke", kid.as_str().unwrap(), "--compromised-since", "1", "--admin-url", &admin, "--json"])
+            log.on_admin(&service, &["key", "revoke", kid.as_str().unwrap(), "--compromised-since", "1"])
         };
         assert_eq!(revoke(&taken["kid"]).code, Some(6), "a key in force is replaced first");
         let revoked = revoke(&taken["replaces"]).must_succeed().json();
@@ -199,17 +198,12 @@ fn leads(service: &Service) -> bool {
     epoch.is_some_and(|epoch| epoch.trim() != "0")
 }
 
-fn admin(service: &Service) -> String {
-    format!("http://{}", service.admin_url())
-}
-
 fn rotate(log: &Log, service: &Service, kind: &str) -> Ran {
     rotate_with(log, service, &[kind])
 }
 
 fn rotate_with(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
-    let admin = admin(service);
-    log.tabellion(&[&["key", "rotate", "--json", "--admin-url", &admin], arguments].concat())
+    log.on_admin(service, &[&["key", "rotate"], arguments].concat())
 }
 
 fn rotate_stopped(log: &Log, kind: &str) -> Value {
@@ -217,8 +211,7 @@ fn rotate_stopped(log: &Log, kind: &str) -> Value {
 }
 
 fn list(log: &Log, service: &Service) -> Vec<Value> {
-    let admin = admin(service);
-    let listed = log.tabellion(&["key", "list", "--json", "--admin-url", &admin]).must_succeed().json();
+    let listed = log.on_admin(service, &["key", "list"]).must_succeed().json();
     listed["keys"].as_array().unwrap().clone()
 }
 

@@ -41,8 +41,7 @@ fn all(connection: &mut Connection, query: &str) -> Vec<u64> {
 }
 
 fn reindex(log: &Log, service: &Service) -> Ran {
-    let admin = format!("http://{}", service.admin().address());
-    log.tabellion(&["log", "reindex", "--admin-url", &admin])
+    log.on_admin(service, &["log", "reindex"])
 }
 
 on_both_databases! {

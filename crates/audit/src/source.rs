@@ -117,6 +117,9 @@ pub enum SourceError {
     /// Not so.
     #[error("{0}")]
     Refused(String),
+    /// Not for this caller.
+    #[error("the statement of leaf {0} is closed: reading it takes a token with the role auditor")]
+    Closed(LeafIndex),
     /// Nobody who is trusted vouches for its head.
     #[error("{0}")]
     Untrusted(String),

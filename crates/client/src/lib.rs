@@ -16,6 +16,7 @@ pub mod tlog;
 mod wire;
 pub mod witness;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -100,11 +101,13 @@ pub struct Options {
     pub extra_roots: Option<Bytes>,
     /// A bearer token for the service's door.
     pub token: Option<String>,
+    /// The Unix socket to speak over. The URL then says only what is asked for, not where.
+    pub unix_socket: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(60), extra_roots: None, token: None }
+        Self { patience: Duration::from_secs(60), extra_roots: None, token: None, unix_socket: None }
     }
 }
 
@@ -474,6 +477,9 @@ fn http_client(options: &Options) -> Result<reqwest::Client, ClientError> {
         let roots = reqwest::Certificate::from_pem_bundle(pem)
             .map_err(|error| ClientError::Setup(error.to_string()))?;
         builder = roots.into_iter().fold(builder, |builder, root| builder.add_root_certificate(root));
+    }
+    if let Some(path) = &options.unix_socket {
+        builder = builder.unix_socket(path.clone()).no_proxy();
     }
     builder.build().map_err(|error| ClientError::Setup(error.to_string()))
 }

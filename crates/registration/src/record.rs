@@ -117,6 +117,10 @@ impl Record {
         }
         if let Some(sub) = claims.and_then(|claims| claims.sub()) {
             found.add(LookupKind::Subject, sub);
+            // The subject of a verification receipt is the agent whose work was verified.
+            if matches!(self, Record::Vrf(_) | Record::VrfRedacted(_)) {
+                found.add(LookupKind::Agent, sub);
+            }
         }
         if let Some(kid) = header.kid() {
             found.add(LookupKind::Key, HEXLOWER.encode(kid));

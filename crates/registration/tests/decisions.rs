@@ -276,6 +276,27 @@ fn a_chained_receipt_claims_its_place_before_its_id() {
 }
 
 #[test]
+fn a_predecessor_that_comes_in_between_two_looks_at_the_log_is_no_contradiction() {
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    let log = log_of(&policy(), &[&first]);
+    // The entries were asked for before it came, the claims after.
+    let guards_only = |asked: &Questions| {
+        let (whole, mut answers) = (log(asked), Answers::none());
+        for guard in &asked.guards {
+            if let Some(leaf) = whole.guard(guard) {
+                answers.put_guard(guard.clone(), leaf);
+            }
+        }
+        answers
+    };
+    for mode in ["chain = \"linked\"", "chain = \"strict\""] {
+        let permit = decide_after(&second, &with_vrf(mode), guards_only).unwrap();
+        assert!(permit.facts().contains(r#""chain_verified":true"#), "{mode}: {}", permit.facts());
+    }
+}
+
+#[test]
 fn a_known_predecessor_is_compared_and_an_unknown_one_is_waited_for() {
     let first = testkit::receipt(0).sign(&verifier()).unwrap();
     let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();

@@ -59,6 +59,8 @@ pub const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 pub const RECEIPT_WAIT: Duration = Duration::from_secs(10);
 /// The longest request, unless said (V-11).
 pub const BODY_BYTES: usize = 4 << 20;
+/// The longest arguments of a tool call, unless said.
+pub const ARGUMENT_BYTES: usize = 64 << 10;
 /// The longest request that can be allowed.
 pub const MAX_BODY_BYTES: usize = 64 << 20;
 /// Requests a second and address (V-11).
@@ -67,6 +69,8 @@ pub const REQUESTS_PER_SECOND: u32 = 200;
 pub const REQUEST_BURST: u32 = 400;
 /// Open connections.
 pub const CONNECTIONS: usize = 16_384;
+/// Open connections of one address (a network of 64 bits, for IPv6), but for the loopback ones.
+pub const ADDRESS_CONNECTIONS: usize = 1_024;
 /// A session that nobody used for so long is closed.
 pub const VAP_SESSION_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// How long a server is waited for, from one byte to the next.
@@ -139,6 +143,16 @@ pub const METADATA_FRESH: Duration = Duration::from_secs(60);
 
 // --- messages, connections, answers ---------------------------------------------------------------
 
+/// Bytes of clients' messages that are held at a time, of all clients.
+pub const HELD_MESSAGE_BYTES: usize = 128 << 20;
+/// The same of one address, but for the loopback ones.
+pub const HELD_ADDRESS_MESSAGE_BYTES: usize = 32 << 20;
+/// Bytes of a message up to which it is not counted there.
+pub const UNCOUNTED_MESSAGE_BYTES: usize = 4 << 10;
+/// Bytes of servers' answers that are held at a time.
+pub const HELD_ANSWER_BYTES: usize = 128 << 20;
+/// Bytes of an answer up to which it is not counted there.
+pub const UNCOUNTED_ANSWER_BYTES: usize = 64 << 10;
 /// Arrays and objects open at once in a client's message (V-11).
 pub const MAX_DEPTH: usize = 128;
 /// The same in a server's: nobody else bounds it, and the reader recurses.
@@ -148,6 +162,14 @@ pub const MAX_ANSWER_DEPTH: usize = 512;
 
 /// Children of one server at once, unless the configuration says: one for each legacy session, and one more.
 pub const CHILDREN: usize = 64;
+/// Bytes of memory of each process of a child, unless the configuration says.
+pub const CHILD_MEMORY_BYTES: u64 = 4 << 30;
+/// Processes and threads of a child's user, unless the configuration says.
+pub const CHILD_PROCESSES: u64 = 2_048;
+/// Open files of each process of a child, unless the configuration says.
+pub const CHILD_OPEN_FILES: u64 = 4_096;
+/// Files and folders that are allowed to a child one by one, since something beside them is hidden from it.
+pub const MAX_CHILD_RULES: usize = 65_536;
 /// Messages that wait to be written to a child, or to be looked at.
 pub const CHILD_QUEUE: usize = 64;
 /// Bytes of one message of a child. A server that writes a longer one is ended.
@@ -180,6 +202,10 @@ pub const STALL_TIME: Duration = Duration::from_secs(30);
 pub const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 /// How long it may at least, when there are as many as there may be and another one is wanted.
 pub const SESSION_SPARED: Duration = Duration::from_secs(10);
+/// Sessions that one client may start within [`SESSION_START_WINDOW`] at one server.
+pub const SESSION_STARTS: usize = 100;
+/// See [`SESSION_STARTS`].
+pub const SESSION_START_WINDOW: Duration = Duration::from_secs(60);
 /// How often idle sessions are looked for.
 pub const SESSION_SWEEP: Duration = Duration::from_secs(30);
 /// Calls that one legacy session may have open at once.
@@ -254,7 +280,7 @@ pub const UPSTREAM_IDLE_CONNECTIONS: usize = 256;
 pub const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Messages that may wait for a client that reads slowly, before its server waits too.
 pub const MESSAGES_AHEAD: usize = 16;
-/// Addresses of which requests are counted one by one; from then on all newcomers share one count.
+/// Addresses of which requests are counted one by one; while there are as many, all newcomers share one count.
 pub const COUNTED_ADDRESSES: usize = 100_000;
 /// Sessions whose state is kept in memory; the others are read when they are needed.
 pub const SESSIONS_IN_MEMORY: usize = 10_000;

@@ -129,6 +129,7 @@ mod tests {
             issuer: "https://gw.example".into(),
             evidence_key: "k".into(),
             without_vap: Posture::Advisory,
+            hide: Vec::new(),
         };
         Config::dev(dev).unwrap()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use gateway::limits;
 use gateway::upstream::stdio::Stdio;
-use gateway::upstream::{Upstream, UpstreamError};
+use gateway::upstream::{ClientName, Upstream, UpstreamError};
 use http::StatusCode;
 use scripted::{Client, Events, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
@@ -154,6 +154,43 @@ async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
         "nobody loses a session that is read or busy"
     );
     drop((held, listens));
+}
+
+#[tokio::test]
+async fn a_newcomer_takes_no_session_of_another_client() {
+    let mut program = program("legacy");
+    program.children = 4;
+    let server = Stdio::new(program, "small").sparing(Duration::ZERO);
+    let name = |number: u8| ClientName::Address([192, 0, 2, number].into());
+    let victim = Client::named(&server, name(1)).in_session(OLD).await;
+    let mut greedy = Vec::new();
+    for _ in 0..6 {
+        greedy.push(Client::named(&server, name(2)).in_session(OLD).await);
+    }
+    assert_eq!(server.sessions(), 3, "a client has half of them, and its own oldest ones went");
+    let token = ClientName::Token("https://as.example".into(), "alice".into());
+    let late = Client::named(&server, token).in_session(OLD).await;
+    let refused = Client::named(&server, name(3)).post(initialize(OLD)).await.unwrap();
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "all are taken, and none is its own");
+    for honest in [victim, late] {
+        assert_eq!(honest.call("echo", json!({})).await["id"], "call of echo");
+    }
+    assert_eq!(greedy[0].post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_client_starts_only_so_many_processes_a_minute() {
+    let mut program = gateway::upstream::stdio::Program::new(["/nowhere/at-all"]);
+    program.children = 2;
+    let server = Stdio::new(program, "missing");
+    let hasty = Client::named(&server, ClientName::LocalProxy);
+    for _ in 0..limits::SESSION_STARTS {
+        assert!(hasty.post(initialize(OLD)).await.is_err(), "there is no such program");
+    }
+    let refused = hasty.post(initialize(OLD)).await.unwrap();
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let other = Client::named(&server, ClientName::Address([192, 0, 2, 1].into()));
+    assert!(other.post(initialize(OLD)).await.is_err(), "another client is not held up");
 }
 
 #[tokio::test]

@@ -61,6 +61,8 @@ pub struct Target {
     pub retired: Vec<(VerifierKey, TreeSize)>,
     /// Certificates to believe besides the system's: a PEM file.
     pub ca_file: Option<PathBuf>,
+    /// A bearer token with the role auditor, for a log that closes bodies to others: a file.
+    pub token_file: Option<PathBuf>,
     /// Whose cosignatures tell how fresh a checkpoint is.
     pub witnesses: Vec<VerifierKey>,
     /// How many of them must have cosigned (C2SP tlog-policy); its witnesses are among those above.
@@ -180,6 +182,7 @@ impl Target {
             vkey,
             retired: Vec::new(),
             ca_file: None,
+            token_file: None,
             witnesses: Vec::new(),
             policy: None,
             stale_after: limits::STALE_AFTER,

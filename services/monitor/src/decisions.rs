@@ -38,6 +38,8 @@ pub struct Decisions<'a> {
     pub state: &'a mut LogState,
     /// Certificates to believe besides the system's.
     pub roots: Option<&'a Bytes>,
+    /// A bearer token for bodies that are closed to others.
+    pub token: Option<&'a str>,
     /// The round.
     pub book: &'a mut Book,
     /// How long this may take, if not for as long as it takes.
@@ -89,7 +91,12 @@ impl Decisions<'_> {
     }
 
     async fn decide(&mut self, seen: &Seen) {
-        let options = Options { patience: PATIENCE, extra_roots: self.roots.cloned(), ..Options::default() };
+        let options = Options {
+            patience: PATIENCE,
+            extra_roots: self.roots.cloned(),
+            token: self.token.map(str::to_owned),
+            ..Options::default()
+        };
         let outcome = match Client::new(self.target.url.as_str(), options) {
             Ok(client) => self.walk(seen, &client).await.map(|found| (client, found)),
             Err(why) => Err(Stopped::Setup(why.to_string())),
@@ -214,6 +221,9 @@ impl Decisions<'_> {
         if let SourceError::Damaged(_) = error {
             self.book.accuse(name, AlarmKind::Inconsistent, About::Log, error.to_string(), None);
             return;
+        }
+        if let SourceError::Closed(_) = error {
+            return self.book.not_checked(name, error.to_string());
         }
         let lasts = self.state.trouble(SILENT, self.book.now);
         self.book.unanswered(name, error.to_string());

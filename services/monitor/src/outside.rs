@@ -69,6 +69,9 @@ struct Told {
     rule: String,
     facts: Box<RawValue>,
     at: Option<u64>,
+    /// That the service has bytes which this caller may not have.
+    #[serde(default)]
+    closed: bool,
 }
 
 #[derive(Deserialize)]
@@ -229,6 +232,9 @@ impl Seen {
 
 impl Told {
     fn read(self) -> Result<(Evidence, Vec<Collateral>), SourceError> {
+        if self.closed {
+            return Err(SourceError::Closed(LeafIndex::new(self.index)));
+        }
         let mut beside = Vec::new();
         if let Some(payload) = &self.payload {
             beside.push(Collateral { kind: COLLATERAL_PAYLOAD, bytes: decode(payload)? });

@@ -32,6 +32,7 @@ pub struct Watcher {
     folder: LogFolder,
     prover: Prover,
     roots: Option<Bytes>,
+    token: Option<String>,
     state: LogState,
     deep_for: Option<Duration>,
     grace: Duration,
@@ -61,6 +62,9 @@ impl Watcher {
         let roots = target.ca_file.as_deref().map(std::fs::read).transpose();
         let roots =
             roots.map_err(|why| MonitorError::file(target.ca_file.as_deref(), &why))?.map(Bytes::from);
+        let token = target.token_file.as_deref().map(std::fs::read_to_string).transpose();
+        let token = token.map_err(|why| MonitorError::file(target.token_file.as_deref(), &why))?;
+        let token = token.map(|token| token.trim().to_owned());
         let options = Options { extra_roots: roots.clone(), ..Options::default() };
         let client = TlogClient::new(target.url.as_str(), options)
             .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
@@ -73,6 +77,7 @@ impl Watcher {
             target,
             folder,
             roots,
+            token,
             state,
             deep_for: None,
             grace: DEEP_GRACE,
@@ -220,7 +225,7 @@ impl Watcher {
 
     /// All that is checked about what the log shows.
     async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots, deep_for, grace } = self;
+        let Self { target, prover, state, folder, roots, token, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
         let verified = Growth { target, prover, state, book }.check(seen).await;
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
@@ -247,9 +252,18 @@ impl Watcher {
             }
         }
         Comparison { target, prover, state, book, verified }.compare(seen, views).await;
-        Decisions { target, folder, state, roots: roots.as_ref(), book, at_most, grace }
-            .check(verified.then_some(seen))
-            .await;
+        Decisions {
+            target,
+            folder,
+            state,
+            roots: roots.as_ref(),
+            token: token.as_deref(),
+            book,
+            at_most,
+            grace,
+        }
+        .check(verified.then_some(seen))
+        .await;
     }
 
     /// Whoever is told of rounds has been told of the last one: what was found once is not found again.

@@ -43,6 +43,11 @@ pub struct Service {
 impl ServiceArgs {
     /// The client; nothing is sent yet.
     pub fn connect(&self, context: &Context) -> Result<Service, Failure> {
+        self.connect_over(context, None)
+    }
+
+    /// The same over a Unix socket, if one is given.
+    pub fn connect_over(&self, context: &Context, unix_socket: Option<PathBuf>) -> Result<Service, Failure> {
         let flags = self.url.iter().map(|url| ("log_url", url.clone())).collect();
         let settings = context.settings(flags)?;
         let started_here =
@@ -60,6 +65,7 @@ impl ServiceArgs {
                 .map(files::read_text)
                 .transpose()?
                 .map(|token| token.trim().to_owned()),
+            unix_socket,
         };
         let client = Client::new(&url.unwrap_or_default(), options).map_err(Failure::from)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,9 +1,12 @@
-//! Request bodies: bounded one by one, in time, and all together.
+//! Request bodies: bounded one by one, in time, for each client, and all together.
 //!
-//! Bytes are reserved from the shared budget as they arrive, so a client that only announces a
-//! large body holds nothing; the share is given back when the [`Received`] is dropped.
+//! Bytes are reserved from the budget as they arrive, so a client that only announces a large body holds nothing; they
+//! are given back when the [`Received`] is dropped. No client gets more than its share, and the first bytes of each body come
+//! from a budget of their own: large bodies that never end keep neither others nor small statements out. Callers with a
+//! token have a reserve that no stranger can use up.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -13,29 +16,108 @@ use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::doors::{Bucket, Turnstile};
 use crate::house::House;
-use crate::limits::{DISCARD_BYTES, DISCARD_TIME, Limits};
+use crate::limits::{
+    DISCARD_BYTES, DISCARD_TIME, Limits, SHARE_PART, SMALL_BODIES, SMALL_BODIES_PART, SMALL_BODY_BYTES,
+    TOKENS_PART,
+};
 use crate::problem::Problem;
 
 /// What all bodies in flight may take together.
-pub struct BodyBudget(Arc<Semaphore>);
+pub struct BodyBudget {
+    /// For the first bytes of each body.
+    small: Arc<Pool>,
+    /// For all others.
+    large: Arc<Pool>,
+    small_bytes: usize,
+}
 
 impl BodyBudget {
-    /// A budget of so many bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
+    /// A budget of so many bytes. A client's share holds at least one body of `largest` bytes.
+    pub fn new(bytes: usize, largest: usize) -> Self {
+        let small = bytes / SMALL_BODIES_PART;
+        Self {
+            small: Pool::new(small, small / SHARE_PART),
+            large: Pool::new(bytes, (bytes / SHARE_PART).max(largest).min(bytes)),
+            small_bytes: SMALL_BODY_BYTES.min(small / SHARE_PART / SMALL_BODIES),
+        }
     }
 
-    fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.0.clone().try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
+    /// Room for more bytes of a body of which so many have come.
+    fn reserve(&self, client: Bucket, before: usize, more: usize) -> Option<Reserved> {
+        let pool = if before + more <= self.small_bytes { &self.small } else { &self.large };
+        pool.reserve(client, more)
     }
 }
 
-/// A whole request body and its share of the budget.
+/// Bytes that clients share.
+struct Pool {
+    all: Arc<Semaphore>,
+    /// Only for callers with a token.
+    reserve: Arc<Semaphore>,
+    /// What one client may have.
+    share: usize,
+    used: Mutex<HashMap<Bucket, usize>>,
+}
+
+impl Pool {
+    fn new(bytes: usize, share: usize) -> Arc<Self> {
+        let semaphore = |bytes: usize| Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Self {
+            all: semaphore(bytes),
+            reserve: semaphore(bytes / TOKENS_PART),
+            share,
+            used: Mutex::default(),
+        })
+    }
+
+    fn reserve(self: &Arc<Self>, client: Bucket, bytes: usize) -> Option<Reserved> {
+        let count = u32::try_from(bytes).ok()?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_client = used.get(&client).copied().unwrap_or_default();
+        if of_client + bytes > self.share {
+            return None;
+        }
+        let taken = self.all.clone().try_acquire_many_owned(count);
+        let taken = match client {
+            Bucket::Token(_) => taken.or_else(|_| self.reserve.clone().try_acquire_many_owned(count)),
+            _ => taken,
+        };
+        let permit = taken.ok()?;
+        used.insert(client, of_client + bytes);
+        Some(Reserved { pool: self.clone(), client, bytes, _permit: permit })
+    }
+
+    fn give_back(&self, client: Bucket, bytes: usize) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = used.get(&client).copied().unwrap_or_default().saturating_sub(bytes);
+        match left {
+            0 => used.remove(&client),
+            left => used.insert(client, left),
+        };
+    }
+}
+
+/// Bytes that a client has, until this is dropped.
+struct Reserved {
+    pool: Arc<Pool>,
+    client: Bucket,
+    bytes: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.pool.give_back(self.client, self.bytes);
+    }
+}
+
+/// A whole request body and what it takes of the budget.
 pub struct Received {
     /// The bytes as they came.
     pub bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _reserved: Vec<Reserved>,
 }
 
 impl<S> FromRequest<S> for Received
@@ -61,6 +143,7 @@ impl Received {
         let limits = house.limits.load_full();
         let announced = announced(&request);
         let asks_first = request.headers().contains_key(EXPECT);
+        let client = request.extensions().get::<Turnstile>().map_or(Bucket::Crowd, Turnstile::bucket);
         let mut body = request.into_body();
         if announced.is_some_and(|length| length > most as u64) {
             if !asks_first {
@@ -68,7 +151,7 @@ impl Received {
             }
             return Err(too_large(most));
         }
-        let reading = read(&mut body, house, &limits, announced, most);
+        let reading = read(&mut body, house, client, announced, most);
         match tokio::time::timeout(limits.body_time, reading).await {
             Ok(Ok(received)) => Ok(received),
             Ok(Err(problem)) => {
@@ -85,24 +168,22 @@ impl Received {
 async fn read(
     body: &mut Body,
     house: &House,
-    limits: &Limits,
+    client: Bucket,
     announced: Option<u64>,
     most: usize,
 ) -> Result<Received, Problem> {
-    let mut share: Option<OwnedSemaphorePermit> = None;
+    let mut reserved = Vec::new();
     let mut bytes = BytesMut::new();
     let mut only: Option<Bytes> = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| cut_short())?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + only.as_ref().map_or(0, Bytes::len) + data.len() > most {
+        let before = bytes.len() + only.as_ref().map_or(0, Bytes::len);
+        if before + data.len() > most {
             return Err(too_large(most));
         }
-        let more = house.bodies.reserve(data.len()).ok_or_else(|| no_room(limits))?;
-        match &mut share {
-            Some(share) => share.merge(more),
-            None => share = Some(more),
-        }
+        let more = house.bodies.reserve(client, before, data.len());
+        reserved.push(more.ok_or_else(|| no_room(&house.limits.load()))?);
         // The common case is one frame: keep it as it is, copy nothing.
         match only.take() {
             None if bytes.is_empty() => only = Some(data),
@@ -114,7 +195,7 @@ async fn read(
             }
         }
     }
-    Ok(Received { bytes: only.unwrap_or_else(|| bytes.freeze()), _share: share })
+    Ok(Received { bytes: only.unwrap_or_else(|| bytes.freeze()), _reserved: reserved })
 }
 
 /// Reads on for a moment, so that the answer reaches a client that is still sending.

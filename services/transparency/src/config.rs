@@ -10,10 +10,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use registration::conversation::AGENT_CONVERSATION;
+use registration::vap::VAP_AUDIT;
 use secrecy::{ExposeSecret, SecretString};
 use tlog::policy::Policy;
 
-use crate::limits::{BATCH_BYTES_CAP, Limits, STATEMENT_BYTES_CAP, WITNESS_EVERY, WITNESS_PACE};
+use crate::access::{CallerRole, Scope};
+use crate::limits::{
+    BATCH_BYTES_CAP, Limits, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP, WITNESS_EVERY, WITNESS_PACE,
+};
 
 /// The service's whole configuration.
 #[derive(Clone, Debug)]
@@ -32,8 +37,10 @@ pub struct Config {
     pub pin: Option<SecretString>,
     /// The public listener. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Health and metrics. `None`: no such listener.
+    /// Health and metrics; commands for callers on this host that show an operator's token. `None`: no such listener.
     pub admin_listen: Option<SocketAddr>,
+    /// A Unix socket for the operator's commands, made with mode 0600. `None`: no such socket.
+    pub admin_socket: Option<PathBuf>,
     /// Certificate and key of the public listener. `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Allows plain HTTP on an address that others can reach: somebody else ends TLS in front of it.
@@ -164,14 +171,44 @@ pub struct KeyFiles {
 }
 
 /// Doors are not policy: an audit ignores them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Doors {
-    /// Bearer tokens: each names a rate bucket.
+    /// Bearer tokens: each names a client, its rate bucket and its role.
     pub tokens: Vec<Token>,
     /// Refuses `POST` without a known token (401).
     pub token_required: bool,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
+    /// The role of callers without a token.
+    pub anonymous_role: CallerRole,
+    /// Content types whose bodies only auditors may read.
+    pub closed_types: ClosedTypes,
+    /// Origins of web pages that may read what is not public; `*` is every origin. Public resources are open to all.
+    pub cors_origins: Vec<String>,
+}
+
+impl Default for Doors {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            token_required: false,
+            trusted_proxies: Vec::new(),
+            anonymous_role: CallerRole::Reader,
+            closed_types: ClosedTypes::default(),
+            cors_origins: Vec::new(),
+        }
+    }
+}
+
+/// Content types whose statements and payloads only auditors may read, without parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedTypes(pub Vec<String>);
+
+impl Default for ClosedTypes {
+    /// Conversation records carry whole prompts; audit records carry agents, tools and budgets in clear.
+    fn default() -> Self {
+        Self(vec![AGENT_CONVERSATION.to_owned(), VAP_AUDIT.to_owned()])
+    }
 }
 
 /// A bearer token and the client it stands for.
@@ -181,6 +218,20 @@ pub struct Token {
     pub name: String,
     /// What the client sends.
     pub secret: SecretString,
+    /// What the client may do; the role of callers without a token unless given.
+    pub role: Option<CallerRole>,
+    /// The issuers and content types that it is bound to.
+    pub scope: Scope,
+    /// Unix seconds from which on it is not known any more.
+    pub expires: Option<u64>,
+}
+
+impl Token {
+    /// A token that is bound to nothing, for ever, with the role of callers without a token.
+    pub fn new(name: &str, secret: &str) -> Self {
+        let secret = SecretString::from(secret.to_owned());
+        Self { name: name.to_owned(), secret, role: None, scope: Scope::default(), expires: None }
+    }
 }
 
 /// An address range, as in `10.0.0.0/8`.
@@ -266,6 +317,15 @@ impl Config {
                 self.listen
             ),
         );
+        let too_long =
+            self.admin_socket.as_ref().is_some_and(|path| path.as_os_str().len() > SOCKET_PATH_BYTES);
+        check(
+            !too_long,
+            "admin_socket",
+            format!(
+                "the path has more than {SOCKET_PATH_BYTES} bytes, which no socket can have: give a shorter one"
+            ),
+        );
         check(
             self.admin_listen.is_none_or(|admin| admin.port() == 0 || admin != self.listen),
             "admin_listen",
@@ -301,6 +361,16 @@ impl Config {
             "tokens_file",
             "a token has at least 16 characters".into(),
         );
+        check(
+            self.doors.anonymous_role < CallerRole::Operator,
+            "anonymous_role",
+            "is public, reader or auditor: nobody is an operator without a token".into(),
+        );
+        check(
+            self.doors.cors_origins.iter().all(|origin| origin == "*" || is_origin(origin)),
+            "cors_origins",
+            "give origins as browsers send them, such as https://explorer.example.org, or *".into(),
+        );
         found
     }
 
@@ -316,6 +386,11 @@ fn origin_is_sound(origin: &str) -> bool {
         && !origin.contains("://")
         && !origin.ends_with('/')
         && !origin.chars().any(|c| c.is_whitespace() || c.is_control() || c == '+')
+}
+
+/// An origin as browsers write it: scheme, host, port unless it is the scheme's own, and nothing more.
+fn is_origin(text: &str) -> bool {
+    is_url(text) && text.split('/').count() == 3 && text == text.to_ascii_lowercase()
 }
 
 fn is_url(text: &str) -> bool {

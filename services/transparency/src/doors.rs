@@ -1,6 +1,6 @@
 //! Doors: who may come in, and how often. They never decide what is registered, and audits ignore them.
 //!
-//! A bearer token names its client's bucket; without one the bucket is the address, a /64 for IPv6.
+//! A bearer token names its client's bucket and its role; without one the bucket is the address, a /64 for IPv6.
 //! `X-Forwarded-For` is believed only from listed proxies. What ends in a 5xx is given back.
 //! SCRAPI -11, 2.3.4 and 5.3: beyond the limit 429, always with `Retry-After`. Every answer says how
 //! much is left (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock, DefaultClock};
@@ -26,11 +26,13 @@ use sha2::{Digest, Sha256};
 use store::Quotas;
 use subtle::ConstantTimeEq;
 
-use crate::config::{Doors, Network};
+use crate::access::{Caller, CallerRole, needed};
+use crate::config::{ClosedTypes, Doors, Network, Token};
 use crate::issuer_door::{Bill, IssuerDoor};
 use crate::issuer_quota::Issuer;
 use crate::limits::{Limits, RATE_BUCKETS, RATE_COUNT_EVERY, Rate};
 use crate::problem::Problem;
+use crate::watch::now;
 
 /// The other end of the connection, put into each request by the listener.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +96,10 @@ pub struct Doorkeeper {
 }
 
 struct Orders {
-    tokens: Vec<(String, [u8; 32])>,
+    tokens: Vec<KnownToken>,
+    anonymous: Caller,
+    closed_types: Arc<ClosedTypes>,
+    cors_origins: Vec<String>,
     token_required: bool,
     trusted_proxies: Vec<Network>,
     writes: Arc<Meter>,
@@ -102,18 +107,20 @@ struct Orders {
     issuer: Option<Arc<IssuerDoor>>,
 }
 
+/// A token of the configuration. The secret itself is not kept.
+struct KnownToken {
+    digest: [u8; 32],
+    caller: Caller,
+    expires: Option<u64>,
+}
+
 impl Doorkeeper {
     /// A doorkeeper with these orders.
     pub fn new(doors: &Doors, limits: &Limits) -> Self {
-        let orders = Orders {
-            tokens: digests(doors),
-            token_required: doors.token_required,
-            trusted_proxies: doors.trusted_proxies.clone(),
-            writes: Arc::new(Meter::new("writes", limits.writes)),
-            reads: Arc::new(Meter::new("reads", limits.reads)),
-            issuer: limits.issuer.map(|rate| Arc::new(IssuerDoor::new(rate))),
-        };
-        Self { orders: ArcSwap::from_pointee(orders) }
+        let writes = Arc::new(Meter::new("writes", limits.writes));
+        let reads = Arc::new(Meter::new("reads", limits.reads));
+        let issuer = limits.issuer.map(|rate| Arc::new(IssuerDoor::new(rate)));
+        Self { orders: ArcSwap::from_pointee(Orders::new(doors, writes, reads, issuer)) }
     }
 
     /// New orders. Counts go on where the rate stays as it was.
@@ -126,14 +133,30 @@ impl Doorkeeper {
             Some(door) if door.rate() == rate => door.clone(),
             _ => Arc::new(IssuerDoor::new(rate)),
         });
-        self.orders.store(Arc::new(Orders {
-            tokens: digests(doors),
-            token_required: doors.token_required,
-            trusted_proxies: doors.trusted_proxies.clone(),
-            writes: keep(&old.writes, limits.writes),
-            reads: keep(&old.reads, limits.reads),
-            issuer,
-        }));
+        let (writes, reads) = (keep(&old.writes, limits.writes), keep(&old.reads, limits.reads));
+        self.orders.store(Arc::new(Orders::new(doors, writes, reads, issuer)));
+    }
+
+    /// The caller that shows this bearer token; `None` if the token is not known, or there is none.
+    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let orders = self.orders.load();
+        let place = orders.known(bearer(headers)?)?;
+        Some(orders.tokens.get(place)?.caller.clone())
+    }
+
+    /// The content types whose bodies only auditors may read.
+    pub fn closed_types(&self) -> Arc<ClosedTypes> {
+        self.orders.load().closed_types.clone()
+    }
+
+    /// Whether a web page of this origin may read what is not public.
+    pub fn admits_origin(&self, origin: &str) -> bool {
+        self.orders.load().cors_origins.iter().any(|listed| listed == "*" || listed == origin)
+    }
+
+    /// Whether this address is one of our proxies: it speaks for many clients.
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
+        self.orders.load().trusted_proxies.iter().any(|net| net.holds(address))
     }
 
     /// What a registration will cost its issuer, once its signature has been verified.
@@ -181,17 +204,35 @@ pub async fn enter(State(keeper): State<Arc<Doorkeeper>>, mut request: Request, 
     let orders = keeper.orders.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let meter = if reads { &orders.reads } else { &orders.writes };
-    let (bucket, left) = match orders.bucket(&request, reads).and_then(|bucket| meter.charge_once(bucket)) {
+    let arrived = orders.arrival(&request, reads);
+    let charged = arrived.and_then(|(bucket, caller)| Ok((bucket, meter.charge_once(bucket)?, caller)));
+    let (bucket, left, caller) = match charged {
         Ok(charged) => charged,
         Err(turned_away) => return refuse(turned_away, meter),
     };
+    if let Err(problem) = may_use(&caller, &request) {
+        let mut response = problem.into_response();
+        meter.tell(response.headers_mut(), left, None);
+        return response;
+    }
     request.extensions_mut().insert(Turnstile { meter: meter.clone(), bucket });
+    request.extensions_mut().insert(caller);
     let mut response = next.run(request).await;
     if response.status().is_server_error() {
         meter.give_back(bucket);
     }
     meter.tell(response.headers_mut(), left, None);
     response
+}
+
+/// Whether the caller's role reaches what it asks for. What no route leads to is answered by the router.
+fn may_use(caller: &Caller, request: &Request) -> Result<(), Problem> {
+    let Some(route) = request.extensions().get::<MatchedPath>() else { return Ok(()) };
+    let needed = needed(route.as_str()).ok_or_else(|| {
+        tracing::error!(route = route.as_str(), "no role is listed for this route: nobody may use it");
+        Problem::internal()
+    })?;
+    caller.must_be(needed)
 }
 
 fn refuse(turned_away: TurnedAway, meter: &Meter) -> Response {
@@ -203,12 +244,31 @@ fn refuse(turned_away: TurnedAway, meter: &Meter) -> Response {
 }
 
 impl Orders {
-    fn bucket(&self, request: &Request, reads: bool) -> Result<Bucket, TurnedAway> {
-        match bearer(request.headers()) {
-            Some(secret) => self.known(secret).map(Bucket::Token).ok_or_else(|| self.unknown_token(request)),
-            None if self.token_required && !reads => Err(TurnedAway::NoToken),
-            None => Ok(address_bucket(self.client_address(request))),
+    fn new(doors: &Doors, writes: Arc<Meter>, reads: Arc<Meter>, issuer: Option<Arc<IssuerDoor>>) -> Self {
+        let anonymous = doors.anonymous_role;
+        Self {
+            tokens: doors.tokens.iter().map(|token| KnownToken::of(token, anonymous)).collect(),
+            anonymous: Caller::anonymous(anonymous),
+            closed_types: Arc::new(doors.closed_types.clone()),
+            cors_origins: doors.cors_origins.clone(),
+            token_required: doors.token_required,
+            trusted_proxies: doors.trusted_proxies.clone(),
+            writes,
+            reads,
+            issuer,
         }
+    }
+
+    /// Whose bucket a request is counted in, and what its caller may do.
+    fn arrival(&self, request: &Request, reads: bool) -> Result<(Bucket, Caller), TurnedAway> {
+        let Some(secret) = bearer(request.headers()) else {
+            if self.token_required && !reads {
+                return Err(TurnedAway::NoToken);
+            }
+            return Ok((address_bucket(self.client_address(request)), self.anonymous.clone()));
+        };
+        let place = self.known(secret).ok_or_else(|| self.unknown_token(request))?;
+        Ok((Bucket::Token(place), self.tokens[place].caller.clone()))
     }
 
     /// Guessing is charged to the address.
@@ -217,16 +277,16 @@ impl Orders {
         self.writes.charge_once(guesser).err().unwrap_or(TurnedAway::UnknownToken)
     }
 
-    /// Compares with every token, in constant time.
+    /// Compares with every token, in constant time. One that has expired is not known.
     fn known(&self, secret: &[u8]) -> Option<usize> {
         let digest = Sha256::digest(secret);
         let mut found = None;
-        for (place, (_, token)) in self.tokens.iter().enumerate() {
-            if bool::from(token.as_slice().ct_eq(digest.as_slice())) {
+        for (place, token) in self.tokens.iter().enumerate() {
+            if bool::from(token.digest.as_slice().ct_eq(digest.as_slice())) {
                 found = Some(place);
             }
         }
-        found
+        found.filter(|place| self.tokens[*place].expires.is_none_or(|expires| now() < expires))
     }
 
     /// The last hop that is not one of our proxies.
@@ -253,7 +313,8 @@ fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAd
     hops.into_iter()
 }
 
-fn address_bucket(address: IpAddr) -> Bucket {
+/// The bucket of a client at this address.
+pub fn address_bucket(address: IpAddr) -> Bucket {
     match address.to_canonical() {
         IpAddr::V4(address) => Bucket::V4(address),
         IpAddr::V6(address) => Bucket::V6Net((address.to_bits() >> 64) as u64),
@@ -266,9 +327,16 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| secret.trim_ascii())
 }
 
-fn digests(doors: &Doors) -> Vec<(String, [u8; 32])> {
-    let digest = |secret: &str| Sha256::digest(secret.as_bytes()).into();
-    doors.tokens.iter().map(|token| (token.name.clone(), digest(token.secret.expose_secret()))).collect()
+impl KnownToken {
+    fn of(token: &Token, anonymous: CallerRole) -> Self {
+        let caller = Caller {
+            name: Some(token.name.as_str().into()),
+            role: token.role.unwrap_or(anonymous),
+            scope: Arc::new(token.scope.clone()),
+        };
+        let digest = Sha256::digest(token.secret.expose_secret().as_bytes()).into();
+        Self { digest, caller, expires: token.expires }
+    }
 }
 
 type Limiter = RateLimiter<Bucket, DefaultKeyedStateStore<Bucket>, DefaultClock, StateInformationMiddleware>;
@@ -306,8 +374,8 @@ impl Meter {
         }
     }
 
-    fn charge_once(&self, bucket: Bucket) -> Result<(Bucket, u32), TurnedAway> {
-        self.charge(bucket).map(|left| (bucket, left)).map_err(TurnedAway::OverRate)
+    fn charge_once(&self, bucket: Bucket) -> Result<u32, TurnedAway> {
+        self.charge(bucket).map_err(TurnedAway::OverRate)
     }
 
     /// Answers how many more may come at once.

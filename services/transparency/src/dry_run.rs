@@ -14,7 +14,7 @@ use store::GuardKey;
 
 use crate::admission::{self, CameBeside, Current, NotAdmitted};
 use crate::erasure::OnHold;
-use crate::log::{Log, RegisterError};
+use crate::log::{Log, RegisterError, does_not_fit};
 
 /// What would become of a statement.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct Permitted {
 impl DryRun {
     /// Whether registering the statement now would be answered with a receipt.
     pub fn would_admit(&self) -> bool {
-        self.registered_at.is_some() || self.violation.is_none()
+        self.violation.is_none()
     }
 }
 
@@ -59,8 +59,10 @@ impl Log {
         let policy = self.policies.current().ok_or(RegisterError::NoPolicy)?;
         let mut run =
             DryRun { policy, registered_at: None, violation: None, taken: Vec::new(), permitted: None };
-        if !self.already_there(statement, &mut run).await? {
-            self.decide(statement, payload, &mut run).await?;
+        match (self.already_there(statement, &mut run).await?, payload) {
+            (false, _) => self.decide(statement, payload, &mut run).await?,
+            (true, Some(payload)) => self.compare(statement, payload, &mut run).await,
+            (true, None) => {}
         }
         Ok(run)
     }
@@ -82,6 +84,19 @@ impl Log {
             Err(undecided) => return Err(RegisterError::NotAdmitted(undecided)),
         }
         Ok(())
+    }
+
+    /// Whether what came beside a statement that is in the log is what its issuer signed.
+    async fn compare(&self, statement: &SignedStatement, payload: &Bytes, run: &mut DryRun) {
+        let (beside, policy) = (CameBeside { payload: Some(payload), x5chain: None }, run.policy.clone());
+        let decided =
+            admission::admit(statement, beside, &policy.in_force, &*self.store, &self.metrics, None);
+        if let Err(refused) = decided.await
+            && does_not_fit(&refused)
+            && let NotAdmitted::Untrusted(untrusted) = refused
+        {
+            run.violation = Some(untrusted.violation());
+        }
     }
 
     /// What the sequencer would hold against a permit.

@@ -21,14 +21,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, SERVER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER,
+    SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::access::{CallerRole, needed};
 use crate::body::BodyBudget;
 use crate::config::Doors;
 use crate::doors::{self, Doorkeeper};
@@ -56,7 +57,10 @@ impl House {
     pub fn new(limits: &Limits, doors: &Doors, metrics: Arc<Metrics>) -> Self {
         Self {
             doors: Arc::new(Doorkeeper::new(doors, limits)),
-            bodies: BodyBudget::new(limits.bodies_in_flight_bytes),
+            bodies: BodyBudget::new(
+                limits.bodies_in_flight_bytes,
+                limits.statement_bytes.max(limits.batch_bytes),
+            ),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
             largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
@@ -93,17 +97,36 @@ struct Asked {
     route: Option<MatchedPath>,
     json: bool,
     preflight: bool,
+    /// Whether everybody may read it.
+    public: bool,
+    /// Whether the caller showed a token.
+    authorized: bool,
+    /// The origin whose web pages may read the answer.
+    readable_by: Option<HeaderValue>,
 }
 
 impl Asked {
-    fn of(request: &Request) -> Self {
+    fn of(request: &Request, doors: &Doorkeeper) -> Self {
+        let route: Option<MatchedPath> = request.extensions().get().cloned();
+        let public = route.as_ref().is_none_or(|route| needed(route.as_str()) == Some(CallerRole::Public));
         Self {
             id: Uuid::new_v4(),
             method: request.method().clone(),
-            route: request.extensions().get().cloned(),
+            route,
             json: reads_json(request),
             preflight: is_preflight(request),
+            public,
+            authorized: request.headers().contains_key(AUTHORIZATION),
+            readable_by: if public {
+                Some(HeaderValue::from_static("*"))
+            } else {
+                listed_origin(request, doors)
+            },
         }
+    }
+
+    fn reads(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
     }
 
     fn route(&self) -> &str {
@@ -126,13 +149,31 @@ fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS && reads
 }
 
+/// The origin of the page that asks, if the configuration lists it.
+fn listed_origin(request: &Request, doors: &Doorkeeper) -> Option<HeaderValue> {
+    let origin = request.headers().get(ORIGIN)?;
+    doors.admits_origin(origin.to_str().ok()?).then(|| origin.clone())
+}
+
+/// A web page of somebody else's that makes its reader's browser write to this service. Programs send no `Origin`.
+fn is_foreign_page(request: &Request, doors: &Doorkeeper) -> bool {
+    let Some(origin) = request.headers().get(ORIGIN).filter(|_| request.method() == Method::POST) else {
+        return false;
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let here = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let here = here.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
+    let is_own = origin.split_once("://").is_some_and(|(_, authority)| here == Some(authority));
+    !is_own && !doors.admits_origin(origin)
+}
+
 /// The outermost layer.
 async fn frame(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
-    let asked = Asked::of(&request);
+    let asked = Asked::of(&request, &house.doors);
     let started = Instant::now();
     let span = tracing::info_span!("request", id = %asked.id, method = %asked.method, route = asked.route());
     let in_flight = house.metrics.http_in_flight();
-    let response = match head_problem(&request, &house.limits.load()) {
+    let response = match head_problem(&request, &house) {
         Some(problem) => problem.into_response(),
         None => next.run(request).instrument(span.clone()).await,
     };
@@ -152,7 +193,16 @@ fn log(status: StatusCode, seconds: f64) {
     }
 }
 
-fn head_problem(request: &Request, limits: &Limits) -> Option<Problem> {
+fn head_problem(request: &Request, house: &House) -> Option<Problem> {
+    let limits = house.limits.load();
+    if !names_one_host(request) {
+        let detail = "An HTTP/1.1 request has exactly one Host header field (RFC 9112, section 3.2)";
+        return Some(Problem::malformed("host", detail));
+    }
+    if is_foreign_page(request, &house.doors) {
+        let detail = "A web page of another origin may not register here; cors_origins lists those that may";
+        return Some(Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", "Forbidden", detail));
+    }
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > limits.head_bytes {
         let detail = format!("The request target is longer than {} bytes", limits.head_bytes);
@@ -174,10 +224,17 @@ fn head_problem(request: &Request, limits: &Limits) -> Option<Problem> {
     None
 }
 
+fn names_one_host(request: &Request) -> bool {
+    match (request.version(), request.headers().get_all(HOST).iter().count()) {
+        (Version::HTTP_11, hosts) => hosts == 1,
+        (_, hosts) => hosts <= 1,
+    }
+}
+
 /// Gives an answer its problem body, if it is one, and the headers all answers carry.
 fn dressed(mut response: Response, asked: &Asked) -> Response {
     // What cannot be read is refused when it is read; here only that the resource exists is known.
-    if asked.preflight && response.status() == StatusCode::METHOD_NOT_ALLOWED {
+    if asked.preflight && asked.readable_by.is_some() && response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response = may_be_read();
     }
     let status = response.status();
@@ -188,8 +245,11 @@ fn dressed(mut response: Response, asked: &Asked) -> Response {
     headers.insert(SERVER, HeaderValue::from_static("tabellion"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if matches!(asked.method, Method::GET | Method::HEAD) {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    if asked.reads() && !asked.public {
+        keep_from_shared_caches(headers, asked.authorized);
+    }
+    if let Some(origin) = asked.readable_by.as_ref().filter(|_| asked.preflight || asked.reads()) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(
             ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static(
@@ -200,11 +260,20 @@ fn dressed(mut response: Response, asked: &Asked) -> Response {
     response
 }
 
+/// What a token opened is for its bearer: a shared cache must neither keep it nor answer another caller with it.
+fn keep_from_shared_caches(headers: &mut HeaderMap, authorized: bool) {
+    headers.append(VARY, HeaderValue::from_static("authorization, origin"));
+    let kept = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let private = kept.filter(|_| authorized).and_then(|value| value.strip_prefix("public"));
+    if let Some(rest) = private.and_then(|rest| HeaderValue::try_from(format!("private{rest}")).ok()) {
+        headers.insert(CACHE_CONTROL, rest);
+    }
+}
+
 fn may_be_read() -> Response {
     let headers = [
-        (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "last-event-id, if-none-match, accept"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, last-event-id, if-none-match, accept"),
         (ACCESS_CONTROL_MAX_AGE, "86400"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()

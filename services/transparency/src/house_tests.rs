@@ -29,6 +29,7 @@ impl AsRef<House> for Toy {
 
 struct Site {
     serving: Serving,
+    address: SocketAddr,
     house: Arc<House>,
 }
 
@@ -40,19 +41,20 @@ impl Site {
     async fn with_doors(limits: Limits, doors: Doors) -> Self {
         let house = Arc::new(House::new(&limits, &doors, Arc::new(Metrics::new().unwrap())));
         let routes = Router::new()
-            .route("/echo", post(|body: Received| async move { body.bytes }))
-            .route("/v1/thing", get(|| async { "thing" }))
-            .route("/panic", get(|| async { panic!("a toy broke") as &str }))
-            .route("/slow", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }))
+            .route("/entries", post(|body: Received| async move { body.bytes }))
+            .route("/v1/policy", get(|| async { "thing" }))
+            .route("/checkpoint", get(|| async { panic!("a toy broke") as &str }))
+            .route("/v1/limits", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }))
             .with_state(Toy(house.clone()));
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = Listener::bind(here, None, limits.connections, limits.header_time).await.unwrap();
-        Self { serving: listener.serve(house::enclose(routes, house.clone())).unwrap(), house }
+        let address = listener.address().unwrap();
+        Self { serving: listener.serve(house::enclose(routes, house.clone())), address, house }
     }
 
     /// Sends raw bytes and reads until the other side closes or says no more for a while.
     async fn raw(&self, bytes: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(self.serving.address).await.unwrap();
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
         let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
@@ -100,7 +102,7 @@ impl Answer {
 
 fn post_of(length: usize) -> Vec<u8> {
     let head =
-        format!("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        format!("POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
     [head.as_bytes(), &vec![b'a'; length]].concat()
 }
 
@@ -109,21 +111,21 @@ async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
     let site = Site::open(Limits::default()).await;
     let unknown = site.get("/nothing", "Accept: text/html\r\n").await;
     assert_eq!((unknown.status, unknown.title().as_str()), (404, "Not Found"));
-    let method = site.get("/echo", "").await;
+    let method = site.get("/entries", "").await;
     assert_eq!((method.status, method.title().as_str()), (405, "Method Not Allowed"));
     assert_eq!(method.header("allow"), Some("post"));
     assert_eq!(method.header("server"), Some("tabellion"));
     for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
-        let request = format!("{method} /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("{method} /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let refused = site.raw(request.as_bytes()).await;
         assert_eq!((refused.status, refused.title().as_str()), (405, "Method Not Allowed"), "{method}");
     }
-    let odd = site.raw(b"BREW /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    let odd = site.raw(b"BREW /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert_eq!((odd.status, odd.title().as_str()), (405, "Method Not Allowed"));
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_may_read_and_not_write() {
+async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
     let site = Site::open(Limits::default()).await;
     let ask = async |path: &str, method: &str| {
         let head = format!(
@@ -135,13 +137,16 @@ async fn a_page_of_another_site_may_read_and_not_write() {
         site.raw(format!("{head}{asks}").as_bytes()).await
     };
     for method in ["GET", "HEAD"] {
-        let may = ask("/v1/thing", method).await;
+        let may = ask("/v1/policy", method).await;
         assert_eq!((may.status, may.body.len()), (204, 0));
         assert_eq!(may.header("access-control-allow-origin"), Some("*"));
         assert_eq!(may.header("access-control-allow-methods"), Some("get, head"));
-        assert_eq!(may.header("access-control-allow-headers"), Some("last-event-id, if-none-match, accept"));
+        assert_eq!(
+            may.header("access-control-allow-headers"),
+            Some("authorization, last-event-id, if-none-match, accept")
+        );
     }
-    for (path, method) in [("/echo", "POST"), ("/v1/thing", "POST"), ("/v1/thing", "")] {
+    for (path, method) in [("/entries", "POST"), ("/v1/policy", "POST"), ("/v1/policy", "")] {
         let may_not = ask(path, method).await;
         assert_eq!(may_not.status, 405, "{method} {path}");
         assert_eq!(may_not.header("access-control-allow-origin"), None, "{method} {path}");
@@ -163,34 +168,34 @@ async fn under_v1_a_problem_is_json_when_asked_for_and_cbor_otherwise() {
 #[tokio::test]
 async fn a_panic_costs_one_request() {
     let site = Site::open(Limits::default()).await;
-    let broken = site.get("/panic", "").await;
+    let broken = site.get("/checkpoint", "").await;
     assert_eq!((broken.status, broken.title().as_str()), (500, "Internal Server Error"));
     assert!(!String::from_utf8_lossy(&broken.body).contains("a toy broke"));
-    assert_eq!(site.get("/v1/thing", "").await.status, 200);
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
 }
 
 #[tokio::test]
 async fn heads_beyond_our_limits_are_refused_with_a_body() {
     let site = Site::open(Limits::default()).await;
     let many: String = (0..150).map(|n| format!("X-{n}: 1\r\n")).collect();
-    let refused = site.get("/v1/thing", &many).await;
+    let refused = site.get("/v1/policy", &many).await;
     assert_eq!((refused.status, refused.title().as_str()), (431, "Request Header Fields Too Large"));
     let large = format!("X-Large: {}\r\n", "a".repeat(40 << 10));
-    let refused = site.get("/v1/thing", &large).await;
+    let refused = site.get("/v1/policy", &large).await;
     assert_eq!((refused.status, refused.title().as_str()), (431, "Request Header Fields Too Large"));
     let refused = site.get(&format!("/{}", "a".repeat(40 << 10)), "").await;
     assert_eq!((refused.status, refused.title().as_str()), (414, "URI Too Long"));
     let fits: String = (0..90).map(|n| format!("X-{n}: 1\r\n")).collect();
-    assert_eq!(site.get("/v1/thing", &fits).await.status, 200);
+    assert_eq!(site.get("/v1/policy", &fits).await.status, 200);
 }
 
 #[tokio::test]
 async fn what_hyper_refuses_itself_is_at_least_refused() {
     let site = Site::open(Limits::default()).await;
     let too_many: String = (0..300).map(|n| format!("X-{n}: 1\r\n")).collect();
-    assert_eq!(site.get("/v1/thing", &too_many).await.status, 431);
+    assert_eq!(site.get("/v1/policy", &too_many).await.status, 431);
     assert_eq!(site.raw(b"this is not HTTP\r\n\r\n").await.status, 400);
-    assert_eq!(site.get("/v1/thing", "").await.status, 200);
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
 }
 
 #[tokio::test]
@@ -202,7 +207,7 @@ async fn bodies_are_bounded_one_by_one() {
     // A client that is still sending gets to read the answer.
     assert_eq!(site.raw(&post_of(2 << 20)).await.status, 413);
     let chunk = format!("1f4\r\n{}\r\n", "a".repeat(500));
-    let head = "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
     let two = format!("{head}{chunk}{chunk}0\r\n\r\n");
     assert!(site.raw(two.as_bytes()).await.status == 200);
     let three = format!("{head}{chunk}{chunk}{chunk}0\r\n\r\n");
@@ -212,7 +217,7 @@ async fn bodies_are_bounded_one_by_one() {
 #[tokio::test]
 async fn a_client_that_asks_first_is_told_before_it_sends() {
     let site = Site::open(Limits { statement_bytes: 1000, ..Limits::default() }).await;
-    let head = "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n";
+    let head = "POST /entries HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n";
     let refused = site.raw(format!("{head}Content-Length: 1001\r\n\r\n").as_bytes()).await;
     assert_eq!(refused.status, 413, "and not 100");
 }
@@ -220,7 +225,7 @@ async fn a_client_that_asks_first_is_told_before_it_sends() {
 #[tokio::test]
 async fn bodies_share_one_budget_and_give_it_back() {
     let site = Site::open(Limits { bodies_in_flight_bytes: 1000, ..Limits::default() }).await;
-    let mut held = TcpStream::connect(site.serving.address).await.unwrap();
+    let mut held = TcpStream::connect(site.address).await.unwrap();
     let whole = post_of(900);
     held.write_all(&whole[..whole.len() - 1]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -235,8 +240,8 @@ async fn bodies_share_one_budget_and_give_it_back() {
 #[tokio::test]
 async fn a_client_that_only_announces_a_large_body_holds_nothing() {
     let site = Site::open(Limits { bodies_in_flight_bytes: 1000, ..Limits::default() }).await;
-    let mut held = TcpStream::connect(site.serving.address).await.unwrap();
-    held.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n").await.unwrap();
+    let mut held = TcpStream::connect(site.address).await.unwrap();
+    held.write_all(b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(site.raw(&post_of(900)).await.status, 200);
 }
@@ -248,7 +253,7 @@ async fn slow_bodies_and_cut_bodies_are_refused() {
     let whole = post_of(100);
     let slow = site.raw(&whole[..whole.len() - 1]).await;
     assert_eq!((slow.status, slow.title().as_str()), (408, "Request Timeout"));
-    let mut cut = TcpStream::connect(site.serving.address).await.unwrap();
+    let mut cut = TcpStream::connect(site.address).await.unwrap();
     cut.write_all(&whole[..whole.len() - 1]).await.unwrap();
     cut.shutdown().await.unwrap();
     let mut answer = Vec::new();
@@ -261,9 +266,9 @@ async fn slow_bodies_and_cut_bodies_are_refused() {
 async fn a_head_that_never_ends_closes_the_connection() {
     let limits = Limits { header_time: Duration::from_millis(200), ..Limits::default() };
     let site = Site::open(limits).await;
-    let served = "GET /v1/thing HTTP/1.1\r\nHost: x\r\n\r\n";
-    for start in ["", "GET /v1/thing HTTP/1.1\r\nX-Slow: ", served] {
-        let mut stream = TcpStream::connect(site.serving.address).await.unwrap();
+    let served = "GET /v1/policy HTTP/1.1\r\nHost: x\r\n\r\n";
+    for start in ["", "GET /v1/policy HTTP/1.1\r\nX-Slow: ", served] {
+        let mut stream = TcpStream::connect(site.address).await.unwrap();
         stream.write_all(start.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let closed = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
@@ -276,7 +281,7 @@ async fn the_rate_limit_answers_429_with_retry_after() {
     let site = Site::open(Limits { reads: Rate::per_second(1, 3), ..Limits::default() }).await;
     let mut statuses = Vec::new();
     for _ in 0..4 {
-        statuses.push(site.get("/v1/thing", "").await);
+        statuses.push(site.get("/v1/policy", "").await);
     }
     assert_eq!(statuses.iter().map(|answer| answer.status).collect::<Vec<_>>(), [200, 200, 200, 429]);
     assert_eq!(statuses[3].title(), "Too Many Requests");
@@ -289,11 +294,11 @@ async fn the_rate_limit_answers_429_with_retry_after() {
 
 #[tokio::test]
 async fn a_required_token_opens_the_door_for_writes_and_reads_stay_open() {
-    let token = crate::config::Token { name: "ci".into(), secret: "0123456789abcdef".to_owned().into() };
+    let token = crate::config::Token::new("ci", "0123456789abcdef");
     let doors = Doors { tokens: vec![token], token_required: true, ..Doors::default() };
     let site = Site::with_doors(Limits::default(), doors).await;
     let with = |header: &str| {
-        format!("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n{header}\r\n")
+        format!("POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n{header}\r\n")
             .into_bytes()
     };
     for header in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic 0123456789abcdef\r\n"] {
@@ -302,13 +307,13 @@ async fn a_required_token_opens_the_door_for_writes_and_reads_stay_open() {
         assert_eq!(refused.header("www-authenticate"), Some("bearer"));
     }
     assert_eq!(site.raw(&with("Authorization: bearer 0123456789abcdef\r\n")).await.status, 200);
-    assert_eq!(site.get("/v1/thing", "").await.status, 200);
+    assert_eq!(site.get("/v1/policy", "").await.status, 200);
 }
 
 #[tokio::test]
-async fn reads_are_for_every_origin_and_writes_for_none() {
+async fn public_reads_are_for_every_origin_and_writes_for_none() {
     let site = Site::open(Limits::default()).await;
-    let read = site.get("/v1/thing", "Origin: https://elsewhere.example\r\n").await;
+    let read = site.get("/v1/policy", "Origin: https://elsewhere.example\r\n").await;
     assert_eq!(read.header("access-control-allow-origin"), Some("*"));
     assert_eq!(read.header("access-control-allow-credentials"), None);
     assert_eq!(site.raw(&post_of(1)).await.header("access-control-allow-origin"), None);
@@ -317,10 +322,10 @@ async fn reads_are_for_every_origin_and_writes_for_none() {
 #[tokio::test]
 async fn a_stop_lets_requests_in_flight_finish() {
     let site = Site::open(Limits::default()).await;
-    let mut stream = TcpStream::connect(site.serving.address).await.unwrap();
-    stream.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut stream = TcpStream::connect(site.address).await.unwrap();
+    stream.write_all(b"GET /v1/limits HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let address = site.serving.address;
+    let address = site.address;
     let drained = tokio::spawn(site.serving.drain());
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();

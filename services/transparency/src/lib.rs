@@ -8,7 +8,9 @@
 //!
 //! Not here: flags, files and environment (the binary makes a [`Config`]).
 
+mod access;
 mod admin;
+mod admin_socket;
 mod admission;
 mod answers;
 mod app;
@@ -18,6 +20,7 @@ mod background;
 mod body;
 mod clock_correction;
 mod config;
+mod connections;
 mod doors;
 mod dry_run;
 mod equivocation;
@@ -59,12 +62,14 @@ mod tls;
 mod watch;
 mod witnessing;
 
+pub use access::{CallerRole, Scope};
 pub use admission::{Current, PolicyUnreadable};
 pub use app::openapi_json;
 pub use archived::{ArchiveMeaning, NotOurs, is_ours};
 pub use clock_correction::LogTime;
 pub use config::{
-    Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
+    ClosedTypes, Config, Database, Doors, KeyFiles, Mistake, Network, ReceiptAlgorithm, TlsFiles, Token,
+    Witnesses,
 };
 pub use freezing::Frozen;
 pub use key_files::{KeyFileError, file_of_kid};

@@ -17,6 +17,20 @@ pub const HYPER_HEADERS: usize = 256;
 pub const HYPER_HEAD_BYTES: usize = 128 << 10;
 /// Streams one HTTP/2 connection may have open.
 pub const HTTP2_STREAMS: u32 = 128;
+/// How often a process looks whether the one that has the admin socket has ended.
+pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
+/// Bytes of the path of a Unix socket (`sun_path` less its end, unix(7)).
+pub const SOCKET_PATH_BYTES: usize = 107;
+/// One address may have this part of a listener's connections, and of the memory for bodies: one in so many.
+pub const SHARE_PART: usize = 4;
+/// Callers with a token have a reserve of this part of the memory for bodies, beyond what all share: one in so many.
+pub const TOKENS_PART: usize = 4;
+/// The first bytes of every body come from a budget of this part of the memory for bodies, beyond it: one in so many.
+pub const SMALL_BODIES_PART: usize = 4;
+/// So many first bytes, unless the memory for bodies is small.
+pub const SMALL_BODY_BYTES: usize = 64 << 10;
+/// One client may have the first bytes of at least so many bodies in memory.
+pub const SMALL_BODIES: usize = 64;
 /// How much of an oversized body is read and dropped so that the client can read our answer.
 pub const DISCARD_BYTES: usize = 16 << 20;
 /// How long that may take.
@@ -154,6 +168,8 @@ pub const ERASURES_PAGE: u64 = 16;
 pub const STREAM_RECORDS: usize = 5_000;
 /// Records that are looked up at one time.
 pub const STREAM_PAGE: usize = 256;
+/// Records of a stream that count as one read of the client who asks for them.
+pub const STREAM_RECORDS_A_READ: usize = 16;
 /// Numbers missing from a stream that are asked for, whether they were erased.
 pub const STREAM_GAPS: u64 = 1_000;
 /// Policies that a check of the storage has at hand.
@@ -279,7 +295,8 @@ pub struct Limits {
     pub body_time: Duration,
     /// How long the service may work on one request; beyond it: 503.
     pub request_time: Duration,
-    /// Connections open at one time (at start). More wait in the kernel's backlog.
+    /// Connections open at one time (at start), a quarter of them from one address. Beyond either, the longest idle
+    /// connection is closed for a newcomer, or the newcomer if none is idle.
     pub connections: usize,
     /// How long `POST /entries` waits for the receipt before it answers 202 (at start).
     pub receipt_wait: Duration,

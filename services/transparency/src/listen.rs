@@ -1,4 +1,4 @@
-//! Connections: accepted one by one, bounded in number and time, drained on stop.
+//! Connections: accepted one by one, over TCP or a Unix socket, bounded in number and time, drained on stop.
 //!
 //! Plain connections speak HTTP/1.1 only; with TLS the client chooses between it and HTTP/2 (ALPN).
 //! So the protocol is known before the first byte, and a silent client meets a time limit from the start.
@@ -8,24 +8,28 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::Request;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::doors::Peer;
-use crate::limits::{DRAIN_TIME, HANDSHAKE_TIME, HTTP2_STREAMS, HYPER_HEAD_BYTES, HYPER_HEADERS};
+use crate::admin_socket::{AdminSocket, SocketPeer};
+use crate::connections::{Busy, Connections, Place};
+use crate::doors::{Bucket, Doorkeeper, Peer, address_bucket};
+use crate::limits::{DRAIN_TIME, HANDSHAKE_TIME, HTTP2_STREAMS, HYPER_HEAD_BYTES, HYPER_HEADERS, SHARE_PART};
 use crate::tail::Cut;
 use crate::tls::Tls;
 
@@ -36,16 +40,20 @@ const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs
 
 /// A bound listener that is not served yet.
 pub struct Listener {
-    tcp: TcpListener,
+    door: Door,
     tls: Option<Arc<Tls>>,
     connections: usize,
     header_time: Duration,
 }
 
+/// What connections come through.
+enum Door {
+    Tcp { listener: TcpListener, doorkeeper: Option<Arc<Doorkeeper>> },
+    Socket(AdminSocket),
+}
+
 /// A listener being served.
 pub struct Serving {
-    /// Where.
-    pub address: SocketAddr,
     stop: CancellationToken,
     kill: CancellationToken,
     tasks: TaskTracker,
@@ -59,55 +67,72 @@ impl Listener {
         connections: usize,
         header_time: Duration,
     ) -> std::io::Result<Self> {
-        Ok(Self { tcp: TcpListener::bind(address).await?, tls, connections, header_time })
+        let door = Door::Tcp { listener: TcpListener::bind(address).await?, doorkeeper: None };
+        Ok(Self { door, tls, connections, header_time })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.tcp.local_addr()
+    /// Listens on the admin socket.
+    pub fn on_socket(socket: AdminSocket, connections: usize, header_time: Duration) -> Self {
+        Self { door: Door::Socket(socket), tls: None, connections, header_time }
+    }
+
+    /// Where it listens; `None` for a socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.door {
+            Door::Tcp { listener, .. } => listener.local_addr().ok(),
+            Door::Socket(_) => None,
+        }
+    }
+
+    /// Lets the proxies that this doorkeeper knows have more connections than one address may.
+    pub fn knowing_proxies(mut self, of: Arc<Doorkeeper>) -> Self {
+        if let Door::Tcp { doorkeeper, .. } = &mut self.door {
+            *doorkeeper = Some(of);
+        }
+        self
     }
 
     /// Accepts connections until told to stop.
-    pub fn serve(self, router: Router) -> std::io::Result<Serving> {
+    pub fn serve(self, router: Router) -> Serving {
         let serving = Serving {
-            address: self.tcp.local_addr()?,
             stop: CancellationToken::new(),
             kill: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
         let (stop, kill, tasks) = (serving.stop.clone(), serving.kill.clone(), serving.tasks.clone());
         serving.tasks.spawn(async move { self.accept(router, stop, kill, tasks).await });
-        Ok(serving)
+        serving
     }
 
     async fn accept(
-        self,
+        mut self,
         router: Router,
         stop: CancellationToken,
         kill: CancellationToken,
         tasks: TaskTracker,
     ) {
-        let room = Arc::new(Semaphore::new(self.connections));
+        let connections = Connections::new(self.connections, (self.connections / SHARE_PART).max(1));
         loop {
-            let arrival = async {
-                let place = room.clone().acquire_owned().await.ok()?;
-                match self.tcp.accept().await {
-                    Ok((stream, peer)) => Some((place, stream, peer)),
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                        None
-                    }
-                }
-            };
             let arrived = tokio::select! {
                 () = stop.cancelled() => return,
-                arrived = arrival => arrived,
+                arrived = self.door.arrival() => arrived,
             };
-            let Some((place, stream, peer)) = arrived else { continue };
+            let (stream, peer) = match arrived {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
             let cut = Cut::default();
+            let Some(place) = connections.admit(self.door.share_of(&peer), cut.clone()) else {
+                tracing::debug!(?peer, "no place for a connection");
+                continue;
+            };
             let connection = Connection {
                 peer,
+                place: Arc::new(place),
                 cut: cut.clone(),
                 router: router.clone(),
                 tls: self.tls.clone(),
@@ -116,7 +141,6 @@ impl Listener {
             };
             let kill = kill.clone();
             tasks.spawn(async move {
-                let _place = place;
                 tokio::select! {
                     () = kill.cancelled() => {}
                     () = cut.0.cancelled() => {}
@@ -140,8 +164,43 @@ impl Serving {
     }
 }
 
+impl Door {
+    async fn arrival(&mut self) -> std::io::Result<(Stream, From)> {
+        match self {
+            Self::Tcp { listener, .. } => {
+                let (stream, peer) = listener.accept().await?;
+                Ok((Stream::Tcp(stream), From::Address(Peer(peer))))
+            }
+            Self::Socket(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                Ok((Stream::Socket(stream), From::Socket(peer)))
+            }
+        }
+    }
+
+    /// Whose share of the connections this one is counted in; `None` for one that speaks for many clients.
+    fn share_of(&self, peer: &From) -> Option<Bucket> {
+        let (Self::Tcp { doorkeeper, .. }, From::Address(Peer(address))) = (self, peer) else { return None };
+        let is_proxy = doorkeeper.as_ref().is_some_and(|doorkeeper| doorkeeper.is_proxy(address.ip()));
+        (!is_proxy).then(|| address_bucket(address.ip()))
+    }
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Socket(UnixStream),
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    Address(Peer),
+    Socket(SocketPeer),
+}
+
 struct Connection {
-    peer: SocketAddr,
+    peer: From,
+    place: Arc<Place>,
     cut: Cut,
     router: Router,
     tls: Option<Arc<Tls>>,
@@ -150,12 +209,16 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(self, stream: TcpStream) {
+    async fn run(self, stream: Stream) {
+        let stream = match stream {
+            Stream::Tcp(stream) => stream,
+            Stream::Socket(stream) => return self.http1(stream).await,
+        };
         let _ = stream.set_nodelay(true);
         let Some(tls) = self.tls.clone() else { return self.http1(stream).await };
         let shaken = tokio::time::timeout(HANDSHAKE_TIME, tls.acceptor().accept(stream)).await;
         let Ok(Ok(stream)) = shaken else {
-            return tracing::debug!(peer = %self.peer, "no TLS handshake");
+            return tracing::debug!(peer = ?self.peer, "no TLS handshake");
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(stream).await
@@ -174,7 +237,7 @@ impl Connection {
             .max_buf_size(HYPER_HEAD_BYTES)
             .serve_connection(
                 TokioIo::new(stream),
-                service(self.router.clone(), Peer(self.peer), self.cut.clone()),
+                service(self.router.clone(), self.peer, self.cut.clone(), self.place.clone()),
             );
         self.drive(connection, http1::Connection::graceful_shutdown).await;
     }
@@ -188,7 +251,7 @@ impl Connection {
             .keep_alive_timeout(PING.1)
             .serve_connection(
                 TokioIo::new(stream),
-                service(self.router.clone(), Peer(self.peer), self.cut.clone()),
+                service(self.router.clone(), self.peer, self.cut.clone(), self.place.clone()),
             );
         self.drive(connection, http2::Connection::graceful_shutdown).await;
     }
@@ -207,16 +270,17 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(peer = %self.peer, %error, "connection ended");
+            tracing::debug!(peer = ?self.peer, %error, "connection ended");
         }
     }
 }
 
-/// The routes as hyper calls them, with the peer's address in each request, and the means to be rid of him.
+/// The routes as hyper calls them, with who asks in each request, and the means to cut the connection.
 fn service(
     router: Router,
-    peer: Peer,
+    peer: From,
     cut: Cut,
+    place: Arc<Place>,
 ) -> impl Service<
     Request<Incoming>,
     Response = Response,
@@ -224,8 +288,41 @@ fn service(
     Future = impl Future<Output = Result<Response, Infallible>> + Send + 'static,
 > {
     service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
+        match peer {
+            From::Address(peer) => drop(request.extensions_mut().insert(peer)),
+            From::Socket(peer) => drop(request.extensions_mut().insert(peer)),
+        }
         request.extensions_mut().insert(cut.clone());
-        router.clone().oneshot(request)
+        let (router, busy) = (router.clone(), place.busy());
+        async move {
+            let response = router.oneshot(request).await?;
+            Ok(response.map(|body| Body::new(Answering { body, _busy: busy })))
+        }
     })
+}
+
+/// A body that is being sent: its connection is not idle until it has ended.
+struct Answering {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Answering {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -162,7 +162,8 @@ pub enum Resolved {
 impl Log {
     /// Puts a statement in the log, or says why not. The same statement is one entry, however often.
     ///
-    /// `payload` is what came beside it. To a statement that is known it makes no difference.
+    /// `payload` is what came beside it. It is held against the signature also where the statement is known: who mixed up
+    /// two files hears of it.
     pub async fn register(
         &self,
         statement: &SignedStatement,
@@ -184,6 +185,7 @@ impl Log {
         let leads = matches!(self.sequencer.status().borrow().role, Role::Leading { .. });
         let mut bill = self.doors.bill();
         if (!leads || bill.counts())
+            && payload.is_none()
             && let Some(known) = self.known(statement).await?
         {
             return Ok((known, true));
@@ -192,6 +194,7 @@ impl Log {
             bill.waive();
         }
         let outcome = match self.decide_and_submit(statement, payload, &mut bill).await {
+            Err(error) if payload.is_some() && is_about_the_payload(&error) => Err(error),
             Err(error) if may_be_known(&error) => match self.known(statement).await {
                 Ok(Some(known)) => Ok((known, true)),
                 Ok(None) => Err(error),
@@ -432,6 +435,17 @@ fn may_be_known(error: &RegisterError) -> bool {
         error,
         NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted(_) | LowSpace(_) | NoPolicy | KeepsMoving
     )
+}
+
+/// Whether a statement failed because its signature does not cover what came along.
+fn is_about_the_payload(error: &RegisterError) -> bool {
+    matches!(error, RegisterError::NotAdmitted(refused) if does_not_fit(refused))
+}
+
+/// Whether the signature does not cover what came along, or there was nothing to come along.
+pub fn does_not_fit(refused: &NotAdmitted) -> bool {
+    use registration::Untrusted::{PayloadTwice, Signature};
+    matches!(refused, NotAdmitted::Untrusted(PayloadTwice | Signature(_)))
 }
 
 /// Whether a registration is not counted against its issuer: nothing new came of it, or we failed.

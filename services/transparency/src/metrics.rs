@@ -115,6 +115,8 @@ pub struct Metrics {
     pub fsck_progress: IntGauge,
     /// Witnesses.
     pub witness: WitnessMetrics,
+    /// Bodies of closed content types that were read.
+    pub closed_bodies_read: IntCounter,
     /// Whether the log is frozen.
     pub log_frozen: IntGauge,
     /// Free bytes where the state directory lies.
@@ -181,6 +183,11 @@ impl Metrics {
             )?,
             queue_depth: gauge(&registry, "tabellion_queue_depth", "Submissions waiting for the sequencer")?,
             queue_rejected: counter(&registry, "tabellion_queue_rejected_total", "Submissions turned away")?,
+            closed_bodies_read: counter(
+                &registry,
+                "tabellion_closed_bodies_read_total",
+                "Statements and payloads of closed content types that were read",
+            )?,
             inbox_rows: gauge(
                 &registry,
                 "tabellion_inbox_rows",

@@ -1,6 +1,7 @@
 //! Putting a log together out of its configuration: database, keys, pin, sequencer.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,14 @@ pub enum StartError {
         /// Why not.
         error: std::io::Error,
     },
+    /// The admin socket cannot be made.
+    #[error("{}: {error}", path.display())]
+    AdminSocket {
+        /// Its path.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
     /// A witness cannot be asked.
     #[error("a witness cannot be asked: {0}")]
     Witness(#[from] client::ClientError),
@@ -84,7 +93,7 @@ pub async fn bind(
 
 /// A public URL with port 0 gets the port that was taken.
 pub fn name_the_port(config: &mut Config, public: &Listener) {
-    if let (Some(base), Ok(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
+    if let (Some(base), Some(address)) = (config.public_url.strip_suffix(":0"), public.address()) {
         config.public_url = format!("{base}:{}", address.port());
     }
 }

@@ -6,13 +6,16 @@
 //! closed.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Router;
 use sequencer::{Halt, Handle, Remedy, Role, Status};
 use store::LogStore;
 use tokio::sync::watch;
 
 use crate::admin;
+use crate::admin_socket::AdminSocket;
 use crate::admission::{Current, PolicyUnreadable};
 use crate::app::{self, App};
 use crate::background::Background;
@@ -24,7 +27,7 @@ use crate::house::House;
 use crate::inbox;
 use crate::index::{self, Index};
 use crate::limits::STOP_TIME;
-use crate::listen::Serving;
+use crate::listen::{Listener, Serving};
 use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::opening::{StartError, bind, name_the_port, open_log, refuse_mistakes};
@@ -41,7 +44,7 @@ const ADMIN_CONNECTIONS: usize = 64;
 /// A running transparency service.
 pub struct Service {
     public: Serving,
-    admin: Option<Serving>,
+    admin: Vec<Serving>,
     addresses: Addresses,
     log: Arc<Log>,
     house: Arc<House>,
@@ -52,12 +55,14 @@ pub struct Service {
 }
 
 /// Where a service listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The public listener.
     pub public: SocketAddr,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
+    /// Its Unix socket.
+    pub admin_socket: Option<PathBuf>,
 }
 
 /// What a reload could not take up; the rest is in force.
@@ -89,10 +94,7 @@ impl Service {
         let hangup = hangups();
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let public = bind(&config, config.listen, tls.clone(), config.limits.connections).await?;
-        let admin = match config.admin_listen {
-            Some(address) => Some(bind(&config, address, None, ADMIN_CONNECTIONS).await?),
-            None => None,
-        };
+        let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);
         let metrics = Arc::new(Metrics::new()?);
         let house = Arc::new(House::new(&config.limits, &config.doors, metrics.clone()));
@@ -108,31 +110,21 @@ impl Service {
         let background = Background::default();
         start_watching(&log, &config, &background);
         background.spawn("the look-up index", index.clone().follow());
-        let failed = |address| move |error| StartError::Listen { address, error };
-        let public = public.serve(app::router(app)).map_err(failed(config.listen))?;
-        let admin = match admin {
-            Some(listener) => {
-                let routes = admin::routes(Arc::new(Ready(log.clone())), metrics)
-                    .merge(holds::routes(log.clone()))
-                    .merge(freezing::routes(log.clone()))
-                    .merge(clock_correction::routes(log.clone()))
-                    .merge(inbox::routes(log.clone()))
-                    .merge(rotation::routes(log.clone()))
-                    .merge(index::routes(index))
-                    .layer(axum::middleware::from_fn(admin::refuse_web_pages));
-                Some(listener.serve(routes).map_err(failed(config.listen))?)
-            }
-            None => None,
+        let addresses = Addresses {
+            public: public.address().unwrap_or(config.listen),
+            admin: admin.iter().find_map(Listener::address),
+            admin_socket: config.admin_socket.clone(),
         };
-        let addresses =
-            Addresses { public: public.address, admin: admin.as_ref().map(|admin| admin.address) };
+        let public = public.knowing_proxies(house.doors.clone()).serve(app::router(app));
+        let routes = admin_routes(&log, index, &house, metrics);
+        let admin = admin.into_iter().map(|listener| listener.serve(routes.clone())).collect();
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
         Ok(Self { public, admin, addresses, log, house, tail, tls, background, hangup })
     }
 
     /// Where it listens.
-    pub fn addresses(&self) -> Addresses {
-        self.addresses
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Who the log is.
@@ -205,8 +197,8 @@ impl Service {
         self.tail.close();
         let stopping = async {
             let admin = async {
-                if let Some(admin) = self.admin {
-                    admin.drain().await;
+                for listener in self.admin {
+                    listener.drain().await;
                 }
             };
             tokio::join!(self.public.drain(), admin);
@@ -218,6 +210,31 @@ impl Service {
             tracing::warn!("stopped without waiting for everything");
         }
     }
+}
+
+/// The admin listener's address and socket, as far as they are configured.
+async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
+    let mut listeners = Vec::new();
+    if let Some(address) = config.admin_listen {
+        listeners.push(bind(config, address, None, ADMIN_CONNECTIONS).await?);
+    }
+    if let Some(path) = &config.admin_socket {
+        let socket =
+            AdminSocket::bind(path).map_err(|error| StartError::AdminSocket { path: path.clone(), error })?;
+        listeners.push(Listener::on_socket(socket, ADMIN_CONNECTIONS, config.limits.header_time));
+    }
+    Ok(listeners)
+}
+
+fn admin_routes(log: &Arc<Log>, index: Arc<Index>, house: &House, metrics: Arc<Metrics>) -> Router {
+    let commands = holds::routes(log.clone())
+        .merge(freezing::routes(log.clone()))
+        .merge(clock_correction::routes(log.clone()))
+        .merge(inbox::routes(log.clone()))
+        .merge(rotation::routes(log.clone()))
+        .merge(index::routes(index));
+    let health = admin::health(Arc::new(Ready(log.clone())), metrics);
+    admin::guarded(health.merge(admin::commands(commands, house.doors.clone())))
 }
 
 /// Resolves when only a new process can go on.

@@ -155,7 +155,7 @@ async fn each_part_counts_as_one_registration() {
 #[tokio::test]
 async fn a_batch_needs_the_token_that_a_registration_needs() {
     let place = Place::new();
-    let token = Token { name: "ci".into(), secret: "a secret of the tests".to_owned().into() };
+    let token = Token::new("ci", "a secret of the tests");
     let site = place
         .start_with(|config| {
             config.doors = Doors { tokens: vec![token], token_required: true, ..Doors::default() }

@@ -96,15 +96,16 @@ async fn a_statement_that_holds_its_payload_takes_none_beside_it() {
 }
 
 #[tokio::test]
-async fn a_known_statement_is_answered_at_once_whatever_payload_comes() {
+async fn a_known_statement_is_answered_with_its_payload_or_none_and_not_with_another() {
     let site = Place::new().start().await;
     let one = detached("one", PAYLOAD);
     assert_eq!(site.post_form(one.bytes(), PAYLOAD).await.status, 201);
-    for again in [
-        site.post_form(one.bytes(), b"something else").await,
-        site.register(&one).await,
-        site.post_form(one.bytes(), PAYLOAD).await,
-    ] {
+    let mixed_up = site.post_form(one.bytes(), b"something else").await;
+    assert_eq!(mixed_up.refusal(), refusal(400, "Rejected", "not-authenticated"));
+    let mixed = form(one.bytes(), b"something else");
+    let told = site.post_multipart("/v1/policy/evaluate", &form_type(), mixed).await.json();
+    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("signature")));
+    for again in [site.register(&one).await, site.post_form(one.bytes(), PAYLOAD).await] {
         assert_eq!((again.status, again.header("location")), (201, Some(site.location(&one).as_str())));
     }
     assert_eq!(entries(&site).await, 2);

@@ -69,13 +69,12 @@ async fn expect_registered(site: &Site, statement: &SignedStatement) {
 }
 
 async fn inbox(site: &Site) -> Value {
-    site.get(&format!("{}/inbox", site.admin)).await.json()
+    site.command(Method::GET, "/inbox", "").await.json()
 }
 
 async fn refuse(site: &Site, entry: &str, reason: &str) -> (u16, Value) {
     let body = json!({ "entry_id": entry, "reason": reason }).to_string();
-    let path = format!("{}/inbox/refuse", site.admin);
-    let answer = site.send(Method::POST, &path, &[("content-type", "application/json")], body).await;
+    let answer = site.command(Method::POST, "/inbox/refuse", body).await;
     (answer.status, answer.json())
 }
 

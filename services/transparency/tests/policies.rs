@@ -233,8 +233,7 @@ async fn an_erasure_that_meets_a_hold_is_told_so() {
     let erasure = registration::erasure::sign(&erasure, log, operators, &testkit::operator()).unwrap();
     assert_eq!(evaluated(&site, &erasure).await["would_admit"], true);
     let hold = json!({ "entry_id": one.digest().to_string(), "case": "2026-17" }).to_string();
-    let holds = format!("{}/holds", site.admin);
-    let answer = site.send(Method::POST, &holds, &[("content-type", "application/json")], hold).await;
+    let answer = site.command(Method::POST, "/holds", hold).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let told = evaluated(&site, &erasure).await;
     assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("entry-held")));

@@ -210,7 +210,7 @@ async fn an_index_that_was_dropped_is_read_again_while_searches_go_on_and_answer
     for query in queries {
         before.push(search(&site, query).await);
     }
-    let dropped = site.send(Method::POST, &format!("{}/reindex", site.admin), &[], "").await;
+    let dropped = site.command(Method::POST, "/reindex", "").await;
     assert_eq!(dropped.status, 202);
     let mut sizes = Vec::new();
     for _ in 0..500 {

@@ -105,6 +105,13 @@ fn types(issuers: &str) -> String {
          chain = \"linked\"          # \"off\", \"linked\": no forks, \"strict\": no gaps either\n\
          allow_redacted = false      # by their hash alone: the log knows neither verdict nor tier\n\n\
          [[type]]\n\
+         content_type = \"application/vrf+json\"\n\
+         issuers = [\"did:key:*\"]\n\
+         algorithms = [\"EdDSA\"]\n\
+         max_size = 262144\n\n\
+         [type.vrf]                  # as above\n\
+         chain = \"linked\"\n\n\
+         [[type]]\n\
          content_type = \"application/aer+json\"\n\
          max_size = 65536\n\
          hash_envelope = true        # by its hash alone: the receipt stays with its gateway\n\n\

@@ -126,17 +126,18 @@ impl Member<'_> {
     ) -> Result<bool, Violation> {
         let before = position - 1;
         match (log.entry(&previous), log.guard(&self.place(before, previous))) {
-            (Some(_), Some(_)) => Ok(true),
+            // Entries are asked for before guards: one that came in between is seen by its guard alone.
+            (_, Some(_)) => Ok(true),
             (Some(leaf), None) => {
                 let detail =
                     format!("leaf {leaf} is not number {before} of this issuer's receipts for this agent");
                 Err(VrfRule::ChainMismatch.in_header("-70004", detail))
             }
-            (None, _) if mode == ChainMode::Strict => {
+            (None, None) if mode == ChainMode::Strict => {
                 Err(VrfRule::ChainUnknownPredecessor
                     .in_header("-70004", "the log does not hold this receipt"))
             }
-            (None, _) => match log.guard(&self.position(before)) {
+            (None, None) => match log.guard(&self.position(before)) {
                 Some(leaf) => {
                     let detail =
                         format!("leaf {leaf} is number {before} of this chain, and has another digest");

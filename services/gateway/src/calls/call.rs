@@ -64,6 +64,10 @@ type Envelope = Option<Result<Received, Box<Unreadable>>>;
 impl Calls {
     /// Decides about a call and answers it.
     pub(super) async fn call(&self, inbound: Inbound, subject: Subject) -> Response {
+        // Before anything is made of them, whoever sends them: their canonical form costs time in proportion to their length.
+        if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
+            return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
+        }
         let Some((call, job)) = self.read(inbound, subject) else { return super::refused::no_id() };
         let answer = self.shared.desk.call(job).await;
         match self.heard(answer).await {

@@ -101,6 +101,8 @@ pub struct Offer {
     pub posture: Arc<str>,
     /// Whether `tools/list` shows a caller with a commitment only what that lets it call (V-36).
     pub filter_tools: bool,
+    /// The longest arguments that a call may have, in bytes.
+    pub arguments_bytes: usize,
 }
 
 /// The judge of a route.

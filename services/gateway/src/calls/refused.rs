@@ -11,10 +11,12 @@ use super::Calls;
 use super::additions::{Additions, EVIDENCE};
 use super::call::{Call, Subject};
 use crate::desk::Told;
-use crate::frame::reply;
+use crate::frame::{RawId, reply};
 use crate::front::Response;
 use crate::relay;
 
+/// The JSON-RPC code of a request whose parameters cannot be used.
+const INVALID_PARAMS: i32 = -32602;
 /// The JSON-RPC code of a request that is refused where no tool result can say so.
 pub const REFUSED: i32 = -31002;
 
@@ -68,6 +70,12 @@ fn words(told: &Told) -> String {
         Some((reason, why)) => format!("{decided} ({reason}). {} {}", why.what, why.remedy),
         None => format!("{decided}."),
     }
+}
+
+/// A call whose arguments are longer than the route allows. There is no record of it.
+pub(super) fn arguments_too_long(id: Option<&RawId>, most: usize) -> Response {
+    let words = format!("the arguments are longer than {most} bytes");
+    relay::json(StatusCode::OK, reply::error(id, INVALID_PARAMS, &words, None))
 }
 
 /// A request that cannot be answered, since it has no id.

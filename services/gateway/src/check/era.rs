@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::frame::reply::Reply;
 use crate::limits::{CHECK_TIME, MAX_CHECKED_ANSWER_BYTES};
-use crate::upstream::{Answer, Exchange, Upstream};
+use crate::upstream::{Answer, ClientName, Exchange, Upstream};
 
 /// The modern question.
 const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"tabellion-check","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"tabellion","version":"0"}}}}"#;
@@ -82,7 +82,8 @@ async fn question(
     for (name, value) in more {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    let request = Exchange { method: Method::POST, headers, body: Bytes::from_static(body.as_bytes()) };
+    let body = Bytes::from_static(body.as_bytes());
+    let request = Exchange { method: Method::POST, headers, body, client: ClientName::Gateway };
     let asked = async {
         let answer = upstream.exchange(request).await.map_err(|error| error.to_string())?;
         let session = answer.headers.get("mcp-session-id").cloned();
@@ -125,7 +126,8 @@ fn result_in(body: &[u8]) -> Option<bool> {
 async fn end(upstream: &dyn Upstream, session: &HeaderValue) {
     let mut headers = HeaderMap::new();
     headers.insert("mcp-session-id", session.clone());
-    let request = Exchange { method: Method::DELETE, headers, body: Bytes::new() };
+    let request =
+        Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
     // A server may not want to hear of it.
     let _ = tokio::time::timeout(CHECK_TIME, upstream.exchange(request)).await;
 }

@@ -9,8 +9,9 @@ mod log;
 
 use serde::Serialize;
 
-use crate::config::{Config, Route, Server, UpstreamConfig};
-use crate::gateway::one_server;
+use crate::config::{CommandServer, Config, Route, Server, UpstreamConfig};
+use crate::gateway::{confinement, one_server};
+use crate::isolation::{self, Host, OwnFiles};
 use crate::keys;
 pub use era::{Eras, eras_of};
 
@@ -47,11 +48,26 @@ impl Finding {
 pub async fn check(config: &Config) -> Vec<Finding> {
     let mut findings = vec![keys_of(config)];
     findings.extend(log::check(config).await);
+    findings.extend(isolation_of(config));
     for route in &config.routes {
         findings.extend(oauth(config, route));
-        findings.extend(servers(route).await);
+        findings.extend(servers(config, route).await);
     }
     findings
+}
+
+/// What keeps servers that the gateway starts from its keys; nothing if it starts none.
+fn isolation_of(config: &Config) -> Option<Finding> {
+    let starts_servers = config.routes.iter().flat_map(|route| route.upstream.servers());
+    if !starts_servers.into_iter().any(|server| matches!(server, Server::Command(_))) {
+        return None;
+    }
+    let host = Host::detect();
+    let what = "isolation of servers";
+    Some(match isolation::require(config, host) {
+        Ok(()) => Finding::new(what, Outcome::Ok, host.describe()),
+        Err(error) => Finding::new(what, Outcome::Failed, error.to_string()),
+    })
 }
 
 fn keys_of(config: &Config) -> Finding {
@@ -80,7 +96,7 @@ fn oauth(config: &Config, route: &Route) -> Option<Finding> {
 }
 
 /// Asks every server which eras it speaks. Servers behind one route share one.
-async fn servers(route: &Route) -> Vec<Finding> {
+async fn servers(config: &Config, route: &Route) -> Vec<Finding> {
     let servers: Vec<(String, &Server)> = match &route.upstream {
         UpstreamConfig::One(server) => vec![(route.path.clone(), server)],
         UpstreamConfig::Many { servers: all, .. } => {
@@ -91,7 +107,7 @@ async fn servers(route: &Route) -> Vec<Finding> {
     let mut asked = Vec::new();
     for (name, server) in servers {
         let what = format!("server {name}");
-        match ask(route, server).await {
+        match ask(config, route, server).await {
             Ok(eras) if eras.any() => {
                 findings.push(Finding::new(what, Outcome::Ok, eras.to_string()));
                 asked.push((name, eras));
@@ -120,9 +136,13 @@ fn one_era(route: &Route, asked: &[(String, Eras)], servers: usize) -> Finding {
     }
 }
 
-async fn ask(route: &Route, server: &Server) -> Result<Eras, String> {
+async fn ask(config: &Config, route: &Route, server: &Server) -> Result<Eras, String> {
+    isolation::require(config, Host::detect()).map_err(|error| error.to_string())?;
+    let own_files = OwnFiles::of(config).map_err(|error| error.to_string())?;
+    let confinement = |command: &CommandServer| confinement(command, &own_files, config);
     let mut children = Vec::new();
-    let upstream = one_server(route, server, &mut children).map_err(|error| error.to_string())?;
+    let upstream =
+        one_server(route, server, confinement, &mut children).map_err(|error| error.to_string())?;
     let eras = eras_of(upstream.as_ref()).await;
     for child in children {
         child.stop().await;

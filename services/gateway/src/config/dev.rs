@@ -29,6 +29,8 @@ pub struct Dev {
     pub evidence_key: PathBuf,
     /// What becomes of callers without VAP.
     pub without_vap: Posture,
+    /// What the server can neither read nor change, besides the gateway's own files.
+    pub hide: Vec<PathBuf>,
 }
 
 impl Config {
@@ -70,7 +72,10 @@ impl Config {
                 ..Route::usual("/mcp", UpstreamConfig::One(dev.upstream))
             }],
             dev: true,
+            file: None,
             sources: Vec::new(),
+            hide: dev.hide,
+            unsafe_shared_user: false,
         })
     }
 }
@@ -98,6 +103,7 @@ impl Route {
             oauth: None,
             forward_invocation: true,
             filter_tools: false,
+            arguments_bytes: limits::ARGUMENT_BYTES,
             timeout: limits::UPSTREAM_TIMEOUT,
         }
     }
@@ -109,7 +115,7 @@ impl Server {
         Self::Http(HttpServer { url, token_file: None, headers: Vec::new(), ca_file: None })
     }
 
-    /// A server that we start.
+    /// A server that we start, and that may change every file but ours.
     pub fn command(command: Vec<String>) -> Self {
         Self::Command(super::CommandServer {
             command,
@@ -117,6 +123,9 @@ impl Server {
             pass_env: limits::PASSED_ENV.map(str::to_owned).to_vec(),
             folder: None,
             children: limits::CHILDREN,
+            user: None,
+            writable: vec![PathBuf::from("/")],
+            limits: Default::default(),
         })
     }
 }

@@ -53,6 +53,8 @@ pub struct File {
     pub origins: Vec<Text>,
     pub session_idle: Option<Text>,
     pub otlp: Option<Text>,
+    #[serde(default)]
+    pub hide: Vec<PathBuf>,
     pub log: Log,
     #[serde(default)]
     pub outbox: Outbox,
@@ -158,6 +160,11 @@ pub struct Route {
     pub pass_env: Option<Vec<String>>,
     pub folder: Option<PathBuf>,
     pub children: Option<Spanned<usize>>,
+    pub user: Option<Text>,
+    pub writable: Option<Vec<PathBuf>>,
+    pub memory: Option<Amount>,
+    pub processes: Option<Spanned<u64>>,
+    pub open_files: Option<Spanned<u64>>,
     #[serde(default, rename = "server")]
     pub servers: Vec<Spanned<Server>>,
     pub separator: Option<Text>,
@@ -184,6 +191,7 @@ pub struct Route {
     pub oauth: Option<Spanned<OAuth>>,
     pub forward_invocation: Option<bool>,
     pub filter_tools: Option<bool>,
+    pub arguments_bytes: Option<Amount>,
     pub timeout: Option<Text>,
 }
 
@@ -200,6 +208,11 @@ pub struct Server {
     pub pass_env: Option<Vec<String>>,
     pub folder: Option<PathBuf>,
     pub children: Option<Spanned<usize>>,
+    pub user: Option<Text>,
+    pub writable: Option<Vec<PathBuf>>,
+    pub memory: Option<Amount>,
+    pub processes: Option<Spanned<u64>>,
+    pub open_files: Option<Spanned<u64>>,
 }
 
 #[derive(Default, Deserialize)]

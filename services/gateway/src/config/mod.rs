@@ -85,8 +85,14 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// `--dev`: no promises, loopback only.
     pub dev: bool,
+    /// The file that it was read from.
+    pub file: Option<PathBuf>,
     /// The file's own text and those of the files it names, for noticing a change.
     pub sources: Vec<PathBuf>,
+    /// Further paths that no server which the gateway starts can read or change.
+    pub hide: Vec<PathBuf>,
+    /// Servers are started even if nothing keeps them from the gateway's keys (`--unsafe-shared-user`).
+    pub unsafe_shared_user: bool,
 }
 
 /// Where evidence is kept.
@@ -196,6 +202,7 @@ impl Config {
         let folder = path.parent().unwrap_or(std::path::Path::new("."));
         let mut config = Self::from_toml(&text, folder)?;
         config.sources.insert(0, path.to_owned());
+        config.file = Some(path.to_owned());
         Ok(config)
     }
 

@@ -95,7 +95,10 @@ impl Reader<'_> {
             },
             routes,
             dev: false,
+            file: None,
             sources: Vec::new(),
+            hide: file.hide.iter().map(|path| self.folder.join(path)).collect(),
+            unsafe_shared_user: false,
         })
     }
 
@@ -383,7 +386,8 @@ impl Reader<'_> {
         }
     }
 
-    fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
+    /// Bytes.
+    pub fn size(&mut self, key: &str, written: Option<&file::Amount>) -> Option<u64> {
         let written = written?;
         let bytes = match written.get_ref() {
             toml::Value::Integer(number) => u64::try_from(*number).ok(),

@@ -11,6 +11,7 @@ use admission::signature::Freshness;
 use url::Url;
 
 use super::oauth::OAuth;
+use crate::isolation::{ChildLimits, User};
 
 /// One endpoint.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct Route {
     pub forward_invocation: bool,
     /// Whether `tools/list` shows only what the caller's commitment allows (V-36).
     pub filter_tools: bool,
+    /// The longest arguments of a tool call, in bytes.
+    pub arguments_bytes: usize,
     /// How long an answer of the server is waited for, from one byte to the next.
     pub timeout: Duration,
 }
@@ -69,6 +72,17 @@ pub enum UpstreamConfig {
         /// Between prefix and name.
         separator: String,
     },
+}
+
+impl UpstreamConfig {
+    /// Every server.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        let (one, many) = match self {
+            Self::One(server) => (Some(server), &[][..]),
+            Self::Many { servers, .. } => (None, &servers[..]),
+        };
+        one.into_iter().chain(many.iter().map(|(_, server)| server))
+    }
 }
 
 /// A server.
@@ -106,6 +120,12 @@ pub struct CommandServer {
     pub folder: Option<PathBuf>,
     /// How many children there may be at once: one for each legacy session, and one more.
     pub children: usize,
+    /// The user that it runs as, unless that of the gateway.
+    pub user: Option<User>,
+    /// Files and folders that it may change, besides temporary folders and the one where it is started.
+    pub writable: Vec<PathBuf>,
+    /// What each child may use.
+    pub limits: ChildLimits,
 }
 
 /// Whether something is demanded.

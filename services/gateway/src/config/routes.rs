@@ -18,7 +18,9 @@ use super::oauth::{KeySource, OAuth, OAuthMode};
 use super::read::Reader;
 use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, servers};
-use crate::limits::{JUDGE_THRESHOLD, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT};
+use crate::limits::{
+    ARGUMENT_BYTES, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT,
+};
 use crate::oauth::ALGORITHMS;
 
 /// Paths that are ours.
@@ -96,6 +98,7 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
         oauth,
         forward_invocation: route.forward_invocation.unwrap_or(true),
         filter_tools: route.filter_tools.unwrap_or(false),
+        arguments_bytes: arguments_bytes(reader, route.arguments_bytes.as_ref()),
         timeout: reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT),
         upstream: upstream?,
         path: path?,
@@ -240,6 +243,17 @@ fn risk(reader: &mut Reader<'_>, given: file::Risk) -> (Weights, Degree) {
         reader.mistake(Some(span), "risk.weights", why);
     }
     (weights, threshold.unwrap_or_else(|| Degree::of(JUDGE_THRESHOLD)))
+}
+
+/// No more than a message may have.
+fn arguments_bytes(reader: &mut Reader<'_>, given: Option<&file::Amount>) -> usize {
+    let key = "arguments_bytes";
+    let bytes = reader.size(key, given).and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = bytes.unwrap_or(ARGUMENT_BYTES);
+    if !(1..=MAX_BODY_BYTES).contains(&bytes) {
+        reader.mistake(given.map(Spanned::span), key, format!("1 to {MAX_BODY_BYTES} bytes"));
+    }
+    bytes
 }
 
 fn gated(reader: &mut Reader<'_>, text: &Text) -> Option<String> {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
-use super::file::{self, Text};
+use super::file::{self, Amount, Text};
 use super::read::Reader;
 use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
+use crate::isolation::{ChildLimits, User};
 use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
 
 /// Between a prefix and a name, unless said.
@@ -26,6 +27,26 @@ struct Named {
     pass_env: Option<Vec<String>>,
     folder: Option<PathBuf>,
     children: Option<Spanned<usize>>,
+    user: Option<Text>,
+    writable: Option<Vec<PathBuf>>,
+    memory: Option<Amount>,
+    processes: Option<Spanned<u64>>,
+    open_files: Option<Spanned<u64>>,
+}
+
+impl Named {
+    /// Whether anything is said that only a server that we start has.
+    fn has_settings_of_a_command(&self) -> bool {
+        self.env.is_some()
+            || self.pass_env.is_some()
+            || self.folder.is_some()
+            || self.children.is_some()
+            || self.user.is_some()
+            || self.writable.is_some()
+            || self.memory.is_some()
+            || self.processes.is_some()
+            || self.open_files.is_some()
+    }
 }
 
 /// Reads what is behind a route.
@@ -45,6 +66,11 @@ pub fn upstream(
         pass_env: route.pass_env.take(),
         folder: route.folder.take(),
         children: route.children.take(),
+        user: route.user.take(),
+        writable: route.writable.take(),
+        memory: route.memory.take(),
+        processes: route.processes.take(),
+        open_files: route.open_files.take(),
     };
     let servers = std::mem::take(&mut route.servers);
     if servers.is_empty() {
@@ -103,6 +129,11 @@ fn many(reader: &mut Reader<'_>, servers: Vec<Spanned<file::Server>>) -> Option<
             pass_env: given.pass_env,
             folder: given.folder,
             children: given.children,
+            user: given.user,
+            writable: given.writable,
+            memory: given.memory,
+            processes: given.processes,
+            open_files: given.open_files,
         };
         if let (Some(prefix), Some(server)) = (prefix, server(reader, named)) {
             read.push((prefix, server));
@@ -137,10 +168,11 @@ fn server(reader: &mut Reader<'_>, named: Named) -> Option<Server> {
 }
 
 fn http(reader: &mut Reader<'_>, named: Named) -> Option<HttpServer> {
-    let text = named.upstream?;
-    if named.env.is_some() || named.pass_env.is_some() || named.folder.is_some() || named.children.is_some() {
-        reader.mistake(Some(named.span), "route", "env, pass_env, folder and children go with a command");
+    if named.has_settings_of_a_command() {
+        let why = "env, pass_env, folder, children, user, writable, memory, processes and open_files go with a command";
+        reader.mistake(Some(named.span), "route", why);
     }
+    let text = named.upstream?;
     let headers = named.headers.unwrap_or_default();
     let headers = headers.into_iter().filter_map(|(name, value)| header(reader, name, &value)).collect();
     Some(HttpServer {
@@ -191,11 +223,31 @@ fn command(reader: &mut Reader<'_>, named: Named) -> Option<CommandServer> {
         reader.mistake(Some(span), "command", "a program is needed, and then its arguments");
         return None;
     }
+    let usual = ChildLimits::default();
+    let limits = ChildLimits {
+        memory: reader.size("memory", named.memory.as_ref()).unwrap_or(usual.memory),
+        processes: reader.positive("processes", named.processes, usual.processes),
+        open_files: reader.positive("open_files", named.open_files, usual.open_files),
+    };
+    let user = named.user.as_ref().and_then(|text| user(reader, text));
+    let folder = reader.relative(named.folder);
+    let writable =
+        named.writable.unwrap_or_default().into_iter().filter_map(|path| reader.relative(Some(path)));
     Some(CommandServer {
         command,
+        user,
+        writable: writable.chain(folder.clone()).collect(),
+        limits,
         env: named.env.unwrap_or_default(),
         pass_env: named.pass_env.unwrap_or_else(|| PASSED_ENV.map(str::to_owned).to_vec()),
-        folder: reader.relative(named.folder),
+        folder,
         children: reader.positive("children", named.children, CHILDREN),
     })
+}
+
+fn user(reader: &mut Reader<'_>, text: &Text) -> Option<User> {
+    match User::read(text.get_ref()) {
+        Ok(user) => Some(user),
+        Err(why) => reader.wrong(text, "user", why),
+    }
 }

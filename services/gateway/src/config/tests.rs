@@ -334,6 +334,40 @@ fn the_example_for_operators_reads_and_what_is_commented_out_in_it_does_too() {
 }
 
 #[test]
+fn what_a_started_server_may_use_is_said_beside_its_command() {
+    let command = |settings: &str| {
+        text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "command = [\"mcp-server-time\"]")
+            + settings
+    };
+    let config = read(&command(
+        "user = \"1200:1300\"\nmemory = \"1GiB\"\nprocesses = 10\nopen_files = 20\nfolder = \"work\"\nwritable = [\"/data\"]",
+    ));
+    let config = config.unwrap();
+    let Some(Server::Command(server)) = config.routes[0].upstream.servers().next() else { panic!() };
+    assert_eq!(server.user.as_ref().map(|user| (user.uid, user.gid)), Some((1200, 1300)));
+    let limits = (server.limits.memory, server.limits.processes, server.limits.open_files);
+    assert_eq!(limits, (1 << 30, 10, 20));
+    let work = config.state.parent().unwrap().join("work");
+    assert_eq!(server.writable, [Path::new("/data").to_owned(), work], "and where it is started");
+    let keys = |text: &str| mistakes(text).into_iter().map(|(_, key)| key).collect::<Vec<_>>();
+    assert_eq!(keys(&command("user = \"root\"")), ["user"]);
+    assert_eq!(keys(&command("processes = 0\nopen_files = 0")), ["processes", "open_files"]);
+    for setting in ["user = \"1:1\"", "memory = 1", "processes = 1", "open_files = 1", "writable = []"] {
+        assert_eq!(keys(&text(setting)), ["route"], "{setting} goes with a command");
+    }
+}
+
+#[test]
+fn arguments_are_as_long_as_a_route_says_and_no_longer_than_a_message() {
+    assert_eq!(read(&text("")).unwrap().routes[0].arguments_bytes, 64 << 10);
+    assert_eq!(read(&text("arguments_bytes = \"1MiB\"")).unwrap().routes[0].arguments_bytes, 1 << 20);
+    for wrong in ["0", "\"65MiB\"", "\"much\""] {
+        let keys: Vec<_> = mistakes(&text(&format!("arguments_bytes = {wrong}")));
+        assert_eq!(keys.into_iter().map(|(_, key)| key).collect::<Vec<_>>(), ["arguments_bytes"], "{wrong}");
+    }
+}
+
+#[test]
 fn r_27_a_client_s_token_goes_to_one_server_or_to_none() {
     let route = |servers: &str| {
         text(&format!(

@@ -1,5 +1,7 @@
 //! The body of a request: announced as JSON, of a bounded size, in bounded time.
 
+use std::net::IpAddr;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -9,28 +11,35 @@ use http_body_util::BodyExt;
 use super::headers;
 use super::refusal::Refusal;
 use crate::limits::BODY_TIME;
+use crate::memory::{Exhausted, MESSAGES, Share};
 
-/// Reads a message.
-pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refusal> {
+/// Reads a message, which counts as one of this address, if there is one, as long as it is held.
+pub async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    address: Option<IpAddr>,
+) -> Result<Bytes, Refusal> {
     check_media(headers)?;
     let announced = headers::text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
     if announced.is_some_and(|length: u64| u64::try_from(limit).is_ok_and(|limit| length > limit)) {
         return Err(Refusal::TooLong(limit));
     }
-    let read = tokio::time::timeout(BODY_TIME, collected(body, limit));
+    let read = tokio::time::timeout(BODY_TIME, collected(body, limit, MESSAGES.share(address)));
     read.await.map_err(|_elapsed| Refusal::TooSlow)?
 }
 
-async fn collected(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
+async fn collected(mut body: Body, limit: usize, mut share: Share) -> Result<Bytes, Refusal> {
     let mut text = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
         if text.len() + data.len() > limit {
             return Err(Refusal::TooLong(limit));
         }
+        share.resize(text.len() + data.len()).map_err(|Exhausted| Refusal::NoRoom)?;
         text.extend_from_slice(&data);
     }
-    Ok(text.freeze())
+    Ok(share.attach(text.freeze()))
 }
 
 /// What we read as JSON in UTF-8, the upstream must not read as anything else.

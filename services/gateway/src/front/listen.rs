@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::addresses::Addresses;
 use super::{Front, Response};
 use crate::limits::{DRAIN_TIME, HEAD_TIME, HTTP2_STREAMS, MAX_HEAD_BYTES, MAX_HEADERS};
 
@@ -116,6 +117,7 @@ struct Door {
 
 async fn accept(listener: TcpListener, door: Door, kill: CancellationToken, connections: TaskTracker) {
     let room = Arc::new(Semaphore::new(door.front.connections()));
+    let addresses = Addresses::default();
     loop {
         let arrival = async {
             let place = room.clone().acquire_owned().await.ok()?;
@@ -133,9 +135,13 @@ async fn accept(listener: TcpListener, door: Door, kill: CancellationToken, conn
             arrived = arrival => arrived,
         };
         let Some((place, stream, peer)) = arrived else { continue };
+        let Some(counted) = addresses.enter(peer.ip()) else {
+            tracing::debug!(%peer, "closed: its address has as many connections as it may");
+            continue;
+        };
         let (door, kill) = (door.clone(), kill.clone());
         connections.spawn(async move {
-            let _place = place;
+            let _places = (place, counted);
             tokio::select! {
                 () = kill.cancelled() => {}
                 () = door.serve(stream, peer) => {}

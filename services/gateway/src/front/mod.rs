@@ -9,6 +9,7 @@
 //!
 //! Not here: what is decided (`calls`, `admission`), tokens (`oauth`), answers on their way (`relay`).
 
+mod addresses;
 mod admits;
 mod client;
 mod handlers;

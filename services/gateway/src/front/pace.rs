@@ -1,12 +1,15 @@
 //! How often an address may come (V-11).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
+use super::addresses;
 use crate::config::Intake;
 use crate::limits::COUNTED_ADDRESSES;
 
@@ -15,24 +18,36 @@ pub struct Pace {
     limiter: DefaultKeyedRateLimiter<Bucket>,
     clock: DefaultClock,
     rate: (u32, u32),
+    /// When each address that is counted by itself came last.
+    known: Mutex<HashMap<IpAddr, Instant>>,
+    /// How many addresses are.
+    most: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Bucket {
-    V4(Ipv4Addr),
-    /// Whoever has one address of a /64 has them all.
-    V6Net(u64),
-    /// All newcomers, once there are too many addresses to count.
+    Address(IpAddr),
+    /// All newcomers, while as many addresses are counted as can be.
     Crowd,
 }
 
 impl Pace {
     /// A count at this rate.
     pub fn new(intake: &Intake) -> Self {
+        Self::counting(intake, COUNTED_ADDRESSES)
+    }
+
+    fn counting(intake: &Intake, most: usize) -> Self {
         let rate = (intake.requests_per_second, intake.burst);
         let at_least_one = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::per_second(at_least_one(rate.0)).allow_burst(at_least_one(rate.1));
-        Self { limiter: RateLimiter::keyed(quota), clock: DefaultClock::default(), rate }
+        Self {
+            limiter: RateLimiter::keyed(quota),
+            clock: DefaultClock::default(),
+            rate,
+            known: Mutex::default(),
+            most,
+        }
     }
 
     /// Whether it counts at this rate.
@@ -45,23 +60,61 @@ impl Pace {
     /// # Errors
     /// If it is one too many: when the next may come.
     pub fn charge(&self, address: IpAddr) -> Result<(), Duration> {
-        let bucket = match self.limiter.len() < COUNTED_ADDRESSES {
-            true => bucket(address),
-            false => Bucket::Crowd,
-        };
-        self.limiter.check_key(&bucket).map_err(|early| early.wait_time_from(self.clock.now()))
+        self.limiter.check_key(&self.bucket(address)).map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// Forgets addresses that have not come for a while.
+    /// An address that is known keeps its count, however many others come.
+    fn bucket(&self, address: IpAddr) -> Bucket {
+        let address = addresses::client(address);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= self.most && !known.contains_key(&address) {
+            return Bucket::Crowd;
+        }
+        known.insert(address, Instant::now());
+        Bucket::Address(address)
+    }
+
+    /// Forgets addresses that have not come for so long that all they may send at once is theirs again.
     pub fn sweep(&self) {
+        let (rate, burst) = self.rate;
+        let refilled = Duration::from_secs(u64::from(burst.div_ceil(rate.max(1))));
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, last| last.elapsed() <= refilled.max(Duration::from_secs(1)));
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();
     }
 }
 
-fn bucket(address: IpAddr) -> Bucket {
-    match address.to_canonical() {
-        IpAddr::V4(address) => Bucket::V4(address),
-        IpAddr::V6(address) => Bucket::V6Net(u64::try_from(address.to_bits() >> 64).unwrap_or_default()),
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn only_newcomers_share_the_count_of_a_crowd() {
+        let intake = Intake { requests_per_second: 1, burst: 3, ..Intake::default() };
+        let pace = Pace::counting(&intake, 10);
+        let known = IpAddr::from([192, 0, 2, 1]);
+        assert!(pace.charge(known).is_ok());
+        let crowd = (0..200_u32).map(|number| IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number)));
+        let refused = crowd.filter(|address| pace.charge(*address).is_err()).count();
+        assert_eq!(refused, 200 - 9 - 3, "nine were counted by themselves, and three were the crowd's");
+        assert!(pace.charge(known).is_ok() && pace.charge(known).is_ok(), "it has its own count still");
+        assert!(pace.charge(known).is_err());
+    }
+
+    #[test]
+    fn one_network_of_64_bits_is_one_client() {
+        let intake = Intake { requests_per_second: 1, burst: 1, ..Intake::default() };
+        let pace = Pace::new(&intake);
+        let at = |text: &str| text.parse::<IpAddr>().map(|address| pace.charge(address).is_ok());
+        assert_eq!(at("2001:db8::1"), Ok(true));
+        assert_eq!(at("2001:db8::2"), Ok(false));
+        assert_eq!(at("2001:db8:0:1::1"), Ok(true));
+        assert_eq!(at("::ffff:192.0.2.1"), Ok(true));
+        assert_eq!(at("192.0.2.1"), Ok(false), "the same in the older notation");
     }
 }

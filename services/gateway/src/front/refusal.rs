@@ -33,6 +33,8 @@ pub enum Refusal {
     Media(&'static str),
     /// The body is too long.
     TooLong(usize),
+    /// As many messages are held as can be.
+    NoRoom,
     /// The body took too long.
     TooSlow,
     /// The body broke off.
@@ -73,6 +75,12 @@ impl IntoResponse for Refusal {
             Self::TooLong(limit) => {
                 let words = format!("the message is longer than {limit} bytes");
                 invalid(StatusCode::PAYLOAD_TOO_LARGE, &words)
+            }
+            Self::NoRoom => {
+                let words = "the gateway holds as many messages as it may";
+                let mut response = invalid(StatusCode::SERVICE_UNAVAILABLE, words);
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                response
             }
             Self::TooSlow => invalid(StatusCode::REQUEST_TIMEOUT, "the message took too long"),
             Self::Broken => invalid(StatusCode::BAD_REQUEST, "the message broke off"),

@@ -24,14 +24,15 @@ use super::taps::{Advertising, Listening};
 use super::timed::Timed;
 use super::watched::{ending_with, watched};
 use super::{
-    Admitted, Client, Inbound, Opening, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, headers, intake, mirrors,
+    Admitted, Client, Inbound, Opening, Plan, Response, Route, VAP_KEYS, VAP_SLOTS, addresses, headers,
+    intake, mirrors,
 };
 use crate::frame::{Frame, Kind, TOOLS_CALL};
 use crate::limits::RESUME_PAUSE;
 use crate::relay;
 use crate::telemetry::Telemetry;
 use crate::upstream::request::speaks_modern;
-use crate::upstream::{Answer, Exchange, UpstreamError};
+use crate::upstream::{Answer, ClientName, Exchange, UpstreamError};
 
 /// Answered by the gateway alone.
 const AMEND: &str = "vap/amend";
@@ -104,7 +105,7 @@ impl Front {
             Ok(page) => page,
             Err(refusal) => return refusal.into_response(),
         };
-        let visit = Visit { front: self, route, head };
+        let visit = Visit { front: self, route, head, address };
         let answer = visit.answer(body, page.is_some(), plan.intake.body_bytes).await;
         readable(answer.unwrap_or_else(IntoResponse::into_response), page)
     }
@@ -122,6 +123,7 @@ struct Visit<'a> {
     front: &'a Front,
     route: Arc<Route>,
     head: Parts,
+    address: IpAddr,
 }
 
 impl Visit<'_> {
@@ -163,7 +165,9 @@ impl Visit<'_> {
     }
 
     async fn post(self, admitted: Admitted, body: Body, limit: usize) -> Result<Response, Refusal> {
-        let text = intake::read(&self.head.headers, body, limit).await?;
+        let address = addresses::client(self.address);
+        let counted = (!address.is_loopback()).then_some(address);
+        let text = intake::read(&self.head.headers, body, limit, counted).await?;
         let frame = Frame::parse(text).map_err(Refusal::Message)?;
         let era = mirrors::era(&frame, &self.head.headers);
         if era == Era::Modern {
@@ -247,6 +251,14 @@ impl Visit<'_> {
         }
     }
 
+    fn client_name(&self, admitted: &Admitted) -> ClientName {
+        match &admitted.token {
+            Some(token) => ClientName::Token(token.iss.clone(), token.sub.clone()),
+            None if self.address.to_canonical().is_loopback() => ClientName::LocalProxy,
+            None => ClientName::Address(addresses::client(self.address)),
+        }
+    }
+
     fn era(&self) -> Era {
         match speaks_modern(&self.head.headers) {
             true => Era::Modern,
@@ -270,8 +282,9 @@ impl Visit<'_> {
     }
 
     fn exchange(&self, admitted: Admitted, body: bytes::Bytes) -> Exchange {
+        let client = self.client_name(&admitted);
         let headers = headers::to_upstream(&self.head.headers, admitted.authorization);
-        Exchange { method: self.head.method.clone(), headers, body }
+        Exchange { method: self.head.method.clone(), headers, body, client }
     }
 }
 

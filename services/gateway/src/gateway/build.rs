@@ -16,8 +16,9 @@ use zeroize::Zeroizing;
 use super::StartError;
 use super::evidence::secret;
 use crate::calls::{Calls, Judging, Offer, Shared};
-use crate::config::{Config, OAuthMode, Route as RouteConfig, Server, UpstreamConfig};
+use crate::config::{CommandServer, Config, OAuthMode, Route as RouteConfig, Server, UpstreamConfig};
 use crate::front::{Admits, Handlers, OpenDoor, Plan, Route};
+use crate::isolation::{self, Confinement, Host, OwnFiles};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
 use crate::oauth::Guard;
@@ -45,7 +46,7 @@ pub struct Builder {
 
 /// What is behind a route, and what it was made from.
 struct Kept {
-    config: (UpstreamConfig, Duration),
+    config: (UpstreamConfig, Duration, OwnFiles),
     upstream: Arc<dyn Upstream>,
     children: Vec<Arc<Stdio>>,
 }
@@ -67,12 +68,14 @@ impl Builder {
     /// # Errors
     /// If a server or a guard cannot be made.
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
+        isolation::require(config, Host::detect())?;
+        let own_files = OwnFiles::of(config)?;
         let mut servers = BTreeMap::new();
         let mut routes = Vec::new();
         let judge = judge(config)?;
         let mut pages = documents(config, &self.keys);
         for route in &config.routes {
-            let kept = self.server(route)?;
+            let kept = self.server(config, &own_files, route)?;
             let (admits, beside) = guard(config, route)?;
             pages = pages.merge(beside);
             routes.push(Arc::new(Route {
@@ -100,19 +103,23 @@ impl Builder {
     }
 
     /// The server of a route: the one that is there, if it is the same.
-    fn server(&self, route: &RouteConfig) -> Result<Kept, StartError> {
-        let wanted = (route.upstream.clone(), route.timeout);
+    fn server(&self, config: &Config, own_files: &OwnFiles, route: &RouteConfig) -> Result<Kept, StartError> {
+        let wanted = (route.upstream.clone(), route.timeout, own_files.clone());
         if let Some(kept) = self.servers.get(&route.path).filter(|kept| kept.config == wanted) {
             let (upstream, children) = (kept.upstream.clone(), kept.children.clone());
             return Ok(Kept { config: wanted, upstream, children });
         }
         let mut children = Vec::new();
+        let mut one = |server: &Server| {
+            let confinement = |command: &CommandServer| confinement(command, own_files, config);
+            one(route, server, confinement, &mut children)
+        };
         let upstream = match &route.upstream {
-            UpstreamConfig::One(server) => one(route, server, &mut children)?,
+            UpstreamConfig::One(server) => one(server)?,
             UpstreamConfig::Many { servers, separator } => {
                 let mut all = Vec::new();
                 for (prefix, server) in servers {
-                    all.push((prefix.clone(), one(route, server, &mut children)?));
+                    all.push((prefix.clone(), one(server)?));
                 }
                 let federation = Federation::new(all, separator);
                 Arc::new(federation.map_err(|error| StartError::Names { route: route.path.clone(), error })?)
@@ -125,7 +132,8 @@ impl Builder {
     fn handlers(&self, config: &Config, route: &RouteConfig, judge: Option<&Judging>) -> Arc<dyn Handlers> {
         let judging = judge.filter(|_| route.judge).cloned();
         let posture = posture::of_route(config, route).into();
-        let offer = Offer { posture, filter_tools: route.filter_tools };
+        let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
+        let offer = Offer { posture, filter_tools, arguments_bytes };
         Arc::new(Calls::new(config.rules(route), offer, judging, self.shared.clone()))
     }
 
@@ -147,6 +155,7 @@ impl Builder {
 pub fn one(
     route: &RouteConfig,
     server: &Server,
+    confinement: impl Fn(&CommandServer) -> Confinement,
     children: &mut Vec<Arc<Stdio>>,
 ) -> Result<Arc<dyn Upstream>, StartError> {
     match server {
@@ -162,11 +171,23 @@ pub fn one(
                 pass_env: server.pass_env.clone(),
                 folder: server.folder.clone(),
                 children: server.children,
+                confinement: Some(confinement(server)),
             };
             let child = Arc::new(Stdio::new(program, &route.path));
             children.push(child.clone());
             Ok(child)
         }
+    }
+}
+
+/// What keeps a server that is a child process from the gateway's own files and memory.
+pub fn confinement(server: &CommandServer, own_files: &OwnFiles, config: &Config) -> Confinement {
+    Confinement {
+        own_files: own_files.clone(),
+        writable: server.writable.clone(),
+        user: server.user.clone(),
+        limits: server.limits,
+        landlock_optional: config.unsafe_shared_user,
     }
 }
 
@@ -184,11 +205,7 @@ fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn
 
 /// Whether any server gets a credential of the gateway's own.
 fn has_credential(upstream: &UpstreamConfig) -> bool {
-    let has = |server: &Server| matches!(server, Server::Http(http) if http.token_file.is_some());
-    match upstream {
-        UpstreamConfig::One(server) => has(server),
-        UpstreamConfig::Many { servers, .. } => servers.iter().any(|(_, server)| has(server)),
-    }
+    upstream.servers().any(|server| matches!(server, Server::Http(http) if http.token_file.is_some()))
 }
 
 /// Who is asked what rules cannot say.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use evidence::StoreError;
 
+use crate::isolation::{NotIsolated, OwnFilesError};
 use crate::keys::KeyError;
 use crate::oauth::KeysError;
 use crate::upstream::federation::BadName;
@@ -47,6 +48,12 @@ pub enum StartError {
         /// Why.
         error: BadName,
     },
+    /// A server could read the gateway's keys.
+    #[error(transparent)]
+    NotIsolated(#[from] NotIsolated),
+    /// The gateway's own files cannot be kept from its children.
+    #[error(transparent)]
+    OwnFiles(#[from] OwnFilesError),
     /// No HTTP client for a judge can be made.
     #[error("the judge: {0}")]
     Judge(String),

@@ -89,7 +89,7 @@ pub fn log_client(config: &Config, patience: Duration) -> Result<Client, StartEr
     let log = &config.log;
     let extra_roots = log.ca_file.as_deref().map(read).transpose()?.map(Bytes::from);
     let token = log.token_file.as_deref().map(secret).transpose()?;
-    Client::new(&log.url, Options { patience, extra_roots, token })
+    Client::new(&log.url, Options { patience, extra_roots, token, ..Options::default() })
         .map_err(|error| StartError::Log(error.to_string()))
 }
 

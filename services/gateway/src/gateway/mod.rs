@@ -21,8 +21,8 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 
-pub(crate) use build::one as one_server;
 pub(crate) use build::rules_of;
+pub(crate) use build::{confinement, one as one_server};
 pub use error::StartError;
 pub(crate) use evidence::{Look, log_client};
 
@@ -32,6 +32,7 @@ use crate::config::watch::Seen;
 use crate::config::{Config, Mistakes};
 use crate::desk::{Clock, Desk, RulesOf, Running};
 use crate::front::{Front, Serving, Times};
+use crate::isolation::{self, Host};
 use crate::keys::Keys;
 use crate::telemetry::Telemetry;
 use admin::Admin;
@@ -56,6 +57,7 @@ impl Gateway {
     /// # Errors
     /// If a key, the evidence, a server or an address cannot be used.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        isolation::require(&config, Host::detect())?;
         let keys = Keys::open(&config)?;
         let telemetry = Arc::new(Telemetry::new()?);
         let store = evidence::open(&config).await?;

@@ -11,6 +11,7 @@ use super::tapped::{Leaving, Tapped};
 use super::{Over, Passing, Tap};
 use crate::front::{Client, Response};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
+use crate::memory::ANSWERS;
 use crate::upstream::{Answer, AnswerBody, UpstreamError};
 
 /// Asks proxies on the way not to buffer.
@@ -87,7 +88,7 @@ async fn shown(answer: Answer, mut tap: Box<dyn Tap>, leaving: Leaving) -> Respo
     let last = tap.over(Over::Complete).await;
     let text = match (passing, last) {
         (Passing::Untouched, _) => text,
-        (Passing::Replaced(text), _) | (Passing::Withheld, Some(text)) => text,
+        (Passing::Replaced(text), _) | (Passing::Withheld, Some(text)) => ANSWERS.share(None).attach(text),
         (Passing::Withheld, None) => return last_words(None),
     };
     headers.remove(CONTENT_LENGTH);
@@ -113,14 +114,16 @@ pub async fn whole(answer: Answer, leaving: Leaving) -> Result<Bytes, Over> {
 }
 
 async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
-    let mut text = BytesMut::new();
+    let (mut text, mut share) = (BytesMut::new(), ANSWERS.share(None));
     while let Some(chunk) = body.next().await {
-        text.extend_from_slice(&chunk?);
+        let chunk = chunk?;
+        share.resize(text.len() + chunk.len()).map_err(|error| UpstreamError::Lost(error.to_string()))?;
+        text.extend_from_slice(&chunk);
         if text.len() > MAX_ANSWER_BYTES {
             return Err(UpstreamError::Lost(format!("it is longer than {MAX_ANSWER_BYTES} bytes")));
         }
     }
-    Ok(text.freeze())
+    Ok(share.attach(text.freeze()))
 }
 
 /// Whether the text can be a message: some clients read one whatever the content type says, and with a mark of byte order, or

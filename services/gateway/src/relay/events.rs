@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 
 use crate::limits::MAX_EVENT_BYTES;
+use crate::memory::{ANSWERS, Exhausted, Share};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -18,15 +19,22 @@ pub struct Event {
     has_data: bool,
 }
 
-/// An event that is longer than anything that should be kept in memory.
+/// An event that cannot be kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("an event is longer than {MAX_EVENT_BYTES} bytes")]
-pub struct EventTooLong;
+pub enum EventError {
+    /// It is longer than any should be.
+    #[error("an event is longer than {MAX_EVENT_BYTES} bytes")]
+    Longest,
+    /// There is no room for it now.
+    #[error(transparent)]
+    NoRoom(#[from] Exhausted),
+}
 
 /// Cuts a stream into events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Splitter {
     pending: BytesMut,
+    share: Share,
     /// Up to where `pending` has been looked at: the start of a line.
     line: usize,
     /// From where on that line has been looked at.
@@ -38,10 +46,26 @@ pub struct Splitter {
     begun: bool,
 }
 
+impl Default for Splitter {
+    fn default() -> Self {
+        Self {
+            pending: BytesMut::new(),
+            share: ANSWERS.share(None),
+            line: 0,
+            at: 0,
+            has_data: false,
+            has_fields: false,
+            after_cr: false,
+            begun: false,
+        }
+    }
+}
+
 impl Splitter {
     /// Takes a chunk; gives what is complete.
-    pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Event>, EventTooLong> {
+    pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Event>, EventError> {
         let mut events = Vec::new();
+        self.share.resize(self.pending.len() + chunk.len())?;
         self.pending.extend_from_slice(&chunk);
         while let Some(ahead) = self.pending.get(self.at..).filter(|ahead| !ahead.is_empty()) {
             if std::mem::take(&mut self.after_cr) && ahead.starts_with(b"\n") {
@@ -60,8 +84,10 @@ impl Splitter {
             self.after_cr = lone_cr;
             self.end_of_line(line, &mut events);
         }
+        // What is complete holds shares of its own.
+        self.share.resize(self.pending.len())?;
         match self.pending.len() > MAX_EVENT_BYTES {
-            true => Err(EventTooLong),
+            true => Err(EventError::Longest),
             false => Ok(events),
         }
     }
@@ -90,7 +116,7 @@ impl Splitter {
     }
 
     fn cut(&mut self, events: &mut Vec<Event>) {
-        let raw = self.pending.split_to(self.at).freeze();
+        let raw = ANSWERS.share(None).attach(self.pending.split_to(self.at).freeze());
         events.push(Event { raw, has_data: std::mem::take(&mut self.has_data) });
         (self.line, self.at, self.has_fields) = (0, 0, false);
     }

@@ -10,6 +10,7 @@ use super::events::{self, Event, Splitter};
 use super::{Over, Passing, Tap};
 use crate::front::Client;
 use crate::limits::ORPHAN_TIME;
+use crate::memory::ANSWERS;
 use crate::upstream::{AnswerBody, UpstreamError};
 use admission::principal::Era;
 
@@ -104,7 +105,7 @@ impl Tapped {
         };
         let events = match self.splitter.push(chunk) {
             Ok(events) => events,
-            Err(too_long) => return Some(Over::Broken(UpstreamError::Lost(too_long.to_string()))),
+            Err(error) => return Some(Over::Broken(UpstreamError::Lost(error.to_string()))),
         };
         for event in events {
             let goes_on = self.shown(event).await;
@@ -117,7 +118,7 @@ impl Tapped {
         let Some(text) = event.data() else { return Some(event.into_raw()) };
         match self.tap.message(text).await {
             Passing::Untouched => Some(event.into_raw()),
-            Passing::Replaced(text) => Some(event.with_data(&text)),
+            Passing::Replaced(text) => Some(ANSWERS.share(None).attach(event.with_data(&text))),
             Passing::Withheld => event.without_data(),
         }
     }

@@ -36,6 +36,22 @@ pub struct Exchange {
     pub headers: HeaderMap,
     /// The message, as the client wrote it (less what was for the gateway). Empty but for POST.
     pub body: Bytes,
+    /// On whose behalf.
+    pub client: ClientName,
+}
+
+/// Who uses an upstream, for sharing what is scarce: the subject of a token, or else a network address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClientName {
+    /// The gateway itself.
+    #[default]
+    Gateway,
+    /// A proxy on this machine, which stands for any number of clients.
+    LocalProxy,
+    /// Issuer and subject of a token.
+    Token(String, String),
+    /// An address, or an IPv6 network of 64 bits.
+    Address(std::net::IpAddr),
 }
 
 /// What an upstream said.

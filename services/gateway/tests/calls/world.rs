@@ -116,7 +116,8 @@ impl World {
         let sealer = Sealer::new(Zeroizing::new([7; 32]), GATEWAY);
         let telemetry = Arc::new(Telemetry::new().unwrap());
         let shared = Shared::new(desk, sealer, telemetry, wishes.patience);
-        let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools };
+        let arguments_bytes = gateway::limits::ARGUMENT_BYTES;
+        let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools, arguments_bytes };
         let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };

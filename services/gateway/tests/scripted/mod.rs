@@ -10,7 +10,7 @@ use std::io::{BufRead, Write};
 use bytes::Bytes;
 use futures::StreamExt;
 use gateway::upstream::stdio::Program;
-use gateway::upstream::{Answer, AnswerBody, Exchange, Upstream, UpstreamError};
+use gateway::upstream::{Answer, AnswerBody, ClientName, Exchange, Upstream, UpstreamError};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -234,21 +234,32 @@ fn raw(line: &str) {
 pub struct Client<'a> {
     pub upstream: &'a dyn Upstream,
     pub headers: HeaderMap,
+    pub named: ClientName,
 }
 
 impl<'a> Client<'a> {
     /// One without a session.
     pub fn of(upstream: &'a dyn Upstream) -> Self {
-        Self { upstream, headers: HeaderMap::new() }
+        Self::named(upstream, ClientName::Gateway)
+    }
+
+    /// One that counts as this client.
+    pub fn named(upstream: &'a dyn Upstream, named: ClientName) -> Self {
+        Self { upstream, headers: HeaderMap::new(), named }
     }
 
     /// One with a session in this revision.
     pub async fn with_session(upstream: &'a dyn Upstream, version: &str) -> Self {
-        let mut client = Self::of(upstream);
+        Self::of(upstream).in_session(version).await
+    }
+
+    /// The same, with a session in this revision.
+    pub async fn in_session(mut self, version: &str) -> Self {
+        let client = &mut self;
         let answer = client.post(initialize(version)).await.unwrap();
         assert_eq!(answer.status, StatusCode::OK);
         client.header("mcp-session-id", answer.headers["mcp-session-id"].to_str().unwrap());
-        client
+        self
     }
 
     pub fn header(&mut self, name: &'static str, value: &str) {
@@ -294,7 +305,8 @@ impl<'a> Client<'a> {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
         headers.extend(self.headers.clone());
-        self.upstream.exchange(Exchange { method, headers, body }).await
+        let client = self.named.clone();
+        self.upstream.exchange(Exchange { method, headers, body, client }).await
     }
 }
 

@@ -80,6 +80,7 @@ struct Log {
     retired_keys: Vec<RetiredKey>,
     origin: Option<String>,
     ca_file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
     #[serde(default)]
     witnesses: Vec<String>,
     witness_policy: Option<PathBuf>,
@@ -227,6 +228,7 @@ impl Log {
             Some(_) => return Err(bad(named("depth"), "checkpoints, entries or decisions")),
         };
         target.ca_file = self.ca_file.as_deref().map(|path| folder.join(path));
+        target.token_file = self.token_file.as_deref().map(|path| folder.join(path));
         target.start = self.start.as_deref().map(|path| folder.join(path));
         let vantage = named("vantage");
         target.vantages =

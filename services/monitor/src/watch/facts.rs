@@ -2,6 +2,7 @@
 
 use audit::Evidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use registration::vrf::{VRF_CBOR, VRF_JSON};
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -54,6 +55,8 @@ impl Facts {
         let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
         let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name: &str| facts.get(name).and_then(Value::as_u64);
+        let is_vrf = text("content_type").is_some_and(|name| name == VRF_CBOR || name == VRF_JSON);
+        let verified = is_vrf.then(|| text("sub")).flatten();
         let judged = ["output_hash", "audit_ref"];
         let judged = judged.iter().find_map(|name| Some(format!("{name} {}", text(name)?)));
         Some(Self {
@@ -61,7 +64,7 @@ impl Facts {
             entry: row.digest.to_string(),
             iss: text("iss")?,
             sub: text("sub")?,
-            agents: ["agent", "agent_id"].iter().filter_map(|name| text(name)).collect(),
+            agents: ["agent", "agent_id"].iter().filter_map(|name| text(name)).chain(verified).collect(),
             kid: statement.header().kid().map(|kid| HEXLOWER.encode(kid)),
             previous: text("previous"),
             position: number("chain_position"),

@@ -19,6 +19,7 @@ use crate::console::{Exit, Failure, Report};
 
 /// The topics and their pages.
 const TOPICS: &[(&str, &str)] = &[
+    ("access", include_str!("../topics/access.txt")),
     ("config", include_str!("../topics/config.txt")),
     ("errors", include_str!("../topics/errors.txt")),
     ("exit-codes", include_str!("../topics/exit-codes.txt")),

@@ -39,7 +39,16 @@ pub const SETTINGS: &[Setting] = &[
         "postgres://USER@HOST/NAME that holds the pin for several hosts; a file in state_dir unless given",
     ),
     fixed("listen", Some("127.0.0.1:7390"), "address of the public listener"),
-    fixed("admin_listen", Some("127.0.0.1:7391"), "address of health and metrics; keep it private"),
+    fixed(
+        "admin_listen",
+        Some("127.0.0.1:7391"),
+        "address of health and metrics; commands there need an operator's token",
+    ),
+    fixed(
+        "admin_socket",
+        None,
+        "Unix socket for the operator's commands, mode 0600; admin.sock in state_dir unless given, none if empty",
+    ),
     fixed("receipt_key", Some("keys/receipt.pem"), "signs receipts (PKCS#8 PEM, mode 0600)"),
     fixed("receipt_alg", Some("ES256"), "ES256, ES384 or EdDSA; must fit the receipt key"),
     fixed("checkpoint_key", Some("keys/checkpoint.pem"), "signs C2SP checkpoints (Ed25519)"),
@@ -51,7 +60,22 @@ pub const SETTINGS: &[Setting] = &[
     reloading(
         "tokens_file",
         None,
-        "bearer tokens, one `name token` a line: each has a rate bucket of its own",
+        "bearer tokens, one `name token` a line, each with a rate bucket of its own; see help access",
+    ),
+    reloading(
+        "anonymous_role",
+        Some("reader"),
+        "what callers without a token may read: public, reader or auditor; see help access",
+    ),
+    reloading(
+        "closed_content_types",
+        Some("[\"application/agent-conversation\", \"application/vap-audit+json\"]"),
+        "content types whose statements and payloads only auditors may read",
+    ),
+    reloading(
+        "cors_origins",
+        Some("[]"),
+        "origins of web pages that may read what is not public; * is every one",
     ),
     reloading("token_required", Some("false"), "turn away registrations without a token (401)"),
     reloading("trusted_proxies", Some("[]"), "addresses whose Forwarded headers name the client"),

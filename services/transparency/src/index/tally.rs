@@ -42,6 +42,8 @@ pub struct Tally {
     receipts: BTreeMap<(LookupKind, String), Group>,
     /// Verification receipts with a verdict.
     pub receipt_count: u64,
+    /// Those that an agent issued about itself: they count in no share.
+    pub self_verified: u64,
     /// Those of which only the hash is here.
     pub redacted: u64,
     /// Whether values were left out because there were too many.
@@ -92,8 +94,11 @@ impl Tally {
         let passed = rows.iter().any(|row| row.kind == LookupKind::Verdict.number() && row.value == "pass");
         let is_receipt = has(LookupKind::ReceiptId);
         let disclosed = is_receipt && has(LookupKind::Verdict);
-        self.receipt_count += u64::from(disclosed);
+        let own = disclosed && is_about_its_issuer(rows);
+        self.self_verified += u64::from(own);
         self.redacted += u64::from(is_receipt && !disclosed);
+        let disclosed = disclosed && !own;
+        self.receipt_count += u64::from(disclosed);
         for kind in KINDS {
             for row in rows.iter().filter(|row| row.kind == kind.number()) {
                 let key = (kind, row.value.clone());
@@ -110,6 +115,11 @@ impl Tally {
             }
         }
     }
+}
+
+fn is_about_its_issuer(rows: &[Lookup]) -> bool {
+    let of = |kind: LookupKind| rows.iter().filter(move |row| row.kind == kind.number());
+    of(LookupKind::Issuer).any(|issuer| of(LookupKind::Subject).any(|subject| subject.value == issuer.value))
 }
 
 type Name = (LookupKind, String);
@@ -228,6 +238,25 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn what_an_agent_verified_about_itself_counts_in_no_share() {
+        let mut tally = Tally::default();
+        let count = |tally: &mut Tally, n: u64, issuer: &str| {
+            let entry = LeafIndex::new(n);
+            let row =
+                |kind: LookupKind, value: &str| Lookup { kind: kind.number(), value: value.into(), entry };
+            let receipt = [row(LookupKind::ReceiptId, "id"), row(LookupKind::Verdict, "pass")];
+            let names = [row(LookupKind::Issuer, issuer), row(LookupKind::Subject, "agent")];
+            tally.add(entry, &[receipt, names].concat());
+        };
+        count(&mut tally, 0, "verifier");
+        count(&mut tally, 1, "agent");
+        count(&mut tally, 2, "agent");
+        assert_eq!((tally.entries, tally.receipt_count, tally.self_verified), (3, 1, 2));
+        let by_issuer = tally.receipts_by(LookupKind::Issuer);
+        assert_eq!(by_issuer.into_keys().collect::<Vec<_>>(), ["verifier"]);
+    }
 
     /// The n-th of the counts that somebody asked for.
     fn counted(tallies: &Tallies, n: usize) {

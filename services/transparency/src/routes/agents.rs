@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use registration::LookupKind;
@@ -26,6 +26,8 @@ pub struct Summary {
     /// Verification receipts that say their verdict; absent when they are few.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipts: Option<u64>,
+    /// Receipts that the agent issued about itself, to the nearest five: they count in nothing else here.
+    self_verified: u64,
     /// Receipts that are registered by their hash, to the nearest five: what they say is unknown to the log.
     redacted: u64,
     /// The share that passed; absent when the receipts are few, or when few of them passed, or few did not.
@@ -75,9 +77,16 @@ pub struct GroupView {
     path = "/v1/agents/{sub}/summary",
     tag = "Log",
     params(("sub" = String, Path, description = "The sub of the receipts, percent-encoded")),
-    responses((status = 200, description = "Counts over what is registered about this agent", body = Summary), (status = 404, description = "Nothing is registered about it"))
+    responses((status = 200, description = "Counts over what is registered about this agent", body = Summary), (status = 400, description = "A parameter was given, and there are none"), (status = 404, description = "Nothing is registered about it"))
 )]
-pub async fn summary(State(app): State<App>, Path(sub): Path<String>) -> Result<Response, Problem> {
+pub async fn summary(
+    State(app): State<App>,
+    Path(sub): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    if query.is_some_and(|query| !query.is_empty()) {
+        return Err(Problem::malformed("page", "This resource has no parameters: it counts all receipts"));
+    }
     let reached = app.index.caught_up().await?;
     let tally = app.index.tally(LookupKind::Subject, &sub).await?;
     if tally.entries == 0 {
@@ -106,6 +115,7 @@ impl Summary {
         Self {
             subject,
             receipts: enough.then_some(all.count),
+            self_verified: (tally.self_verified + 2) / 5 * 5,
             redacted: (tally.redacted + 2) / 5 * 5,
             pass_rate: (enough && !all.tells_of_few()).then(|| all.pass_rate()),
             by_verdict: groups(LookupKind::Verdict),

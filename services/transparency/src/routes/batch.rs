@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
 use super::Binary;
+use crate::access::Caller;
 use crate::app::App;
 use crate::doors::Turnstile;
 use crate::intake::Batch;
@@ -79,16 +80,17 @@ pub struct BatchResult {
 pub async fn register_batch(
     State(app): State<App>,
     Extension(turnstile): Extension<Turnstile>,
+    Extension(caller): Extension<Caller>,
     batch: Batch,
 ) -> Response {
     let mut running = JoinSet::new();
     for (place, statement) in batch.statements.iter().cloned().enumerate() {
-        let (app, turnstile) = (app.clone(), turnstile.clone());
+        let (app, turnstile, caller) = (app.clone(), turnstile.clone(), caller.clone());
         // The request itself was charged when it came in: that pays for the first.
         let charged = if place == 0 { Ok(()) } else { turnstile.charge() };
         running.spawn(async move {
             let result = match charged {
-                Ok(()) => one(&app, statement).await,
+                Ok(()) => one(&app, &caller, statement).await,
                 Err(over) => BatchResult::refused(None, &over.into()),
             };
             if result.status >= 500 {
@@ -108,12 +110,15 @@ pub async fn register_batch(
     ([(CACHE_CONTROL, "no-store")], Json(BatchResults { results })).into_response()
 }
 
-async fn one(app: &App, statement: Result<Bytes, Problem>) -> BatchResult {
+async fn one(app: &App, caller: &Caller, statement: Result<Bytes, Problem>) -> BatchResult {
     let statement = match statement.and_then(|bytes| super::entries::parse(app, bytes)) {
         Ok(statement) => statement,
         Err(problem) => return BatchResult::refused(None, &problem),
     };
     let digest = statement.digest();
+    if let Err(problem) = super::entries::must_cover(caller, &statement) {
+        return BatchResult::refused(Some(digest), &problem);
+    }
     match app.log.register(&statement, None).await {
         Ok(registered) => BatchResult::taken(app, digest, registered),
         Err(error) => BatchResult::refused(Some(digest), &error.into()),

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::response::{IntoResponse, Response};
@@ -13,10 +14,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use merkle::EntryDigest;
-use scitt::SignedStatement;
+use scitt::{ContentType, SignedStatement};
 
 use super::Binary;
 use super::names::{Locator, NamedBy, named};
+use crate::access::Caller;
 use crate::app::App;
 use crate::aside::aside;
 use crate::intake::HandedIn;
@@ -57,7 +59,7 @@ pub struct DetachedForm {
         (status = 400, description = "Malformed request, Bad Signature Algorithm, Payload Missing, or Rejected",
          content_type = "application/concise-problem-details+cbor"),
         (status = 401, description = "A bearer token is required", content_type = "application/concise-problem-details+cbor"),
-        (status = 403, description = "Log Frozen: this log takes no more entries", content_type = "application/concise-problem-details+cbor"),
+        (status = 403, description = "Log Frozen: this log takes no more entries; or the token is bound to other issuers or content types", content_type = "application/concise-problem-details+cbor"),
         (status = 409, description = "On Hold: an entry that it would erase is needed for a case",
          content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
@@ -68,10 +70,12 @@ pub struct DetachedForm {
 )]
 pub async fn register(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     receipt_type: ReceiptType,
     handed_in: HandedIn,
 ) -> Result<Response, Problem> {
     let statement = parse(&app, handed_in.statement.clone())?;
+    must_cover(&caller, &statement)?;
     let registered = app.log.register(&statement, handed_in.payload.as_ref()).await?;
     Ok(answer(&app, statement.digest(), registered, receipt_type))
 }
@@ -85,6 +89,18 @@ pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
         app.house.metrics.registration(crate::metrics::Outcome::Malformed);
         malformed.into()
     })
+}
+
+/// Refuses to register what lies outside the scope of the caller's token.
+///
+/// # Errors
+/// 403, naming the cause.
+pub fn must_cover(caller: &Caller, statement: &SignedStatement) -> Result<(), Problem> {
+    let header = statement.header();
+    let issuer = header.claims().and_then(|claims| claims.iss());
+    let preimage = || header.hash_envelope().and_then(|envelope| envelope.preimage_content_type.as_ref());
+    let content_type = header.content_type().or_else(preimage).and_then(ContentType::as_text);
+    caller.must_cover(issuer, content_type)
 }
 
 fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: ReceiptType) -> Response {

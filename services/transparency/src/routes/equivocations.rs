@@ -3,10 +3,10 @@
 // utoipa names the query type by its path.
 #![allow(unused_qualifications)]
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use http::header::CACHE_CONTROL;
 use registration::GuardKind;
@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
+use super::bodies::is_open;
 use super::lead_on;
 use super::listing::rfc3339;
+use crate::access::Caller;
 use crate::app::App;
 use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
 use crate::problem::Problem;
@@ -70,7 +72,7 @@ pub struct Registered {
 pub struct Refused {
     /// SHA-256 of the statement, hex: the entry ID it would have.
     entry_id: String,
-    /// The statement, base64url; absent once the registered entry was erased.
+    /// The statement, base64url; absent once the registered entry was erased, and where that is closed to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<String>,
 }
@@ -112,6 +114,7 @@ impl Equivocation {
 )]
 pub async fn equivocations(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     page: Result<Query<Reports>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let wrong =
@@ -121,7 +124,7 @@ pub async fn equivocations(
     if !(1..=REPORTS_PAGE).contains(&limit) {
         return Err(wrong());
     }
-    let (equivocations, more) = read(&app, page.after, limit).await?;
+    let (equivocations, more) = read(&app, &caller, page.after, limit).await?;
     let last = equivocations.last().map(|report| report.number);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Equivocations { equivocations })).into_response();
     if let Some(last) = last.filter(|_| more) {
@@ -132,7 +135,12 @@ pub async fn equivocations(
 
 /// Reads a page few reports at a time, so that large statements are never in memory together. Says whether there may be
 /// more after it.
-async fn read(app: &App, mut after: Option<u64>, limit: usize) -> Result<(Vec<Equivocation>, bool), Problem> {
+async fn read(
+    app: &App,
+    caller: &Caller,
+    mut after: Option<u64>,
+    limit: usize,
+) -> Result<(Vec<Equivocation>, bool), Problem> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     while page.len() < limit && bytes < REPORTS_BYTES {
         let asked = REPORTS_CHUNK.min(limit - page.len());
@@ -143,7 +151,13 @@ async fn read(app: &App, mut after: Option<u64>, limit: usize) -> Result<(Vec<Eq
             .filter_map(|kept| kept.report.statement.as_ref())
             .map(bytes::Bytes::len)
             .sum::<usize>();
-        page.extend(kept.iter().map(Equivocation::of));
+        for mut report in kept.iter().cloned() {
+            let registered = app.log.store.entry(report.report.registered.0).await?;
+            if !registered.is_some_and(|entry| is_open(app, caller, &entry)) {
+                report.report.statement = None;
+            }
+            page.push(Equivocation::of(&report));
+        }
         if kept.len() < asked {
             return Ok((page, false));
         }

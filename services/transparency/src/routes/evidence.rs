@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use data_encoding::BASE64URL_NOPAD;
 use http::header::CACHE_CONTROL;
 use merkle::{EntryDigest, LeafIndex};
@@ -22,9 +22,11 @@ use serde_json::value::RawValue;
 use store::{Collateral, CommittedHead, Entry};
 use utoipa::{IntoParams, ToSchema};
 
+use super::bodies::is_open;
 use super::listing::{first_head_with, rfc3339};
 use super::statements::{CACHED, stored_entry};
 use super::{EntryId, lead_on};
+use crate::access::Caller;
 use crate::app::App;
 use crate::index::term;
 use crate::limits::{EVIDENCE_BYTES, EVIDENCE_CHUNK, EVIDENCE_HEADS, EVIDENCE_PAGE};
@@ -37,7 +39,7 @@ pub struct Evidence {
     index: u64,
     /// SHA-256 of the statement, hex: the leaf's content.
     entry_id: String,
-    /// The statement in base64url without padding; null once erased.
+    /// The statement in base64url without padding; null once erased, and where it is closed to the caller.
     statement: Option<String>,
     /// The payload that came beside it, in base64url; absent if none came, or none was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +61,9 @@ pub struct Evidence {
     tree_size_committed: Option<u64>,
     /// Whether its bytes were erased.
     erased: bool,
+    /// That there are bytes, and this caller may not have them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    closed: bool,
     /// The erasure statement that explains it, once the index has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     erased_by: Option<EntryReference>,
@@ -107,9 +112,13 @@ pub struct PolicyReference {
         (status = 404, description = "Not Found")
     )
 )]
-pub async fn evidence(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+pub async fn evidence(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    EntryId(digest): EntryId,
+) -> Result<Response, Problem> {
     let entry = stored_entry(&app, digest).await?;
-    let evidence = Gathering::of(&app).evidence(entry).await?.0;
+    let evidence = Gathering::of(&app, &caller).evidence(entry).await?.0;
     Ok(([(CACHE_CONTROL, CACHED)], Json(evidence)).into_response())
 }
 
@@ -146,12 +155,13 @@ pub struct EvidencePage {
 )]
 pub async fn evidence_page(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     range: Result<Query<Range>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let (from, limit) = bounds(range)?;
     let size = app.log.readable_size().await?.get();
     let (mut page, mut next, mut bytes) = (Vec::new(), from, 0);
-    let mut gathering = Gathering::of(&app);
+    let mut gathering = Gathering::of(&app, &caller);
     'page: while page.len() < limit && next < size {
         let asked = EVIDENCE_CHUNK.min(limit - page.len());
         let entries = app.log.store.entries(LeafIndex::new(next), asked).await?;
@@ -195,24 +205,29 @@ fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
 /// Gathers the evidence of entries; those of one page share most of it.
 struct Gathering<'a> {
     app: &'a App,
+    caller: &'a Caller,
     policies: HashMap<LeafIndex, PolicyReference>,
     /// Heads from the one that brought the last entry on.
     heads: Vec<CommittedHead>,
 }
 
 impl<'a> Gathering<'a> {
-    fn of(app: &'a App) -> Self {
-        Self { app, policies: HashMap::new(), heads: Vec::new() }
+    fn of(app: &'a App, caller: &'a Caller) -> Self {
+        Self { app, caller, policies: HashMap::new(), heads: Vec::new() }
     }
 
     /// The evidence, and how many bytes there are of what it holds.
-    async fn evidence(&mut self, entry: Entry) -> Result<(Evidence, usize), Problem> {
-        let beside = self.app.log.store.collateral(entry.index).await?;
+    async fn evidence(&mut self, mut entry: Entry) -> Result<(Evidence, usize), Problem> {
+        let erased = entry.statement.is_none();
+        let closed = !erased && !is_open(self.app, self.caller, &entry);
+        let beside = if closed { Vec::new() } else { self.app.log.store.collateral(entry.index).await? };
+        if closed {
+            entry.statement = None;
+        }
         let (payload, others): (Vec<_>, Vec<_>) =
             beside.into_iter().partition(|item| item.kind == COLLATERAL_PAYLOAD);
         let policy = self.policy(entry.policy).await?;
         let head = self.head(entry.index).await?;
-        let erased = entry.statement.is_none();
         let erased_by = if erased { self.erased_by(entry.digest).await? } else { None };
         let bytes = entry.statement.as_ref().map_or(0, bytes::Bytes::len)
             + payload.iter().chain(&others).map(|item| item.bytes.len()).sum::<usize>()
@@ -221,6 +236,7 @@ impl<'a> Gathering<'a> {
             index: entry.index.get(),
             entry_id: entry.digest.to_string(),
             erased,
+            closed,
             erased_by,
             statement: entry.statement.map(|bytes| BASE64URL_NOPAD.encode(&bytes)),
             payload: payload.first().map(|item| BASE64URL_NOPAD.encode(&item.bytes)),

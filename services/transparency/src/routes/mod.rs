@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod batch;
+pub mod bodies;
 pub mod checkpoints;
 pub mod configuration;
 pub mod entries;

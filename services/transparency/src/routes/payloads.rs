@@ -3,6 +3,7 @@
 //! A payload that came beside its statement is not under the leaf's hash: whoever fetches it checks the statement's
 //! signature over it, as the log did once.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -12,8 +13,10 @@ use registration::COLLATERAL_PAYLOAD;
 use scitt::SignedStatement;
 use store::Entry;
 
+use super::bodies::must_be_open;
 use super::statements::{CACHED, erased, stored_entry};
 use super::{Binary, EntryId};
+use crate::access::Caller;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -28,12 +31,19 @@ use crate::problem::Problem;
     responses(
         (status = 200, description = "The signed payload; of a hash envelope, the hash", body = Binary, content_type = "application/octet-stream"),
         (status = 400, description = "Invalid locator"),
+        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 403, description = "The body is closed to this token"),
         (status = 404, description = "Not Found, or the payload was never kept: the problem names the policy that says so"),
         (status = 410, description = "It was erased; its proofs still hold")
     )
 )]
-pub async fn payload(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
+pub async fn payload(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    EntryId(digest): EntryId,
+) -> Result<Response, Problem> {
     let entry = stored_entry(&app, digest).await?;
+    must_be_open(&app, &caller, &entry)?;
     let statement = entry.statement.clone().ok_or_else(erased)?;
     let payload = match attached(&statement)? {
         Some(payload) => payload,

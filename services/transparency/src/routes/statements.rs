@@ -1,5 +1,6 @@
 //! Statements as registered, and with a receipt attached.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -8,8 +9,10 @@ use http::{HeaderMap, StatusCode};
 use merkle::{EntryDigest, LeafIndex};
 use store::Entry;
 
+use super::bodies::must_be_open;
 use super::entries::still_running;
 use super::{Binary, EntryId};
+use crate::access::Caller;
 use crate::app::App;
 use crate::log::Resolved;
 use crate::media;
@@ -27,16 +30,19 @@ pub const CACHED: &str = "public, max-age=60";
     responses(
         (status = 200, description = "The statement; its SHA-256 is the entry ID", body = Binary, content_type = "application/cose"),
         (status = 400, description = "Invalid locator"),
+        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 403, description = "The body is closed to this token"),
         (status = 404, description = "Not Found"),
         (status = 410, description = "The statement was erased; its proofs still hold")
     )
 )]
 pub async fn statement(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     EntryId(digest): EntryId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (_, statement) = stored(&app, digest).await?;
+    let (_, statement) = stored(&app, &caller, digest).await?;
     let etag = format!("\"{digest}\"");
     let headers =
         [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, CACHED.to_owned()), (ETAG, etag)];
@@ -53,6 +59,8 @@ pub async fn statement(
         (status = 200, description = "The statement with one receipt", body = Binary, content_type = "application/cose"),
         (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
         (status = 400, description = "Invalid locator"),
+        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 403, description = "The body is closed to this token"),
         (status = 404, description = "Not Found"),
         (status = 409, description = "The issuer left no room for a receipt: it signed label 394"),
         (status = 410, description = "The statement was erased; its receipt can still be had")
@@ -60,10 +68,11 @@ pub async fn statement(
 )]
 pub async fn transparent(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     EntryId(digest): EntryId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (index, statement) = stored(&app, digest).await?;
+    let (index, statement) = stored(&app, &caller, digest).await?;
     let Resolved::Receipt(receipt) = app.log.receipt(index).await? else { return Ok(still_running(&app)) };
     let transparent =
         scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| cannot_attach(&cause))?;
@@ -81,8 +90,9 @@ fn statement_type(headers: &HeaderMap) -> String {
     media::cose_or(headers, media::STATEMENT).to_owned()
 }
 
-async fn stored(app: &App, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
+async fn stored(app: &App, caller: &Caller, digest: EntryDigest) -> Result<(LeafIndex, Bytes), Problem> {
     let entry = stored_entry(app, digest).await?;
+    must_be_open(app, caller, &entry)?;
     Ok((entry.index, entry.statement.ok_or_else(erased)?))
 }
 

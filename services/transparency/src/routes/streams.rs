@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
@@ -24,8 +24,9 @@ use utoipa::ToSchema;
 
 use super::listing::rfc3339;
 use crate::app::App;
+use crate::doors::Turnstile;
 use crate::index::term;
-use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS};
+use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS, STREAM_RECORDS_A_READ};
 use crate::problem::Problem;
 
 /// A stream of audit records.
@@ -127,10 +128,12 @@ struct Facts {
 )]
 pub async fn stream(
     State(app): State<App>,
+    Extension(turnstile): Extension<Turnstile>,
     Path((gateway, stream)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let reached = app.index.caught_up().await?;
-    let (records, truncated) = records(&app, &gateway, &stream, reached.indexed.to.get()).await?;
+    let (records, truncated) =
+        records(&app, &turnstile, (&gateway, &stream), reached.indexed.to.get()).await?;
     if records.is_empty() {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     }
@@ -157,11 +160,12 @@ fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", detail)
 }
 
-/// By number: a gateway uses each once. Says whether there may be more than are read.
+/// By number: a gateway uses each once. Says whether there may be more than are read. A long stream counts as several
+/// reads of its client.
 async fn records(
     app: &App,
-    gateway: &str,
-    stream: &str,
+    turnstile: &Turnstile,
+    (gateway, stream): (&str, &str),
     size: u64,
 ) -> Result<(BTreeMap<u64, RecordView>, bool), Problem> {
     let mut records = BTreeMap::new();
@@ -169,6 +173,9 @@ async fn records(
     while records.len() < STREAM_RECORDS {
         let terms = vec![term(LookupKind::Stream, &stream_key(gateway, stream))];
         let page = app.index.search(terms, from..size, STREAM_PAGE).await?;
+        for _ in 0..page.entries.len() / STREAM_RECORDS_A_READ {
+            turnstile.charge()?;
+        }
         for leaf in page.entries {
             let Some(entry) = app.log.store.entry(leaf).await? else { continue };
             if let Some(record) = record(&entry, gateway, stream) {

@@ -64,6 +64,7 @@ impl Place {
             state_dir: self.path("state"),
             listen: here,
             admin_listen: Some(here),
+            admin_socket: Some(self.path("admin.sock")),
             tls: None,
             plaintext: false,
             keys: KeyFiles {
@@ -134,6 +135,15 @@ impl Site {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        Answer::of(request.send().await.unwrap()).await
+    }
+
+    /// Gives an operator's command, over the admin socket.
+    pub async fn command(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Answer {
+        let socket = self.folder.path().join("admin.sock");
+        let client = Client::builder().unix_socket(socket).build().unwrap();
+        let request = client.request(method, format!("http://localhost{path}"));
+        let request = request.header("content-type", "application/json").body(body.into());
         Answer::of(request.send().await.unwrap()).await
     }
 

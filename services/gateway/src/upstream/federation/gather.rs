@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::answers::Awaited;
 use super::names::Whose;
 use crate::limits;
+use crate::memory::ANSWERS;
 use crate::relay::events::Splitter;
 use crate::upstream::text::{Json, Kind, Message};
 use crate::upstream::{Answer, AnswerBody, UpstreamError, answer};
@@ -92,14 +93,16 @@ pub fn other_answer() -> UpstreamError {
 /// # Errors
 /// If it breaks or is longer than this.
 pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamError> {
-    let mut all = BytesMut::new();
+    let (mut all, mut share) = (BytesMut::new(), ANSWERS.share(None));
     while let Some(part) = body.next().await {
-        all.extend_from_slice(&part?);
+        let part = part?;
+        share.resize(all.len() + part.len()).map_err(|error| UpstreamError::Lost(error.to_string()))?;
+        all.extend_from_slice(&part);
         if all.len() > most {
             return Err(UpstreamError::Lost(format!("the answer is longer than {most} bytes")));
         }
     }
-    Ok(all.freeze())
+    Ok(share.attach(all.freeze()))
 }
 
 async fn response(mut body: AnswerBody, whose: Whose, awaited: &Awaited) -> Result<Bytes, UpstreamError> {

@@ -97,7 +97,8 @@ impl Asked<'_> {
             Some(session) => session.headers(whose, &self.request.headers),
             None => without_session(&self.request.headers),
         };
-        Exchange { method: self.request.method.clone(), headers, body }
+        let client = self.request.client.clone();
+        Exchange { method: self.request.method.clone(), headers, body, client }
     }
 
     /// Only streams of a session are asked for later on.

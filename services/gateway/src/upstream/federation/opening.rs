@@ -13,7 +13,7 @@ use super::sessions::{Member, Session};
 use super::{Asked, Inner, NO_COMMON_REVISION, bad, merge, streams};
 use crate::upstream::request::{LAST_EVENT, SESSION, header, new_session_id};
 use crate::upstream::text::{Edits, Json, Message, quoted};
-use crate::upstream::{Answer, Exchange, UpstreamError, answer};
+use crate::upstream::{Answer, ClientName, Exchange, UpstreamError, answer};
 
 impl Inner {
     pub(super) async fn initialize(
@@ -117,7 +117,8 @@ impl Inner {
         let closing = members.iter().filter(|member| member.id.is_some());
         join_all(closing.map(|member| {
             let headers = member.headers(&HeaderMap::new());
-            let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new() };
+            let exchange =
+                Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
             self.servers[member.whose].exchange(exchange)
         }))
         .await;

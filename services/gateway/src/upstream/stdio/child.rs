@@ -4,7 +4,8 @@
 //! stdio transport asks: its input is closed; then it is asked; then it is killed, and all that it started with it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::isolation::Confinement;
 use crate::limits;
 
 /// What is started, and how.
@@ -30,6 +32,9 @@ pub struct Program {
     pub folder: Option<PathBuf>,
     /// How many children there may be at once.
     pub children: usize,
+    /// What keeps it from the gateway's own files and memory. Without, it is started with all rights of this process: for
+    /// tests.
+    pub confinement: Option<Confinement>,
 }
 
 impl Program {
@@ -41,26 +46,55 @@ impl Program {
             pass_env: limits::PASSED_ENV.map(String::from).to_vec(),
             folder: None,
             children: limits::CHILDREN,
+            confinement: None,
         }
     }
 
-    fn to_command(&self) -> Option<Command> {
-        let (program, arguments) = self.command.split_first()?;
-        let mut command = Command::new(program);
-        command.args(arguments).env_clear();
-        for name in &self.pass_env {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
+    fn to_command(&self) -> std::io::Result<Command> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "there is no command"));
+        };
+        let env = self.environment();
+        let mut command = match &self.confinement {
+            // What starts it would only say on its error output that there is no such program.
+            Some(_) if !is_found(program, env.get("PATH"), self.folder.as_deref()) => {
+                return Err(std::io::ErrorKind::NotFound.into());
             }
+            Some(confinement) => Command::from(confinement.command(&self.command)),
+            None => Command::new(program),
+        };
+        if self.confinement.is_none() {
+            command.args(arguments);
         }
-        command.envs(&self.env);
+        command.env_clear().envs(env);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        Some(command)
+        Ok(command)
     }
+
+    fn environment(&self) -> BTreeMap<String, OsString> {
+        let passed = self.pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var_os(name)?)));
+        let mut env: BTreeMap<String, OsString> = passed.collect();
+        if let Some(user) = self.confinement.as_ref().and_then(|confinement| confinement.user.as_ref()) {
+            let home = user.home.as_ref().map(|home| home.clone().into_os_string());
+            env.extend([("USER".to_owned(), OsString::from(&user.name))]);
+            env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".into()));
+        }
+        env.extend(self.env.iter().map(|(name, value)| (name.clone(), value.into())));
+        env
+    }
+}
+
+/// Whether there is such a program: a path, from `folder` if it is relative, or a name in a folder of `search`.
+fn is_found(program: &str, search: Option<&OsString>, folder: Option<&Path>) -> bool {
+    if program.contains('/') {
+        return folder.unwrap_or(Path::new(".")).join(program).is_file();
+    }
+    let usual = OsString::from("/bin:/usr/bin");
+    std::env::split_paths(search.unwrap_or(&usual)).any(|folder| folder.join(program).is_file())
 }
 
 /// A child that runs. It is ended when this is dropped.
@@ -84,10 +118,7 @@ impl Child {
     /// # Errors
     /// If it does not start.
     pub fn start(program: &Program, name: &Arc<str>) -> std::io::Result<(Self, Lines)> {
-        let mut command = program
-            .to_command()
-            .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "there is no command"))?;
-        let mut process = command.spawn()?;
+        let mut process = program.to_command()?.spawn()?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (process.stdin.take(), process.stdout.take(), process.stderr.take())
         else {

@@ -1,9 +1,9 @@
 //! A server that is a child process, as a Streamable HTTP server.
 //!
 //! In the legacy eras a session is a process: `initialize` starts a child and names the session, DELETE or its end ends
-//! it, and a session whose child is gone is unknown (404), so that the client begins anew. When there are as many as there
-//! may be, the next one takes the place of the one that has done nothing for longest. In the modern era all requests
-//! share one child (`shared`). What a child writes is one sequence of messages; `routing` says which stream each
+//! it, and a session whose child is gone is unknown (404), so that the client begins anew. A client has a share of the
+//! sessions; its next one takes the place of that of its own which has done nothing for longest, and never that of another
+//! client's. How often it starts one is bounded, too. In the modern era all requests share one child (`shared`). What a child writes is one sequence of messages; `routing` says which stream each
 //! belongs to, and `streams` keeps it for who reads it, now or after a reconnection.
 //!
 //! Messages pass byte for byte but for ids on the shared child. Requests of one id in one session at the same time are
@@ -20,9 +20,9 @@ mod session;
 mod shared;
 mod streams;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use http::{HeaderValue, Method, StatusCode};
@@ -35,7 +35,7 @@ use super::request::{
     new_session_id,
 };
 use super::text::{Json, Kind, Message};
-use super::{Answer, Exchange, Upstream, UpstreamError, answer};
+use super::{Answer, ClientName, Exchange, Upstream, UpstreamError, answer};
 use crate::limits;
 
 /// A program that speaks MCP over its standard streams.
@@ -80,7 +80,7 @@ impl Stdio {
 
     /// Ends all children, and is ready when they are gone.
     pub async fn stop(&self) {
-        let open: Vec<_> = self.sessions.lock().open.drain().map(|(_, session)| session).collect();
+        let open: Vec<_> = self.sessions.lock().open.drain().map(|(_, owned)| owned.session).collect();
         for session in &open {
             session.end();
         }
@@ -103,7 +103,7 @@ impl Stdio {
             return match message.kind {
                 Kind::Request if is_initialize(&message) => match self.shared.is_modern().await? {
                     true => Ok(answer::no_sessions(message.id().map(Json::raw))),
-                    false => self.initialize(&message).await,
+                    false => self.initialize(&request.client, &message).await,
                 },
                 Kind::Request => self.shared.request(&request.headers, &message).await,
                 Kind::Notification => self.shared.tell(&message).await,
@@ -115,17 +115,15 @@ impl Stdio {
             Ok(session) if message.kind != Kind::Request => Ok(session.tell(&message).await),
             Ok(_) if is_initialize(&message) => Ok(answer::initialized_already(id)),
             Ok(session) => session.request(&message, accepts_events(request)).await,
-            Err(_) if is_initialize(&message) => self.initialize(&message).await,
+            Err(_) if is_initialize(&message) => self.initialize(&request.client, &message).await,
             Err(refusal) => Ok(refusal),
         }
     }
 
-    async fn initialize(&self, message: &Message<'_>) -> Result<Answer, UpstreamError> {
-        let Some(_place) = self.sessions.reserve(self.program.children, self.spared) else {
-            return Ok(answer::busy(
-                message.id().map(Json::raw),
-                "this server has as many sessions as it may",
-            ));
+    async fn initialize(&self, client: &ClientName, message: &Message<'_>) -> Result<Answer, UpstreamError> {
+        let _place = match self.sessions.reserve(client, self.program.children, self.spared) {
+            Ok(place) => place,
+            Err(why) => return Ok(answer::busy(message.id().map(Json::raw), why)),
         };
         let session = Session::start(&self.program, &self.name)
             .map_err(|error| UpstreamError::NeverSent(format!("{} does not start: {error}", self.name)))?;
@@ -137,7 +135,7 @@ impl Stdio {
         let mut answer = answer::json(StatusCode::OK, text);
         let value = HeaderValue::from_str(&id).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         answer.headers.insert(SESSION, value);
-        self.sessions.insert(id, &session);
+        self.sessions.insert(id, client.clone(), &session);
         Ok(answer)
     }
 
@@ -165,7 +163,7 @@ impl Stdio {
         let Some(named) = header(request, &SESSION) else {
             return Err(answer::session_missing(id));
         };
-        let session = self.sessions.lock().open.get(named).cloned();
+        let session = self.sessions.lock().open.get(named).map(|owned| Arc::clone(&owned.session));
         session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
     }
 }
@@ -189,47 +187,106 @@ struct Sessions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    open: HashMap<String, Arc<Session>>,
-    /// Children that are starting.
-    starting: usize,
+    open: HashMap<String, Owned>,
+    /// Children that are starting, by client.
+    starting: HashMap<ClientName, usize>,
+    /// When each client's newest children were started, for as long as that counts.
+    started: HashMap<ClientName, VecDeque<Instant>>,
+}
+
+/// A session, and whose it is.
+#[derive(Debug)]
+struct Owned {
+    client: ClientName,
+    session: Arc<Session>,
 }
 
 impl Table {
-    /// The session that has done nothing for longest, and for at least as long as this.
-    fn longest_idle(&self, spared: Duration) -> Option<String> {
-        let idle = self.open.iter().filter_map(|(id, session)| Some((session.idle_for()?, id)));
+    fn all(&self) -> usize {
+        self.open.len() + self.starting.values().sum::<usize>()
+    }
+
+    fn of(&self, client: &ClientName) -> usize {
+        let open = self.open.values().filter(|owned| owned.client == *client).count();
+        open + self.starting.get(client).copied().unwrap_or_default()
+    }
+
+    /// The client's session that has done nothing for longest, and for at least as long as this.
+    fn longest_idle(&self, client: &ClientName, spared: Duration) -> Option<String> {
+        let own = self.open.iter().filter(|(_, owned)| owned.client == *client);
+        let idle = own.filter_map(|(id, owned)| Some((owned.session.idle_for()?, id)));
         idle.filter(|(time, _)| *time >= spared).max_by_key(|(time, _)| *time).map(|(_, id)| id.clone())
+    }
+
+    /// Counts a start; false if the client has started as many as it may within [`limits::SESSION_START_WINDOW`].
+    fn count_start(&mut self, client: &ClientName) -> bool {
+        self.started.retain(|_, starts| {
+            starts.retain(|start| start.elapsed() < limits::SESSION_START_WINDOW);
+            !starts.is_empty()
+        });
+        let starts = self.started.entry(client.clone()).or_default();
+        let may = starts.len() < limits::SESSION_STARTS;
+        if may {
+            starts.push_back(Instant::now());
+        }
+        may
+    }
+}
+
+/// How many sessions one client may have, of so many: half of them, so that others come in as well.
+fn share(client: &ClientName, most: usize) -> usize {
+    match client {
+        ClientName::Gateway | ClientName::LocalProxy => most,
+        ClientName::Token(..) | ClientName::Address(_) => most.div_ceil(2),
     }
 }
 
 /// The right to start a child.
-struct Reserved(Arc<Sessions>);
+#[derive(Debug)]
+struct Reserved(Arc<Sessions>, ClientName);
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.0.lock().starting -= 1;
+        let mut table = self.0.lock();
+        if let Some(count) = table.starting.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                table.starting.remove(&self.1);
+            }
+        }
     }
 }
 
 impl Sessions {
-    /// If there are too many, the one goes that has done nothing for longest: many clients never say that they are done.
-    fn reserve(self: &Arc<Self>, most: usize, spared: Duration) -> Option<Reserved> {
+    /// If the client has its share, or all are taken, that one of its own goes that has done nothing for longest: many clients
+    /// never say that they are done.
+    fn reserve(
+        self: &Arc<Self>,
+        client: &ClientName,
+        most: usize,
+        spared: Duration,
+    ) -> Result<Reserved, &'static str> {
         let mut table = self.lock();
-        if table.open.len() + table.starting >= most
-            && let Some(longest) = table.longest_idle(spared)
-            && let Some(session) = table.open.remove(&longest)
+        let is_full = |table: &Table| table.all() >= most || table.of(client) >= share(client, most);
+        if is_full(&table)
+            && let Some(longest) = table.longest_idle(client, spared)
+            && let Some(owned) = table.open.remove(&longest)
         {
-            session.end();
+            owned.session.end();
         }
-        (table.open.len() + table.starting < most).then(|| {
-            table.starting += 1;
-            Reserved(Arc::clone(self))
-        })
+        if is_full(&table) {
+            return Err("this server has as many sessions as it may, or as one client may have of them");
+        }
+        if !table.count_start(client) {
+            return Err("this client starts too many sessions");
+        }
+        *table.starting.entry(client.clone()).or_default() += 1;
+        Ok(Reserved(Arc::clone(self), client.clone()))
     }
 
     /// The session is open until its child is gone.
-    fn insert(self: &Arc<Self>, id: String, session: &Arc<Session>) {
-        self.lock().open.insert(id.clone(), Arc::clone(session));
+    fn insert(self: &Arc<Self>, id: String, client: ClientName, session: &Arc<Session>) {
+        self.lock().open.insert(id.clone(), Owned { client, session: Arc::clone(session) });
         let sessions = Arc::downgrade(self);
         let ended = session.ended();
         tokio::spawn(async move {
@@ -249,7 +306,7 @@ async fn end_idle(sessions: Weak<Sessions>) {
     loop {
         tokio::time::sleep(limits::SESSION_SWEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        sessions.lock().open.retain(|_, session| !session.is_idle());
+        sessions.lock().open.retain(|_, owned| !owned.session.is_idle());
     }
 }
 

@@ -127,6 +127,10 @@ fn unanswered(error: SourceError) -> Failure {
         SourceError::Unavailable(why) => store::StoreError::Unavailable(why),
         SourceError::Refused(why) => store::StoreError::Refused(why),
         SourceError::Damaged(why) => store::StoreError::Damaged(why),
+        closed @ SourceError::Closed(_) => {
+            return Failure::new(Exit::Refused, "closed", closed.to_string())
+                .hint("name a token with --token-file");
+        }
         SourceError::Untrusted(why) => {
             return Failure::new(
                 Exit::NotVerified,

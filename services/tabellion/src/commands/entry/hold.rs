@@ -1,7 +1,7 @@
 //! `tabellion entry hold`, `release`, `holds`: what a case needs is not erased. Asked of the service's admin listener.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use client::Verb;
@@ -10,17 +10,24 @@ use serde_json::{Value as Json, json};
 
 use crate::cli::Context;
 use crate::commands::receipt::entry_named;
-use crate::console::{Failure, Report, safe};
+use crate::commands::serve::config;
+use crate::console::{Exit, Failure, Report, safe};
 use crate::service::{Service, ServiceArgs};
+use crate::settings;
 
-/// Where the admin listener is, unless it was configured otherwise.
-const ADMIN: &str = "http://127.0.0.1:7391";
+/// The admin listener's socket in the folder of `serve --dev`.
+const DEV_SOCKET: &str = "tabellion-dev/admin.sock";
+/// How a Unix socket is named where a URL could stand.
+const UNIX: &str = "unix:";
 
 #[derive(Debug, Args)]
 pub struct Admin {
-    /// The service's admin listener (setting admin_listen)
-    #[arg(long, value_name = "URL", default_value = ADMIN)]
-    admin_url: String,
+    /// The service's admin listener, or unix:PATH [default: setting admin_socket]
+    #[arg(long, value_name = "URL")]
+    admin_url: Option<String>,
+    /// An operator's bearer token, in a file: for a URL
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Believe these certificates too (PEM)
     #[arg(long, value_name = "FILE", hide = true)]
     cacert: Option<PathBuf>,
@@ -43,9 +50,33 @@ pub struct Hold {
 impl Admin {
     /// A client of it.
     pub fn connect(self, context: &Context) -> Result<Service, Failure> {
-        let Self { admin_url, cacert, timeout } = self;
-        ServiceArgs { url: Some(admin_url), cacert, token_file: None, timeout }.connect(context)
+        let Self { admin_url, token_file, cacert, timeout } = self;
+        let address = match admin_url {
+            Some(url) => url,
+            None => format!("{UNIX}{}", socket(context)?.display()),
+        };
+        let (url, unix_socket) = match address.strip_prefix(UNIX) {
+            // HTTP wants a host, and there is none.
+            Some(path) => ("http://localhost".to_owned(), Some(PathBuf::from(path))),
+            None => (address, None),
+        };
+        let args = ServiceArgs { url: Some(url), cacert, token_file, timeout };
+        args.connect_over(context, unix_socket)
     }
+}
+
+/// The socket of the configured service; without a configuration, of the one that `serve --dev` runs here.
+fn socket(context: &Context) -> Result<PathBuf, Failure> {
+    let settings = context.settings(Vec::new())?;
+    let is_configured = matches!(settings.get::<String>("origin"), Ok(Some(_)));
+    if !is_configured && Path::new(DEV_SOCKET).exists() {
+        return Ok(DEV_SOCKET.into());
+    }
+    let socket = config::admin_socket(&settings).map_err(|mistake| settings::refuse(vec![mistake]))?;
+    socket.ok_or_else(|| {
+        Failure::new(Exit::Usage, "usage", "the service is configured without an admin socket")
+            .hint("name its admin listener with --admin-url and --token-file")
+    })
 }
 
 impl Hold {

@@ -59,6 +59,7 @@ fn dev() -> Result<Config, Failure> {
         issuer: DEV_GATEWAY.into(),
         evidence_key: DEV_GATEWAY_KEY.into(),
         without_vap: Posture::Deny,
+        hide: Vec::new(),
     };
     Config::dev(dev).map_err(unusable)
 }

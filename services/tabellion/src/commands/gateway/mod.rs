@@ -8,6 +8,7 @@ mod keys;
 mod replay;
 mod run;
 mod spans;
+mod start_server;
 
 use clap::Subcommand;
 
@@ -29,6 +30,9 @@ pub enum Gateway {
     Keys(keys::Keys),
     /// The public keys that its Verdicts are signed with, active first
     Jwks(jwks::Jwks),
+    /// Restrict this process and become a server: for the gateway itself
+    #[command(hide = true)]
+    StartServer(start_server::StartServer),
 }
 
 impl Gateway {
@@ -40,6 +44,7 @@ impl Gateway {
             Self::Replay(command) => command.run(context),
             Self::Keys(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
+            Self::StartServer(command) => command.run(),
         }
     }
 }

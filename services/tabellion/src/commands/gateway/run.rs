@@ -17,7 +17,7 @@ use url::Url;
 use super::config_file::{self, DEV_LISTEN, DEV_STATE};
 use super::spans::Spans;
 use crate::cli::Context;
-use crate::commands::serve::dev::{DEV_GATEWAY, DEV_GATEWAY_KEY};
+use crate::commands::serve::dev::{DEV_FOLDER, DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::commands::serve::logging::LogLevel;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::exposure;
@@ -42,6 +42,9 @@ pub struct Run {
     /// What becomes of callers without VAP (dev)
     #[arg(long, value_name = "WHAT", requires = "dev", value_enum)]
     without_vap: Option<WithoutVap>,
+    /// Start servers even if nothing keeps them from reading the gateway's keys
+    #[arg(long)]
+    unsafe_shared_user: bool,
     /// A server to start instead, with its arguments (dev)
     #[arg(last = true, value_name = "COMMAND", requires = "dev", conflicts_with = "upstream")]
     command: Vec<String>,
@@ -57,6 +60,7 @@ enum WithoutVap {
 
 impl Run {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        gateway::isolation::protect_own_memory()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(self.serve(context))
     }
@@ -66,10 +70,11 @@ impl Run {
         let mut hangups = signal(SignalKind::hangup())?;
         let mut stop = std::pin::pin!(stop_signal());
         let path = if self.dev { None } else { Some(config_file::find(context)?) };
-        let config = match &path {
+        let mut config = match &path {
             Some(path) => config_file::read(path)?,
             None => self.dev_config()?,
         };
+        config.unsafe_shared_user = self.unsafe_shared_user;
         let spans = Spans::start(config.otlp.as_ref())?;
         let usual = if self.dev { "warn" } else { "info" };
         let _level = LogLevel::heard_by(spans.listener(), usual, &context.console)?;
@@ -111,6 +116,7 @@ impl Run {
                 None | Some(WithoutVap::Deny) => gateway::config::Posture::Deny,
                 Some(WithoutVap::Advisory) => gateway::config::Posture::Advisory,
             },
+            hide: vec![DEV_FOLDER.into()],
         };
         if !dev.listen.ip().is_loopback() {
             return Err(Failure::new(Exit::Usage, "usage", "dev mode is loopback only"));
@@ -147,7 +153,10 @@ impl Run {
 /// The file again; a gateway that is tried out has none.
 fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
     match path {
-        Some(path) => Config::from_file(path),
+        Some(path) => {
+            let read = Config::from_file(path)?;
+            Ok(Config { unsafe_shared_user: first.unsafe_shared_user, ..read })
+        }
         None => Ok(first.clone()),
     }
 }
@@ -157,6 +166,7 @@ fn not_started(error: StartError) -> Failure {
         StartError::Keys(_) => (Exit::Failure, "key-unusable"),
         StartError::Evidence(_) => (Exit::Failure, "gateway-evidence"),
         StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
+        StartError::NotIsolated(_) => (Exit::Failure, "not-isolated"),
         _ => (Exit::Usage, "gateway-config"),
     };
     Failure::new(exit, code, "the gateway cannot start").fact("because", error.to_string())

@@ -9,7 +9,8 @@ use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use tlog::policy::Policy;
 use transparency::{
-    Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm, TlsFiles, Token, Witnesses,
+    CallerRole, ClosedTypes, Config, Database, Doors, KeyFiles, Limits, Network, Rate, ReceiptAlgorithm,
+    TlsFiles, Token, Witnesses,
 };
 
 use crate::console::Failure;
@@ -66,7 +67,8 @@ impl Reading<'_> {
         let pin = self.pin();
         let (state_dir, policy) = (self.path("state_dir"), self.path("policy"));
         let listen: Option<SocketAddr> = self.parsed("listen");
-        let admin_listen = self.admin_listen();
+        let (admin_listen, admin_socket) = (self.admin_listen(), admin_socket(self.settings));
+        let admin_socket = self.noted_mistake(admin_socket).flatten();
         let (tls, keys, doors, limits) = (self.tls(), self.keys(), self.doors(), self.limits());
         let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
         let (plaintext, witnesses) = (self.flag("plaintext"), self.witnesses());
@@ -79,6 +81,7 @@ impl Reading<'_> {
             pin,
             listen: listen?,
             admin_listen,
+            admin_socket,
             tls,
             plaintext,
             keys: keys?,
@@ -139,6 +142,9 @@ impl Reading<'_> {
             tokens: self.noted("tokens_file", tokens).flatten().unwrap_or_default(),
             token_required: self.flag("token_required"),
             trusted_proxies: self.noted("trusted_proxies", proxies).unwrap_or_default(),
+            anonymous_role: self.parsed("anonymous_role").unwrap_or(CallerRole::Public),
+            closed_types: ClosedTypes(self.optional("closed_content_types").unwrap_or_default()),
+            cors_origins: self.optional("cors_origins").unwrap_or_default(),
         }
     }
 
@@ -258,17 +264,46 @@ fn witness_policy(path: &std::path::Path) -> Result<Policy, String> {
     text.parse().map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// One `name token` a line; empty lines and lines that start with `#` are passed over.
+/// The admin listener's socket: where it is set to be, or in the state directory. `None` if it is set to be nowhere.
+pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, Mistake> {
+    match settings.get::<String>("admin_socket")? {
+        Some(path) if path.is_empty() => Ok(None),
+        Some(path) => Ok(Some(settings.relative("admin_socket", path.into()))),
+        None => Ok(settings.path("state_dir")?.map(|folder| folder.join("admin.sock"))),
+    }
+}
+
+/// One token a line, as [`token`] reads it; empty lines and lines that start with `#` are passed over.
 fn tokens(path: &std::path::Path) -> Result<Vec<Token>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     lines
-        .map(|(number, line)| match line.split_once(char::is_whitespace) {
-            Some((name, secret)) => {
-                Ok(Token { name: name.into(), secret: SecretString::from(secret.trim().to_owned()) })
-            }
-            None => Err(format!("{}:{}: write a name, a space and the token", path.display(), number + 1)),
-        })
+        .map(|(number, line)| token(line).map_err(|why| format!("{}:{}: {why}", path.display(), number + 1)))
         .collect()
+}
+
+/// `NAME TOKEN`, and what it is bound to: `role=ROLE`, `expires=TIME`, and any number of `issuer=ISS` and
+/// `content-type=TYPE`.
+fn token(line: &str) -> Result<Token, String> {
+    let mut words = line.split_whitespace();
+    let (Some(name), Some(secret)) = (words.next(), words.next()) else {
+        return Err("write a name, a space and the token".into());
+    };
+    let mut token = Token::new(name, secret);
+    for word in words {
+        match word.split_once('=') {
+            Some(("role", role)) => token.role = Some(role.parse()?),
+            Some(("issuer", issuer)) => token.scope.issuers.push(issuer.into()),
+            Some(("content-type", content_type)) => token.scope.content_types.push(content_type.into()),
+            Some(("expires", time)) => token.expires = Some(unix_seconds(time)?),
+            _ => return Err("after the token come role=, issuer=, content-type= and expires= only".into()),
+        }
+    }
+    Ok(token)
+}
+
+fn unix_seconds(time: &str) -> Result<u64, String> {
+    let parsed = time.parse::<jiff::Timestamp>().map_err(|error| format!("expires={time}: {error}"))?;
+    u64::try_from(parsed.as_second()).map_err(|_| format!("expires={time}: is before 1970"))
 }

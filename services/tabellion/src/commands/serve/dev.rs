@@ -34,7 +34,7 @@ use crate::settings::without_password;
 use crate::trust_file;
 
 /// The folder, in the one where the command is run.
-const FOLDER: &str = "tabellion-dev";
+pub const DEV_FOLDER: &str = "tabellion-dev";
 /// Its configuration, for commands that work on the log's keys and database.
 pub const DEV_CONFIG: &str = "tabellion-dev/tabellion.toml";
 /// The log's name. Every dev log has it: only their keys tell them apart.
@@ -56,8 +56,8 @@ pub struct Dev {
 
 /// Makes what is missing in the folder.
 pub fn prepare(context: &Context) -> Result<Dev, Failure> {
-    let fresh = !Path::new(FOLDER).exists();
-    fs::create_dir_all(format!("{FOLDER}/samples"))?;
+    let fresh = !Path::new(DEV_FOLDER).exists();
+    fs::create_dir_all(format!("{DEV_FOLDER}/samples"))?;
     key("receipt.key", Algorithm::Es256)?;
     key("checkpoint.key", Algorithm::EdDsa)?;
     let operator = key("operator.key", Algorithm::Es256)?;
@@ -72,9 +72,9 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
         files::write(&at("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)?;
     }
     // A container's own layers: good enough for a toy.
-    let any_filesystem = matches!(FileSystem::of_folder(Path::new(FOLDER)), Ok(FileSystem::Shared(_)));
+    let any_filesystem = matches!(FileSystem::of_folder(Path::new(DEV_FOLDER)), Ok(FileSystem::Shared(_)));
     if fresh {
-        context.console.note(format!("made       ./{FOLDER}"));
+        context.console.note(format!("made       ./{DEV_FOLDER}"));
     }
     Ok(Dev { issuer, verifier, gateway, any_filesystem })
 }
@@ -89,12 +89,14 @@ impl Dev {
             ("public_url", "http://127.0.0.1:0".into()),
             ("db", format!("sqlite:{}", file("log.db"))),
             ("any_filesystem", self.any_filesystem.to_string()),
-            ("state_dir", FOLDER.into()),
+            ("state_dir", DEV_FOLDER.into()),
             ("policy", file("policy.toml")),
             ("receipt_key", file("receipt.key")),
             ("checkpoint_key", file("checkpoint.key")),
             ("operator_key", file("operator.key")),
             ("receipt_alg", "ES256".into()),
+            ("closed_content_types", "[]".into()),
+            ("cors_origins", "[\"*\"]".into()),
             ("log_level", "warn".into()),
         ]
     }
@@ -135,7 +137,12 @@ impl Dev {
         config: &Config,
     ) -> Result<(), Failure> {
         let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], Policy::witnesses);
-        let token = config.doors.tokens.first().map(|token| token.secret.expose_secret().to_owned());
+        let tokens = &config.doors.tokens;
+        // The samples are of several issuers and types.
+        let unbound = tokens.iter().find(|token| {
+            token.expires.is_none() && token.scope.issuers.is_empty() && token.scope.content_types.is_empty()
+        });
+        let token = unbound.or(tokens.first()).map(|token| token.secret.expose_secret().to_owned());
         let options = Options { token, ..Options::default() };
         let client = Client::new(&format!("http://{}", service.addresses().public), options)?;
         let trust = self.trust(&client).await?;
@@ -354,7 +361,7 @@ fn key(name: &str, algorithm: Algorithm) -> Result<SigningKey, Failure> {
 }
 
 fn at(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(name)
+    Path::new(DEV_FOLDER).join(name)
 }
 
 fn bare(key: &PublicKey) -> CoseKey {
@@ -397,7 +404,7 @@ impl Banner {
             listen: addresses.public.to_string(),
             admin: addresses.admin.map(|admin| admin.to_string()),
             origin: identity.origin.clone(),
-            folder: FOLDER,
+            folder: DEV_FOLDER,
             storage: storage(&config.database),
             token_required: config.doors.token_required,
             issuer: DEV_ISSUER,
@@ -414,15 +421,15 @@ impl Banner {
 /// Where the log is kept, and what has to go before another one can begin.
 fn storage(database: &Database) -> String {
     match database {
-        Database::Sqlite { path, .. } if path.starts_with(FOLDER) => {
-            format!("SQLite, ./{FOLDER} (delete the folder to start over)")
+        Database::Sqlite { path, .. } if path.starts_with(DEV_FOLDER) => {
+            format!("SQLite, ./{DEV_FOLDER} (delete the folder to start over)")
         }
         Database::Sqlite { path, .. } => format!(
-            "SQLite, {}; keys, policy and pin in ./{FOLDER} (delete both to start over)",
+            "SQLite, {}; keys, policy and pin in ./{DEV_FOLDER} (delete both to start over)",
             path.display()
         ),
         Database::Postgres(url) => format!(
-            "PostgreSQL, {}; keys, policy and pin in ./{FOLDER} (drop the database and delete the folder to start over)",
+            "PostgreSQL, {}; keys, policy and pin in ./{DEV_FOLDER} (drop the database and delete the folder to start over)",
             without_password(url.expose_secret())
         ),
     }

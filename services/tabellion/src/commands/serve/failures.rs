@@ -34,6 +34,9 @@ pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
         StartError::Keys(IntroduceError::File(error)) => refused("key-unusable", error).hint("tabellion config check"),
         StartError::Tls(error) => refused("tls", error).hint("tabellion config check"),
         StartError::Policy(error) => policy(error),
+        StartError::AdminSocket { path, error } => Failure::new(Exit::Failure, "cannot-listen", format!("cannot listen on {}", path.display()))
+            .fact("because", error.to_string())
+            .hint("name another path: setting admin_socket"),
         StartError::Config(_) => Failure::new(Exit::Usage, "setting-unusable", "settings cannot be used")
             .fact("because", error.to_string())
             .hint("tabellion config check"),

@@ -7,6 +7,7 @@ pub mod failures;
 pub mod logging;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 
 use clap::Args;
@@ -139,6 +140,7 @@ struct Serving {
     url: String,
     listen: String,
     admin: Option<String>,
+    admin_socket: Option<PathBuf>,
     origin: String,
 }
 
@@ -149,6 +151,7 @@ impl Serving {
             url: service.identity().public_url.clone(),
             listen: addresses.public.to_string(),
             admin: addresses.admin.map(|admin| admin.to_string()),
+            admin_socket: addresses.admin_socket.clone(),
             origin: service.identity().origin.clone(),
         }
     }

@@ -1,0 +1,102 @@
+//! What this system offers to keep a child from the gateway's files.
+
+use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
+
+use crate::config::{CommandServer, Config, Server};
+
+/// Isolation that this system offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Landlock can restrict file access (ABI 1, Linux 5.13).
+    pub landlock: bool,
+    /// Landlock can restrict signals and abstract Unix sockets, too (ABI 6, Linux 6.12).
+    pub landlock_scopes: bool,
+    /// The gateway runs as root, and can give a server another user.
+    pub root: bool,
+}
+
+impl Host {
+    /// Asks the kernel.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self {
+            landlock: offers(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI::V1))),
+            landlock_scopes: offers(|ruleset| ruleset.scope(Scope::from_all(ABI::V6))),
+            root: rustix::process::geteuid().is_root(),
+        }
+    }
+
+    /// In words, for an operator.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let landlock = match (self.landlock, self.landlock_scopes) {
+            (true, true) => "Landlock keeps children from the gateway's files, memory and signals",
+            (true, false) => {
+                "Landlock keeps children from the gateway's files and memory, not from sending it signals (Linux 6.12 would)"
+            }
+            (false, _) => {
+                "the kernel offers no Landlock (Linux 5.13 or newer, with landlock in its `lsm=` list)"
+            }
+        };
+        let user = match self.root {
+            true => "; a server can have a `user` of its own",
+            false => "; a server cannot have a `user` of its own, as the gateway does not run as root",
+        };
+        format!("{landlock}{user}")
+    }
+}
+
+/// Whether the kernel takes a ruleset that demands this.
+fn offers(demand: impl FnOnce(Ruleset) -> Result<Ruleset, landlock::RulesetError>) -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    demand(ruleset).is_ok_and(|ruleset| ruleset.create().is_ok())
+}
+
+/// A server that would have to be started with no isolation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotIsolated {
+    /// No Landlock, and no user of its own.
+    #[error(
+        "route {0}: nothing would keep the server from reading the gateway's keys: the kernel has no Landlock (Linux 5.13 or \
+         newer, with landlock in its `lsm=` list), and the server has no `user` of its own. Provide one of them, reach the \
+         server over HTTP, or start the gateway with --unsafe-shared-user"
+    )]
+    Nothing(String),
+    /// Only root can start a process as another user.
+    #[error("route {0}: `user` needs a gateway that runs as root")]
+    NeedsRoot(String),
+    /// The gateway's own user is no other user.
+    #[error("route {0}: `user` is the gateway's own user")]
+    OwnUser(String),
+}
+
+/// Demands that every server that is a child process of the gateway can be isolated here.
+///
+/// # Errors
+/// With the first that cannot.
+pub fn require(config: &Config, host: Host) -> Result<(), NotIsolated> {
+    for route in &config.routes {
+        for server in route.upstream.servers() {
+            if let Server::Command(server) = server {
+                require_for(server, &route.path, host, config.unsafe_shared_user)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn require_for(
+    server: &CommandServer,
+    route: &str,
+    host: Host,
+    unsafe_shared_user: bool,
+) -> Result<(), NotIsolated> {
+    match &server.user {
+        Some(_) if !host.root => Err(NotIsolated::NeedsRoot(route.to_owned())),
+        Some(user) if user.uid == rustix::process::geteuid().as_raw() => {
+            Err(NotIsolated::OwnUser(route.to_owned()))
+        }
+        None if !host.landlock && !unsafe_shared_user => Err(NotIsolated::Nothing(route.to_owned())),
+        _ => Ok(()),
+    }
+}

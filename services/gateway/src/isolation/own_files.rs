@@ -1,0 +1,152 @@
+//! The gateway's own files, which no child may change, and of which it may not read the secret ones.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::config::{Config, Evidence, HttpServer, KeySource, Server};
+
+/// Why the gateway's files cannot be kept from its children.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be kept from servers that the gateway starts: {why}")]
+pub struct OwnFilesError {
+    path: PathBuf,
+    why: String,
+}
+
+/// The gateway's own files, as absolute paths without symbolic links: each where it is named, and where it leads. A file that
+/// does not exist yet is among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnFiles {
+    /// Neither read nor changed by a child: keys, tokens, state, evidence, the configuration.
+    pub secret: Vec<PathBuf>,
+    /// Not changed by a child: whose keys and certificates are believed.
+    pub public: Vec<PathBuf>,
+}
+
+impl OwnFiles {
+    /// All that the configuration names.
+    ///
+    /// # Errors
+    /// If a path cannot be resolved, or hiding it would hide everything.
+    pub fn of(config: &Config) -> Result<Self, OwnFilesError> {
+        Ok(Self { secret: resolve_all(secret_paths(config))?, public: resolve_all(public_paths(config))? })
+    }
+}
+
+fn resolve_all(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, OwnFilesError> {
+    let mut all = Vec::new();
+    for path in paths {
+        let resolved = resolve(&path).map_err(|error| refused(&path, &error.to_string()))?;
+        if resolved.iter().any(|path| path.parent().is_none()) {
+            return Err(refused(&path, "it is the root of the file system"));
+        }
+        all.extend(resolved);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+fn refused(path: &Path, why: &str) -> OwnFilesError {
+    OwnFilesError { path: path.to_owned(), why: why.to_owned() }
+}
+
+fn secret_paths(config: &Config) -> Vec<PathBuf> {
+    let mut paths = vec![config.state.clone()];
+    if let Evidence::Sqlite(path) = &config.evidence {
+        paths.extend(["", "-wal", "-shm", "-journal"].map(|end| with_end(path, end)));
+    }
+    let keys = [&config.keys.evidence, &config.keys.verdict, &config.keys.state];
+    let tokens = http_servers(config).map(|server| &server.token_file);
+    paths.extend(keys.into_iter().chain([&config.log.token_file]).chain(tokens).flatten().cloned());
+    paths.extend(config.judge.iter().filter_map(|judge| judge.key_file.clone()));
+    paths.extend(config.file.iter().chain(&config.hide).cloned());
+    paths
+}
+
+fn public_paths(config: &Config) -> Vec<PathBuf> {
+    let certificates = http_servers(config).map(|server| &server.ca_file);
+    let log = [&config.log.trust, &config.log.ca_file];
+    let mut paths: Vec<PathBuf> = log.into_iter().chain(certificates).flatten().cloned().collect();
+    for oauth in config.routes.iter().filter_map(|route| route.oauth.as_ref()) {
+        if let KeySource::Url { ca_file: Some(path), .. } = &oauth.keys {
+            paths.push(path.clone());
+        }
+    }
+    paths.extend(config.sources.iter().cloned());
+    paths.extend(std::env::current_exe());
+    paths
+}
+
+fn http_servers(config: &Config) -> impl Iterator<Item = &HttpServer> {
+    config.routes.iter().flat_map(|route| route.upstream.servers()).filter_map(|server| match server {
+        Server::Http(server) => Some(server),
+        Server::Command(_) => None,
+    })
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The path with the links of its folder resolved, and where it leads if it is itself a link.
+fn resolve(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let path = std::path::absolute(path)?;
+    let named = match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => resolve_existing(folder)?.join(name),
+        _ => std::fs::canonicalize(&path)?,
+    };
+    let target = resolve_existing(&path)?;
+    Ok(if target == named { vec![named] } else { vec![named, target] })
+}
+
+/// Resolves as much of a path as exists, and appends the rest.
+fn resolve_existing(path: &Path) -> io::Result<PathBuf> {
+    let mut missing: Vec<OsString> = Vec::new();
+    let mut existing = path;
+    loop {
+        match std::fs::canonicalize(existing) {
+            Ok(found) => return Ok(missing.into_iter().rev().fold(found, |path, name| path.join(name))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        match (existing.parent(), existing.components().next_back()) {
+            (Some(parent), Some(Component::Normal(name))) => {
+                missing.push(name.to_owned());
+                existing = parent;
+            }
+            _ => return Err(io::Error::new(io::ErrorKind::NotFound, "a folder of it does not exist")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_hidden_and_so_is_the_file_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/key"), "secret").unwrap();
+        std::os::unix::fs::symlink("real", root.join("folder")).unwrap();
+        std::os::unix::fs::symlink("folder/key", root.join("key")).unwrap();
+        assert_eq!(resolve(&root.join("key")).unwrap(), [root.join("key"), root.join("real/key")]);
+        assert_eq!(resolve(&root.join("folder/key")).unwrap(), [root.join("real/key")]);
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_hidden_where_it_will_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink(".", root.join("here")).unwrap();
+        assert_eq!(resolve(&root.join("here/later/state")).unwrap(), [root.join("later/state")]);
+        assert!(resolve(&root.join("later/../state")).is_err(), "nobody knows what `later` will be");
+    }
+}

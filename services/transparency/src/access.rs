@@ -1,0 +1,192 @@
+//! Who may read what: the role that each resource asks for, and the bodies that are closed.
+//!
+//! A caller's role comes from its bearer token, or from the configuration if it shows none. Roles are ordered: each may do
+//! all that the one before it may. What proves the log's conduct (keys, checkpoints, tiles, proofs, receipts, the policy) is
+//! public and stays so: offline verification, monitors and witnesses need no token for it.
+//!
+//! Statements and payloads of *closed* content types go to auditors only. Closing hides bytes, never entries: digests,
+//! positions and proofs of closed entries are public.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::config::ClosedTypes;
+use crate::problem::Problem;
+
+/// What a caller may do. Each role includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallerRole {
+    /// Keys, checkpoints, tiles, proofs, receipts, policies.
+    Public,
+    /// Also facts, search, streams, and the bodies of content types that are not closed.
+    Reader,
+    /// Also the bodies of closed content types.
+    Auditor,
+    /// Also the commands of the admin listener.
+    Operator,
+}
+
+/// Roles as the configuration names them.
+const NAMES: [(&str, CallerRole); 4] = [
+    ("public", CallerRole::Public),
+    ("reader", CallerRole::Reader),
+    ("auditor", CallerRole::Auditor),
+    ("operator", CallerRole::Operator),
+];
+
+impl FromStr for CallerRole {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = NAMES.iter().find(|(name, _)| *name == text);
+        named
+            .map(|(_, role)| *role)
+            .ok_or_else(|| format!("{text:?} is not a role: public, reader, auditor or operator"))
+    }
+}
+
+impl fmt::Display for CallerRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = NAMES.iter().find(|(_, role)| role == self);
+        f.write_str(named.map_or("", |(name, _)| name))
+    }
+}
+
+/// The role that a resource of the public listener asks for, by its route; what no route leads to is public. `None`: the
+/// route is not listed here, and nobody may use it.
+///
+/// Registering and the dry run are not reads: `token_required` and the scope of a token govern them.
+pub fn needed(path: &str) -> Option<CallerRole> {
+    use CallerRole::{Public, Reader};
+    let role = match path {
+        "/entries"
+        | "/entries/{entry_id}"
+        | "/v1/entries/batch"
+        | "/v1/policy/evaluate"
+        | "/.well-known/scitt-keys"
+        | "/.well-known/scitt-keys/{kid_value}"
+        | "/.well-known/scitt-configuration"
+        | "/.well-known/transparency-configuration"
+        | "/checkpoint"
+        | "/tile/{*path}"
+        | "/v1/checkpoints"
+        | "/v1/checkpoints/{size}"
+        | "/v1/proof/inclusion"
+        | "/v1/proof/consistency"
+        | "/v1/witnesses"
+        | "/v1/limits"
+        | "/v1/policy"
+        | "/v1/policy/{revision}"
+        | "/v1/erasures"
+        | "/v1/erasures/{sequence}"
+        | "/openapi.json" => Public,
+        page if page.starts_with("/docs") => Public,
+        "/v1/entries"
+        | "/v1/entries/stream"
+        | "/v1/entries/{entry_id}"
+        | "/v1/entries/{entry_id}/links"
+        | "/v1/entries/{entry_id}/statement"
+        | "/v1/entries/{entry_id}/transparent"
+        | "/v1/entries/{entry_id}/payload"
+        | "/v1/entries/{entry_id}/evidence"
+        | "/v1/evidence"
+        | "/v1/equivocations"
+        | "/v1/issuers/{iss}"
+        | "/v1/issuers/{iss}/chain"
+        | "/v1/agents/{sub}/summary"
+        | "/v1/streams/{gateway}/{stream}" => Reader,
+        _ => return None,
+    };
+    Some(role)
+}
+
+/// To which issuers and content types a token is bound. An empty list binds to nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Issuers (`iss`).
+    pub issuers: Vec<String>,
+    /// Content types, without parameters.
+    pub content_types: Vec<String>,
+}
+
+impl Scope {
+    /// Whether a statement of this issuer and content type lies within.
+    pub fn covers(&self, issuer: Option<&str>, content_type: Option<&str>) -> bool {
+        let within = |list: &[String], value: Option<&str>| {
+            list.is_empty() || value.is_some_and(|value| list.iter().any(|listed| listed == value))
+        };
+        within(&self.issuers, issuer) && within(&self.content_types, content_type.map(essence))
+    }
+}
+
+/// Who makes a request, and what it may do.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The token's name; none for a caller without a token.
+    pub name: Option<Arc<str>>,
+    /// What it may do.
+    pub role: CallerRole,
+    /// What it may do that with.
+    pub scope: Arc<Scope>,
+}
+
+impl Caller {
+    /// A caller that showed no token.
+    pub fn anonymous(role: CallerRole) -> Self {
+        Self { name: None, role, scope: Arc::default() }
+    }
+
+    /// Refuses a caller whose role does not reach.
+    ///
+    /// # Errors
+    /// 401 without a token, 403 with one.
+    pub fn must_be(&self, needed: CallerRole) -> Result<(), Problem> {
+        if self.role >= needed { Ok(()) } else { Err(self.refusal(needed)) }
+    }
+
+    /// Refuses to register what lies outside the token's scope.
+    ///
+    /// # Errors
+    /// 403, naming the scope.
+    pub fn must_cover(&self, issuer: Option<&str>, content_type: Option<&str>) -> Result<(), Problem> {
+        if self.scope.covers(issuer, content_type) {
+            return Ok(());
+        }
+        let detail = "The token is bound to other issuers or content types than this statement's";
+        Err(Problem::new(StatusCode::FORBIDDEN, "token-scope", "Forbidden", detail))
+    }
+
+    /// Whether the caller may have closed bodies of this issuer and content type.
+    pub fn may_read_closed(&self, issuer: Option<&str>, content_type: Option<&str>) -> bool {
+        self.role >= CallerRole::Auditor && self.scope.covers(issuer, content_type)
+    }
+
+    /// Why the caller is refused.
+    pub fn refusal(&self, needed: CallerRole) -> Problem {
+        match &self.name {
+            None => {
+                let detail = format!("A bearer token with the role {needed} is required");
+                Problem::new(StatusCode::UNAUTHORIZED, "token", "Unauthorized", detail)
+            }
+            Some(_) => {
+                let detail = format!("The token has the role {}; {needed} is required", self.role);
+                Problem::new(StatusCode::FORBIDDEN, "role-required", "Forbidden", detail)
+            }
+        }
+    }
+}
+
+/// A content type without its parameters.
+fn essence(content_type: &str) -> &str {
+    content_type.split_once(';').map_or(content_type, |(essence, _)| essence).trim_end()
+}
+
+impl ClosedTypes {
+    /// Whether bodies of this content type are closed. What has no content type, such as a hash envelope, holds no body.
+    pub fn holds(&self, content_type: Option<&str>) -> bool {
+        content_type.is_some_and(|content_type| self.0.iter().any(|closed| closed == essence(content_type)))
+    }
+}

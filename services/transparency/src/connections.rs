@@ -1,0 +1,197 @@
+//! Which connections are open, and which of them makes room for a newcomer.
+//!
+//! The connections of one address are a share of all. Who asks for more loses its own connection that was idle longest; when
+//! all places are taken, the address with the most connections loses one. So neither a flood nor a client that forgets to
+//! close keeps others out. A connection that is answering a request is never cut for this.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::doors::Bucket;
+use crate::tail::Cut;
+
+/// The open connections of one listener.
+pub struct Connections {
+    most: usize,
+    of_address: usize,
+    started: Instant,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    connections: HashMap<u64, Connection>,
+}
+
+struct Connection {
+    /// The address; none for one that speaks for many clients.
+    from: Option<Bucket>,
+    cut: Cut,
+    activity: Arc<Activity>,
+}
+
+/// What a connection is doing.
+#[derive(Default)]
+pub struct Activity {
+    requests: AtomicU32,
+    /// Milliseconds after the listener's start at which it last became idle.
+    idle_since: AtomicU64,
+}
+
+/// The place of one connection, until it is dropped.
+pub struct Place {
+    connections: Arc<Connections>,
+    number: u64,
+    /// What the connection is doing.
+    pub activity: Arc<Activity>,
+}
+
+/// That a request is being answered, until it is dropped.
+pub struct Busy {
+    connections: Arc<Connections>,
+    activity: Arc<Activity>,
+}
+
+impl Connections {
+    /// At most so many connections, and so many from one address.
+    pub fn new(most: usize, of_address: usize) -> Arc<Self> {
+        Arc::new(Self { most, of_address, started: Instant::now(), open: Mutex::default() })
+    }
+
+    /// A place for a new connection; `None` if there is none and no idle connection can make room.
+    pub fn admit(self: &Arc<Self>, from: Option<Bucket>, cut: Cut) -> Option<Place> {
+        let mut open = self.open();
+        let full = match from {
+            Some(_) if open.count(from) >= self.of_address => Some(from),
+            _ if open.connections.len() >= self.most => Some(open.most_numerous()),
+            _ => None,
+        };
+        if let Some(from) = full {
+            open.cut_longest_idle(from)?;
+        }
+        let activity = Arc::new(Activity::default());
+        activity.idle_since.store(self.now(), Ordering::Relaxed);
+        let number = open.next;
+        open.next += 1;
+        open.connections.insert(number, Connection { from, cut, activity: activity.clone() });
+        Some(Place { connections: self.clone(), number, activity })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Open {
+    fn count(&self, from: Option<Bucket>) -> usize {
+        self.connections.values().filter(|connection| connection.from == from).count()
+    }
+
+    fn most_numerous(&self) -> Option<Bucket> {
+        let mut counts: HashMap<Option<Bucket>, usize> = HashMap::new();
+        for connection in self.connections.values() {
+            *counts.entry(connection.from).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(from, _)| from)
+    }
+
+    /// `None` if every connection of this address is answering a request.
+    fn cut_longest_idle(&mut self, from: Option<Bucket>) -> Option<()> {
+        let of_address = self.connections.iter().filter(|(_, connection)| connection.from == from);
+        let idle = of_address.filter(|(_, connection)| connection.activity.is_idle());
+        let since = |connection: &Connection| connection.activity.idle_since.load(Ordering::Relaxed);
+        let (number, _) = idle.min_by_key(|(number, connection)| (since(connection), **number))?;
+        let number = *number;
+        self.connections.remove(&number)?.cut.0.cancel();
+        Some(())
+    }
+}
+
+impl Activity {
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Place {
+    /// Notes that a request has come, until the answer is dropped.
+    pub fn busy(&self) -> Busy {
+        self.activity.requests.fetch_add(1, Ordering::Relaxed);
+        Busy { connections: self.connections.clone(), activity: self.activity.clone() }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.activity.idle_since.store(self.connections.now(), Ordering::Relaxed);
+        self.activity.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.open().connections.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Option<Bucket> = Some(Bucket::V6Net(1));
+    const OTHER: Option<Bucket> = Some(Bucket::V6Net(2));
+
+    fn admit(connections: &Arc<Connections>, from: Option<Bucket>) -> Option<(Place, Cut)> {
+        let cut = Cut::default();
+        Some((connections.admit(from, cut.clone())?, cut))
+    }
+
+    #[test]
+    fn an_address_that_has_its_share_loses_its_longest_idle_connection_to_its_next() {
+        let connections = Connections::new(10, 2);
+        let (first, first_cut) = admit(&connections, ONE).unwrap();
+        let (_second, second_cut) = admit(&connections, ONE).unwrap();
+        let (_other, other_cut) = admit(&connections, OTHER).unwrap();
+        let busy = first.busy();
+        let (_third, _) = admit(&connections, ONE).unwrap();
+        assert!(second_cut.0.is_cancelled(), "the first one is answering a request");
+        assert!(!first_cut.0.is_cancelled() && !other_cut.0.is_cancelled());
+        drop(busy);
+    }
+
+    #[test]
+    fn a_newcomer_of_an_address_whose_whole_share_is_busy_is_refused() {
+        let connections = Connections::new(10, 1);
+        let (place, _) = admit(&connections, ONE).unwrap();
+        let busy = place.busy();
+        assert!(admit(&connections, ONE).is_none());
+        assert!(admit(&connections, OTHER).is_some());
+        drop(busy);
+        assert!(admit(&connections, ONE).is_some());
+    }
+
+    #[test]
+    fn when_all_places_are_taken_the_address_with_the_most_connections_makes_room() {
+        let connections = Connections::new(3, 3);
+        let (_quiet, quiet_cut) = admit(&connections, OTHER).unwrap();
+        let (_first, first_cut) = admit(&connections, ONE).unwrap();
+        let (_second, _) = admit(&connections, ONE).unwrap();
+        assert!(admit(&connections, Some(Bucket::V6Net(3))).is_some());
+        assert!(first_cut.0.is_cancelled() && !quiet_cut.0.is_cancelled());
+    }
+
+    #[test]
+    fn a_connection_that_ends_gives_its_place_back() {
+        let connections = Connections::new(1, 1);
+        drop(admit(&connections, ONE).unwrap());
+        let (_place, cut) = admit(&connections, ONE).unwrap();
+        assert!(!cut.0.is_cancelled());
+    }
+}
