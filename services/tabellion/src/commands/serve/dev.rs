@@ -137,7 +137,12 @@ impl Dev {
         config: &Config,
     ) -> Result<(), Failure> {
         let witnesses = config.witnesses.policy.as_ref().map_or(&[][..], Policy::witnesses);
-        let token = config.doors.tokens.first().map(|token| token.secret.expose_secret().to_owned());
+        let tokens = &config.doors.tokens;
+        // The samples are of several issuers and types.
+        let unbound = tokens.iter().find(|token| {
+            token.expires.is_none() && token.scope.issuers.is_empty() && token.scope.content_types.is_empty()
+        });
+        let token = unbound.or(tokens.first()).map(|token| token.secret.expose_secret().to_owned());
         let options = Options { token, ..Options::default() };
         let client = Client::new(&format!("http://{}", service.addresses().public), options)?;
         let trust = self.trust(&client).await?;
