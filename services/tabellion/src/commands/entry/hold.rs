@@ -26,7 +26,7 @@ pub struct Admin {
     #[arg(long, value_name = "URL")]
     admin_url: Option<String>,
     /// An operator's bearer token, in a file: for a URL
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     token_file: Option<PathBuf>,
     /// Believe these certificates too (PEM)
     #[arg(long, value_name = "FILE", hide = true)]
