@@ -165,22 +165,24 @@ impl Serving {
 }
 
 impl Door {
-    async fn arrival(&mut self) -> std::io::Result<(Stream, From)> {
+    async fn arrival(&mut self) -> std::io::Result<(Stream, Remote)> {
         match self {
             Self::Tcp { listener, .. } => {
                 let (stream, peer) = listener.accept().await?;
-                Ok((Stream::Tcp(stream), From::Address(Peer(peer))))
+                Ok((Stream::Tcp(stream), Remote::Address(Peer(peer))))
             }
             Self::Socket(socket) => {
                 let (stream, peer) = socket.accept().await?;
-                Ok((Stream::Socket(stream), From::Socket(peer)))
+                Ok((Stream::Socket(stream), Remote::Socket(peer)))
             }
         }
     }
 
     /// Whose share of the connections this one is counted in; `None` for one that speaks for many clients.
-    fn share_of(&self, peer: &From) -> Option<Bucket> {
-        let (Self::Tcp { doorkeeper, .. }, From::Address(Peer(address))) = (self, peer) else { return None };
+    fn share_of(&self, peer: &Remote) -> Option<Bucket> {
+        let (Self::Tcp { doorkeeper, .. }, Remote::Address(Peer(address))) = (self, peer) else {
+            return None;
+        };
         let is_proxy = doorkeeper.as_ref().is_some_and(|doorkeeper| doorkeeper.is_proxy(address.ip()));
         (!is_proxy).then(|| address_bucket(address.ip()))
     }
@@ -193,13 +195,13 @@ enum Stream {
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
-enum From {
+enum Remote {
     Address(Peer),
     Socket(SocketPeer),
 }
 
 struct Connection {
-    peer: From,
+    peer: Remote,
     place: Arc<Place>,
     cut: Cut,
     router: Router,
@@ -278,7 +280,7 @@ impl Connection {
 /// The routes as hyper calls them, with who asks in each request, and the means to cut the connection.
 fn service(
     router: Router,
-    peer: From,
+    peer: Remote,
     cut: Cut,
     place: Arc<Place>,
 ) -> impl Service<
@@ -289,8 +291,8 @@ fn service(
 > {
     service_fn(move |mut request: Request<Incoming>| {
         match peer {
-            From::Address(peer) => drop(request.extensions_mut().insert(peer)),
-            From::Socket(peer) => drop(request.extensions_mut().insert(peer)),
+            Remote::Address(peer) => drop(request.extensions_mut().insert(peer)),
+            Remote::Socket(peer) => drop(request.extensions_mut().insert(peer)),
         }
         request.extensions_mut().insert(cut.clone());
         let (router, busy) = (router.clone(), place.busy());

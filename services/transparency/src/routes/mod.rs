@@ -28,6 +28,7 @@ pub mod witnesses;
 
 use std::str::FromStr;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::response::Response;
 use http::HeaderValue;
@@ -63,6 +64,13 @@ impl<S: Send + Sync> FromRequestParts<S> for EntryId {
 pub fn canonical(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
+}
+
+/// What is wrong with a query, without the words of the framework that read it.
+pub fn wrong_query(refused: &QueryRejection) -> String {
+    let refused: &(dyn std::error::Error + 'static) = refused;
+    let causes = std::iter::successors(Some(refused), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Such a number in a query.

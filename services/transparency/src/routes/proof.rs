@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Binary, checkpoints, tlog};
+use super::{Binary, checkpoints, tlog, wrong_query};
 use crate::app::App;
 use crate::media;
 use crate::problem::{Problem, shortened};
@@ -306,7 +306,7 @@ fn hex(path: &[Hash]) -> Vec<String> {
 }
 
 fn bad_query(why: &QueryRejection) -> Problem {
-    Problem::malformed("query", format!("The query cannot be read: {}", shortened(&why.body_text())))
+    Problem::malformed("query", format!("The query cannot be read: {}", shortened(&wrong_query(why))))
 }
 
 fn no_proof(why: ProofError) -> Problem {

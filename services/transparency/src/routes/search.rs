@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use store::{LogStore, Page, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
-use super::lead_on;
 use super::listing::{DEFAULT_PAGE, EntryView, PAGE_BYTES, read};
 use super::names::behind;
+use super::{lead_on, wrong_query};
 use crate::app::App;
 use crate::index::{Reached, term};
 use crate::problem::Problem;
@@ -179,7 +179,7 @@ pub async fn list(
     State(app): State<App>,
     search: Result<Query<Search>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(search) = search.map_err(|refused| wrong_page(refused.body_text()))?;
+    let Query(search) = search.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let limit = search.limit(app.house.limits.load().page)?;
     let terms = search.values.terms()?;
     let within = search.within(&*app.log.store).await?;

@@ -16,8 +16,8 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::canonical;
 use super::search::Values;
+use super::{canonical, wrong_query};
 use crate::app::App;
 use crate::doors::Turnstile;
 use crate::problem::{Problem, shortened_to};
@@ -75,7 +75,7 @@ pub async fn stream(
     position: Result<Query<Position>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(position) = position.map_err(|refused| wrong(shortened_to(&refused.body_text(), 200)))?;
+    let Query(position) = position.map_err(|refused| wrong(shortened_to(&wrong_query(&refused), 200)))?;
     let wanted = Wanted { terms: position.values.terms()? };
     let next = next(&app, asked(&position, &headers)?).await?;
     let cut = cut.map(|Extension(cut)| cut).unwrap_or_default();
