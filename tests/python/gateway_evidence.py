@@ -1,8 +1,9 @@
 """Does what a gateway told its caller hold, for somebody who has none of this project's code?
 
-    gateway_evidence.py GATEWAY LOG KEY < TOLD     prints {"verified": how many}
+    gateway_evidence.py GATEWAY LOG KEY TOKEN < TOLD     prints {"verified": how many}
 
-GATEWAY and LOG are URLs, KEY is the public key that signs the gateway's statements (hexadecimal). TOLD is a JSON list, one
+GATEWAY and LOG are URLs, KEY is the public key that signs the gateway's statements (hexadecimal), TOKEN one with which the log
+shows bodies of audit records. TOLD is a JSON list, one
 object for each answer: `verdict` as it came, `evidence` as it came, and `said`: what the caller said, by member name.
 
 Checked for each: the Verdict's signature under the published key set; that the log has the entry that it names, exactly these
@@ -25,8 +26,9 @@ ISS, SUB = 1, 2
 OKP_CANONICAL = b'{"crv":"Ed25519","kty":"OKP","x":"%s"}'
 
 
-def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+def get(url, token=None):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
         return answer.read()
 
 
@@ -72,9 +74,9 @@ def check_signature(verdict, keys):
     return header
 
 
-def statement(log, entry, key):
+def statement(log, entry, key, token):
     """The payload of an entry, after all that anybody can check of it."""
-    octets = get(f"{log}/v1/entries/{entry}/statement")
+    octets = get(f"{log}/v1/entries/{entry}/statement", token)
     tag = cbor2.loads(octets)
     protected, _, payload, signature = tag.value
     assert tag.tag == 18
@@ -101,12 +103,12 @@ def commitment(key, member, value):
     return "hmac-sha256:" + hmac.new(key, member.encode() + b"\0" + jcs(value), hashlib.sha256).hexdigest()
 
 
-def check(told, keys, log, key):
+def check(told, keys, log, key, token):
     verdict, evidence = told["verdict"], told["evidence"]
     header = check_signature(verdict, keys)
     base, _, entry = verdict["audit_ref"].rpartition("/entries/")
     assert base == log and evidence["audit_ref"] == verdict["audit_ref"], verdict["audit_ref"]
-    record = statement(log, entry, key)
+    record = statement(log, entry, key, token)
     assert (record["stream"], record["seq"]) == (verdict["session_id"], evidence["seq"]), record
     assert (record["verdict"], record["verification"]) == (verdict["verdict"], verdict["verification"]), record
     if "binding" in record:
@@ -122,11 +124,11 @@ def check(told, keys, log, key):
     return entry, opens, record
 
 
-def main(gateway, log, key):
+def main(gateway, log, key, token):
     keys = published(gateway)
     signer = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
     told = json.load(sys.stdin)
-    checked = [check(each, keys, log, signer) for each in told]
+    checked = [check(each, keys, log, signer, token) for each in told]
     assert len({entry for entry, _, _ in checked}) == len(checked), "an entry for each"
     for (_, opens, _), each, (_, _, other) in zip(checked, told, checked[1:] + checked[:1]):
         if len(checked) > 1:

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{Record, must_be_whole, of_kind, records_of};
 use black_box::gateway;
-use black_box::{Agent, Gateway, McpClient, Scene, Service, Told, Upstream};
+use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpClient, Scene, Service, Told, Upstream};
 use serde_json::{Value, json};
 
 /// How long anything may take on a busy machine.
@@ -72,7 +72,8 @@ fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
         .collect();
     assert_eq!(statuses, BTreeSet::from(["errored", "executed"]));
     let base = scene.running.url().trim_end_matches("/mcp");
-    let arguments = [base, scene.service.url().trim_end_matches('/'), &gateway::evidence_key()];
+    let arguments =
+        [base, scene.service.url().trim_end_matches('/'), &gateway::evidence_key(), AUDITOR_TOKEN];
     let verified = black_box::run_python_on("gateway_evidence.py", &arguments, &json!(all));
     assert_eq!(verified["verified"], 7);
     // The key set is on the log as well.
