@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use http::StatusCode;
+use registration::policy::essence;
 
 use crate::config::ClosedTypes;
 use crate::problem::Problem;
@@ -115,10 +116,10 @@ pub struct Scope {
 impl Scope {
     /// Whether a statement of this issuer and content type lies within.
     pub fn covers(&self, issuer: Option<&str>, content_type: Option<&str>) -> bool {
-        let within = |list: &[String], value: Option<&str>| {
-            list.is_empty() || value.is_some_and(|value| list.iter().any(|listed| listed == value))
-        };
-        within(&self.issuers, issuer) && within(&self.content_types, content_type.map(essence))
+        let is_issuer = |issuer: &str| self.issuers.iter().any(|listed| listed == issuer);
+        let is_type = |content_type: &str| is_listed(&self.content_types, content_type);
+        (self.issuers.is_empty() || issuer.is_some_and(is_issuer))
+            && (self.content_types.is_empty() || content_type.is_some_and(is_type))
     }
 }
 
@@ -179,14 +180,49 @@ impl Caller {
     }
 }
 
-/// A content type without its parameters.
-fn essence(content_type: &str) -> &str {
-    content_type.split_once(';').map_or(content_type, |(essence, _)| essence).trim_end()
+/// Whether a content type is among these: parameters and case make no difference, as in a registration policy.
+fn is_listed(types: &[String], content_type: &str) -> bool {
+    let wanted = essence(content_type);
+    types.iter().any(|listed| essence(listed) == wanted)
 }
 
 impl ClosedTypes {
     /// Whether bodies of this content type are closed. What has no content type, such as a hash envelope, holds no body.
     pub fn holds(&self, content_type: Option<&str>) -> bool {
-        content_type.is_some_and(|content_type| self.0.iter().any(|closed| closed == essence(content_type)))
+        content_type.is_some_and(|content_type| is_listed(&self.0, content_type))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_type_is_closed_however_it_is_spelt() {
+        let closed = ClosedTypes::default();
+        for spelt in [
+            "application/agent-conversation",
+            "Application/Agent-Conversation",
+            "application/vap-audit+json ; v=1",
+        ] {
+            assert!(closed.holds(Some(spelt)), "{spelt}");
+        }
+        assert!(!closed.holds(Some("application/json")) && !closed.holds(None));
+        assert!(ClosedTypes(vec!["Application/JSON".into()]).holds(Some("application/json")));
+    }
+
+    #[test]
+    fn a_scope_covers_what_it_lists_and_an_empty_list_covers_everything() {
+        let scope = Scope { issuers: vec!["a".into()], content_types: vec!["application/json".into()] };
+        assert!(scope.covers(Some("a"), Some("application/JSON; charset=utf-8")));
+        for (issuer, content_type) in [
+            (Some("b"), Some("application/json")),
+            (Some("a"), Some("text/plain")),
+            (None, None),
+            (Some("a"), None),
+        ] {
+            assert!(!scope.covers(issuer, content_type), "{issuer:?} {content_type:?}");
+        }
+        assert!(Scope::default().covers(None, None));
     }
 }

@@ -170,8 +170,8 @@ pub(crate) fn spell(content_type: &ContentType) -> Cow<'_, str> {
     }
 }
 
-/// A media type without its parameters, in lower case.
-pub(crate) fn essence(media_type: &str) -> String {
+/// A media type without its parameters, in lower case: the form in which two are compared.
+pub fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

@@ -2,6 +2,7 @@
 
 use audit::Evidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use registration::policy::essence;
 use registration::vrf::{VRF_CBOR, VRF_JSON};
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,8 @@ impl Facts {
         let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
         let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name: &str| facts.get(name).and_then(Value::as_u64);
-        let is_vrf = text("content_type").is_some_and(|name| name == VRF_CBOR || name == VRF_JSON);
+        let is_vrf =
+            text("content_type").is_some_and(|name| [VRF_CBOR, VRF_JSON].contains(&&*essence(&name)));
         let verified = is_vrf.then(|| text("sub")).flatten();
         let judged = ["output_hash", "audit_ref"];
         let judged = judged.iter().find_map(|name| Some(format!("{name} {}", text(name)?)));
