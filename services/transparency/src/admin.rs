@@ -95,8 +95,7 @@ fn operator(doorkeeper: &Doorkeeper, request: &Request) -> Result<String, Box<Re
     if let Some(SocketPeer { uid }) = request.extensions().get() {
         return Ok(format!("uid {uid}"));
     }
-    let is_here = matches!(request.extensions().get(), Some(Peer(address)) if is_loopback(address.ip()));
-    if !is_here {
+    if !comes_from_here(request) {
         let detail = "Commands are taken over the admin socket, and over TCP from this host only";
         return refused(StatusCode::FORBIDDEN, "not-from-here", detail);
     }
@@ -119,14 +118,15 @@ fn refused<T>(status: StatusCode, code: &str, detail: &str) -> Result<T, Box<Res
     Err(Box::new(problem::on_admin(status, title, code, detail)))
 }
 
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
+/// Whether a program on this host asks, over TCP.
+fn comes_from_here(request: &Request) -> bool {
+    let Some(Peer(address)) = request.extensions().get() else { return false };
+    address.ip().to_canonical().is_loopback()
 }
 
 /// A caller on this host reaches it by an address of this host.
 async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
-    let is_local = matches!(request.extensions().get(), Some(Peer(address)) if is_loopback(address.ip()));
-    if !is_local || names_this_host(&request) {
+    if !comes_from_here(&request) || names_this_host(&request) {
         return next.run(request).await;
     }
     let detail =

@@ -156,7 +156,7 @@ impl Doorkeeper {
 
     /// Whether this address is one of our proxies: it speaks for many clients.
     pub fn is_proxy(&self, address: IpAddr) -> bool {
-        self.orders.load().trusted_proxies.iter().any(|net| net.holds(address))
+        self.orders.load().is_proxy(address)
     }
 
     /// What a registration will cost its issuer, once its signature has been verified.
@@ -289,6 +289,10 @@ impl Orders {
         found.filter(|place| self.tokens[*place].expires.is_none_or(|expires| now() < expires))
     }
 
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|net| net.holds(address))
+    }
+
     /// The last hop that is not one of our proxies.
     fn client_address(&self, request: &Request) -> IpAddr {
         let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else {
@@ -296,7 +300,7 @@ impl Orders {
         };
         let mut client = peer.ip();
         for hop in forwarded(request.headers()).rev() {
-            if !self.trusted_proxies.iter().any(|net| net.holds(client)) {
+            if !self.is_proxy(client) {
                 break;
             }
             let Some(hop) = hop else { break };
