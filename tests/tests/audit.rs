@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use black_box::{Log, Ran, on_both_databases};
+use black_box::{Log, Ran, Service, on_both_databases};
 use data_encoding::BASE64URL_NOPAD;
 use scitt::KeySet;
 use serde_json::Value;
@@ -11,6 +11,14 @@ use serde_json::Value;
 fn error(ran: &Ran) -> Value {
     let error: Value = serde_json::from_str(&ran.stderr).unwrap_or_else(|why| panic!("{why}: {ran}"));
     error["error"]["code"].clone()
+}
+
+/// Writes `trust.toml`, with the log's receipt key.
+fn trust(log: &Log, service: &Service) {
+    let keys = KeySet::parse(&service.connection().get("/.well-known/scitt-keys").body).unwrap();
+    let kid = BASE64URL_NOPAD.encode(keys.keys()[0].kid.as_deref().unwrap());
+    let add = ["trust", "add", "log", "--kid", &kid, "--url", service.url(), "--trust", "trust.toml"];
+    log.tabellion(&add).must_succeed();
 }
 
 on_both_databases! {
@@ -48,16 +56,15 @@ on_both_databases! {
         for _ in 0..3 {
             connection.post(log.statement().bytes());
         }
-        let keys = KeySet::parse(&connection.get("/.well-known/scitt-keys").body).unwrap();
-        let kid = BASE64URL_NOPAD.encode(keys.keys()[0].kid.as_deref().unwrap());
-        let add = ["trust", "add", "log", "--kid", &kid, "--url", service.url(), "--trust", "trust.toml"];
-        log.tabellion(&add).must_succeed();
+        trust(&log, &service);
         let url = service.url().to_owned();
         let audit = ["audit", "--json", "--url", &url, "--trust", "trust.toml", "--resume", "outside.json"];
         let ran = log.tabellion(&audit);
         assert_eq!(ran.code, Some(0), "{ran}");
         let report = ran.json();
         assert_eq!((&report["entries"], &report["decided"]), (&4.into(), &4.into()), "{report}");
+        assert_eq!((&report["told_times"], &report["untold_times"]), (&0.into(), &0.into()), "all are signed: {report}");
+        assert!(report["heads"].as_u64() >= Some(1) && report["heads"] == report["signatures"], "{report}");
         connection.post(log.statement().bytes());
         let ran = log.tabellion(&audit);
         assert_eq!((ran.code, &ran.json()["entries"]), (Some(0), &5.into()), "{ran}");
@@ -68,6 +75,45 @@ on_both_databases! {
         assert_eq!((stranger.code, error(&stranger)), (Some(4), "no-trust-anchors".into()), "{stranger}");
         service.stop();
         assert_eq!(log.tabellion(&[&audit[..], &["--timeout", "1"]].concat()).code, Some(7));
+    }
+
+    fn a_time_that_is_not_the_signed_one_is_found_from_outside(log: Log) {
+        let service = log.serve();
+        for _ in 0..3 {
+            service.connection().post(log.statement().bytes());
+        }
+        trust(&log, &service);
+        let audit = ["audit", "--json", "--url", service.url(), "--trust", "trust.toml"];
+        assert_eq!(log.tabellion(&audit).code, Some(0));
+        let late = "UPDATE batch SET at = at - 100000 WHERE batch = (SELECT max(batch) FROM batch)";
+        log.database().by_hand("batch", &[late], &[late]);
+        let ran = log.tabellion(&audit);
+        assert_eq!(ran.code, Some(3), "{ran}");
+        let report = ran.json();
+        let findings = report["findings"].as_array().unwrap();
+        assert!(findings.iter().any(|finding| finding["rule"] == "audit-head-signed"), "{report}");
+        service.stop();
+    }
+
+    fn an_entry_that_is_not_served_is_named_from_outside_and_the_others_are_decided(log: Log) {
+        let service = log.serve();
+        let edited = log.statement();
+        service.connection().post(edited.bytes());
+        for _ in 0..3 {
+            service.connection().post(log.statement().bytes());
+        }
+        trust(&log, &service);
+        service.stop();
+        log.database().flip_a_bit_of(&edited);
+        let service = log.serve();
+        let ran = log.tabellion(&["audit", "--json", "--url", service.url(), "--trust", "trust.toml"]);
+        assert_eq!(ran.code, Some(3), "{ran}");
+        let report = ran.json();
+        assert_eq!((&report["entries"], &report["same"]), (&5.into(), &4.into()), "{report}");
+        let finding = &report["findings"][0];
+        assert_eq!(finding["leaf"], 1, "{report}");
+        assert!(finding["detail"].as_str().unwrap().contains("it is not served"), "{report}");
+        service.stop();
     }
 
     fn a_row_that_was_changed_is_named_and_ends_with_3(log: Log) {

@@ -32,6 +32,11 @@ fn a_receipt_is_signed_and_registered_as_dev_mode_admits_it() {
     dev.folder.run(&["verify", "aer.json.cose.transparent.cose"]).must_end_with(0);
     let entry = dev.folder.run(&["entry", "get", "aer.json.cose", "--json"]).json();
     assert_eq!(entry["facts"]["tool"], "get_pull_request");
+    assert!(entry["facts"]["produced_at"].is_u64(), "{entry}");
+    let entry = dev.folder.run(&["entry", "get", "aer.json.cose"]);
+    let shown = entry.text();
+    let time = shown.lines().find(|line| line.trim_start().starts_with("produced_at"));
+    assert!(time.is_some_and(|line| line.ends_with('Z')), "a person is shown a date: {entry}");
     dev.folder.run(&[
         "execution",
         "sign",

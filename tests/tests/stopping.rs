@@ -38,6 +38,24 @@ fn stops_in_order(log: &Log, signals: &[Signal]) {
     recorder.verdict(log, log.serve());
 }
 
+#[test]
+fn lines_of_a_log_in_json_have_numbers_as_numbers_and_the_role_as_a_word() {
+    let log = Log::sqlite();
+    let service = log.serve_with(&[("TABELLION_LOG_FORMAT", "json".to_owned())]);
+    let said = service.said();
+    service.stop();
+    let lines: Vec<serde_json::Value> =
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let fields = |message: &str| {
+        let line = lines.iter().map(|line| &line["fields"]).find(|fields| fields["message"] == message);
+        line.unwrap_or_else(|| panic!("{message} is not in {said}"))
+    };
+    let role = fields("the role of this process changed");
+    assert_eq!(role["role"], "leading");
+    assert!(role["epoch"].is_u64(), "{role}");
+    assert!(fields("policy in force")["leaf"].is_u64(), "{said}");
+}
+
 on_both_databases! {
     fn r56_sigterm_under_load_ends_in_time_with_every_answer_kept(log: Log) {
         stops_in_order(&log, &[Signal::TERM]);

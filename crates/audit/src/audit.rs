@@ -214,7 +214,10 @@ impl<'s> Audit<'s> {
             }
             match evidence.at {
                 Some(at) => check_told(evidence, at, &mut self.state.history, ledger),
-                None => ledger.counts.untold_times += u64::from(!self.state.indexed),
+                None => {
+                    let untold = !self.state.indexed && self.heads.at(evidence.index).is_none();
+                    ledger.counts.untold_times += u64::from(untold);
+                }
             }
         }
         self.heads.pass(&self.tree.range, &mut self.state.history, ledger);
@@ -261,10 +264,10 @@ async fn check_state(source: &dyn Source, head: &Head, state: &mut State) -> Res
     }
 }
 
-/// Whether the log still has the root that was audited last.
+/// Whether the log still has the root that was audited last. From outside, the root at the end shows it.
 async fn check_history(source: &dyn Source, state: &State) -> Result<(), AuditError> {
     let passed = state.history.last.filter(|passed| passed.size == state.next && state.history.agrees);
-    let Some(passed) = passed else { return Ok(()) };
+    let Some(passed) = passed.filter(|_| source.keeps_indexes()) else { return Ok(()) };
     let now = source.heads(passed.batch, 1).await?.first().map(|head| (head.head.batch, head.head.root));
     match now == Some((passed.batch, state.range()?.root())) {
         true => Ok(()),

@@ -46,6 +46,8 @@ const EXCHANGE: Duration = Duration::from_secs(30);
 
 /// A problem's code when the log takes nothing before its operator has acted.
 const HALTED: &str = "log-halted";
+/// The code of a problem that says that what the service stores is damaged.
+const DAMAGED: &str = "database-damaged";
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -88,8 +90,20 @@ pub enum ClientError {
     Setup(String),
 }
 
-fn is_halted(error: &ClientError) -> bool {
-    matches!(error, ClientError::TryAgain { problem, .. } if problem.get_code() == Some(HALTED))
+impl ClientError {
+    /// Whether the service says that what it stores is damaged.
+    pub fn is_damage(&self) -> bool {
+        self.has_code(DAMAGED)
+    }
+
+    /// Whether the same request gets the same answer until an operator acts, although its status says otherwise.
+    fn is_lasting(&self) -> bool {
+        self.has_code(HALTED) || self.has_code(DAMAGED)
+    }
+
+    fn has_code(&self, code: &str) -> bool {
+        matches!(self, Self::TryAgain { problem, .. } if problem.get_code() == Some(code))
+    }
 }
 
 /// How a client behaves.
@@ -402,7 +416,7 @@ impl Client {
             Err(error @ ClientError::Unreachable(_)) if self.may_return() => (None, error),
             Err(error) => return Err(error),
         };
-        if is_halted(&error) {
+        if error.is_lasting() {
             return Err(error);
         }
         let Some(wait) = backoff.next(asked) else { return Err(error) };

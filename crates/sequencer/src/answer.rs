@@ -354,6 +354,34 @@ pub enum Role {
     Stopped,
 }
 
+impl Role {
+    /// The role in one word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Role::Following => "following",
+            Role::Leading { .. } => "leading",
+            Role::Halted(_) => "halted",
+            Role::Stopped => "stopped",
+        }
+    }
+
+    /// The fencing token of a leader.
+    pub const fn epoch(&self) -> Option<u64> {
+        match self {
+            Role::Leading { epoch } => Some(*epoch),
+            _ => None,
+        }
+    }
+
+    /// Why the process is halted, if it is.
+    pub const fn halt(&self) -> Option<&Halt> {
+        match self {
+            Role::Halted(halt) => Some(halt),
+            _ => None,
+        }
+    }
+}
+
 /// What the sequencer shows of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {

@@ -63,7 +63,8 @@ impl Context {
             role = (before != status.role).then(|| status.role.clone());
         });
         if let Some(role) = role {
-            tracing::info!(?role, "the role of this process changed");
+            let why = role.halt().map(tracing::field::display);
+            tracing::info!(role = role.name(), epoch = role.epoch(), why, "the role of this process changed");
             self.parts.observer.role_changed(&role);
         }
     }

@@ -81,7 +81,7 @@ pub async fn adopt(
     check_adoptable(store, size, root).await?;
     let pin = Pin { origin: origin.to_owned(), size, root, epoch };
     pins.claim(&pin).await?;
-    tracing::warn!(%size, %root, origin, "adopted a head as the newest signed one");
+    tracing::warn!(size = size.get(), %root, origin, "adopted a head as the newest signed one");
     Ok(pin)
 }
 

@@ -329,7 +329,7 @@ pub(crate) async fn known_signatures(
     kept.retain(|signature| {
         let known = parts.signer.knows(head, signature);
         if !known {
-            tracing::error!(size = %head.size, kind = ?signature.kind, "a stored signature does not verify");
+            tracing::error!(size = head.size.get(), kind = ?signature.kind, "a stored signature does not verify");
         }
         known
     });

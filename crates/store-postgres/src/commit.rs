@@ -159,8 +159,8 @@ async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch)
         return Ok(());
     }
     tracing::error!(
-        ours.epoch = batch.from.epoch, ours.size = %batch.from.size(), ours.root = %batch.from.root(),
-        theirs.epoch = head.epoch, theirs.size = %head.size(), theirs.root = %head.root(),
+        ours.epoch = batch.from.epoch, ours.size = batch.from.size().get(), ours.root = %batch.from.root(),
+        theirs.epoch = head.epoch, theirs.size = head.size().get(), theirs.root = %head.root(),
         "the database holds another head than this process"
     );
     Err(Failed::For(CommitError::Fenced))

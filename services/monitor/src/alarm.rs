@@ -97,6 +97,10 @@ kinds! {
     Silence = "silence" => Stale,
     /// An entry of a sequence is missing.
     Gap = "gap" => Failed,
+    /// A gateway let a call pass, and never said what came of it.
+    OpenDecision = "open-decision" => Failed,
+    /// A stream of audit records has no end.
+    UnclosedStream = "unclosed-stream" => Failed,
     /// An issuer signed two statements that follow the same one.
     ChainFork = "chain-fork" => Failed,
     /// A subject passed and then failed, or the other way round.

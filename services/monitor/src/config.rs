@@ -63,6 +63,8 @@ pub struct Target {
     pub ca_file: Option<PathBuf>,
     /// A bearer token with the role auditor, for a log that closes bodies to others: a file.
     pub token_file: Option<PathBuf>,
+    /// Whose receipts prove when entries were committed: a trust file that lists the log's receipt keys.
+    pub trust: Option<PathBuf>,
     /// Whose cosignatures tell how fresh a checkpoint is.
     pub witnesses: Vec<VerifierKey>,
     /// How many of them must have cosigned (C2SP tlog-policy); its witnesses are among those above.
@@ -120,6 +122,10 @@ pub struct Watch {
     pub keys: Vec<String>,
     /// Silence that lasts longer is an alarm.
     pub silence: Option<Duration>,
+    /// How long a decision of a gateway may be without an outcome.
+    pub outcome_within: Duration,
+    /// How long nothing may be added to a stream of audit records that has not ended; any time if not given.
+    pub closed_within: Option<Duration>,
 }
 
 /// Whom a watch list is about.
@@ -183,6 +189,7 @@ impl Target {
             retired: Vec::new(),
             ca_file: None,
             token_file: None,
+            trust: None,
             witnesses: Vec::new(),
             policy: None,
             stale_after: limits::STALE_AFTER,
@@ -200,6 +207,19 @@ impl Target {
     /// The log's key and those that it replaced.
     pub(crate) fn all_keys(&self) -> Vec<VerifierKey> {
         std::iter::once(&self.vkey).chain(self.retired.iter().map(|(key, _)| key)).cloned().collect()
+    }
+}
+
+impl Watch {
+    /// A list, watched with what is usual.
+    pub fn of(who: Who) -> Self {
+        Self {
+            who,
+            keys: Vec::new(),
+            silence: None,
+            outcome_within: limits::OUTCOME_WITHIN,
+            closed_within: None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use audit::{Audit, AuditError, BadState, Finding, Report, Rule, SourceError, State};
 use bytes::Bytes;
 use client::{Client, ClientError, Options};
+use verifier::TrustStore;
 
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::book::Book;
@@ -40,6 +41,8 @@ pub struct Decisions<'a> {
     pub roots: Option<&'a Bytes>,
     /// A bearer token for bodies that are closed to others.
     pub token: Option<&'a str>,
+    /// Whose receipts prove when entries were committed.
+    pub trust: Option<&'a TrustStore>,
     /// The round.
     pub book: &'a mut Book,
     /// How long this may take, if not for as long as it takes.
@@ -119,7 +122,7 @@ impl Decisions<'_> {
 
     /// Walks to the head, and shows what it reads to the watch lists.
     async fn walk(&self, seen: &Seen, client: &Client) -> Result<(Report, Watching), Stopped> {
-        let outside = Outside::at(client, seen.size, seen.root);
+        let outside = Outside::at(client, seen.size, seen.root, self.trust);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
         let mut state = self.load()?;
@@ -177,7 +180,8 @@ impl Decisions<'_> {
                 self.book.alarms.push(alarm(finding, self.book));
             }
         }
-        let counts = format!("{} of {} entries decided again", report.decided(), report.size);
+        let counts =
+            format!("{} of {} entries decided again, {}", report.decided(), report.size, times(report));
         let (found, omitted) = (self.book.alarms.len() - before, report.omitted);
         match (found, unexplained) {
             (0, false) => self.book.ok(CheckName::Decisions, counts),
@@ -231,6 +235,14 @@ impl Decisions<'_> {
             let words = format!("no evidence of its decisions for {lasts} s: {error}");
             self.book.alarm(AlarmKind::Unreachable, About::Log, words, None);
         }
+    }
+}
+
+/// How far the times at which entries were committed are proven.
+fn times(report: &Report) -> String {
+    match report.counts.told_times + report.counts.untold_times {
+        0 => "at times that the log signed".to_owned(),
+        told => format!("{told} of them at times that nobody signed"),
     }
 }
 

@@ -17,6 +17,8 @@ pub const STALE_AFTER: Duration = Duration::from_secs(15 * 60);
 pub const LAG: Duration = Duration::from_secs(2 * 60);
 /// A log that does not answer for this long is an alarm, unless said otherwise.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(10 * 60);
+/// How long a decision of a gateway may be without an outcome, unless said otherwise.
+pub const OUTCOME_WITHIN: Duration = Duration::from_secs(3600);
 /// How far two honest clocks are apart, unless said otherwise.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The longest file of state that is read.
@@ -39,6 +41,8 @@ pub const DEEP_FOR: Duration = Duration::from_secs(60);
 pub const DEEP_GRACE: Duration = Duration::from_secs(30);
 /// How many entry bundles are asked for at once.
 pub const BUNDLES_AT_ONCE: usize = 4;
+/// How many receipts of heads are asked for at once.
+pub const HEADS_AT_ONCE: usize = 4;
 /// How long a log is asked again for the evidence of its decisions, in one round.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The most claims, verdicts and missing numbers that watch lists remember, of each.

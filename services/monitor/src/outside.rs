@@ -2,7 +2,9 @@
 //!
 //! The head is the one that was verified otherwise, or it is believed where a receipt of its newest entry verifies with the
 //! trust file; the leaves by its root; all else because it is decided again. The service's indexes are asked nothing: claims and places the audit keeps itself. When an
-//! entry was admitted is the service's word.
+//! entry was admitted, receipts of its batch's head prove, where a trusted key signed one; else it is the service's word.
+
+mod heads;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,11 +16,13 @@ use data_encoding::BASE64URL_NOPAD;
 use merkle::tile::{TileId, TilePath};
 use merkle::{EntryDigest, LeafHash, LeafIndex, RootHash, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN};
-use scitt::Receipt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use store::{Collateral, Found, GuardKey};
-use verifier::TrustStore;
+use verifier::{Code, TrustStore};
+
+use crate::run::now;
+use heads::{Committed, Heads};
 
 /// Entries that are asked for at once.
 const PAGE: usize = 256;
@@ -30,25 +34,28 @@ const LOOK: Duration = Duration::from_millis(250);
 /// A service, seen by somebody who has nothing but what it serves.
 pub struct Outside<'a> {
     client: &'a Client,
-    believed: Believed<'a>,
+    /// Whose receipts are believed.
+    trust: Option<&'a TrustStore>,
+    /// The head, if it was verified already; else a receipt must prove it.
+    verified: Option<(TreeSize, RootHash)>,
     seen: Mutex<Seen>,
-}
-
-/// Why its head is believed.
-enum Believed<'a> {
-    /// Because a trusted key signed a receipt.
-    Signed(&'a TrustStore),
-    /// Because it was verified already.
-    Verified(TreeSize, RootHash),
 }
 
 /// What was fetched and is needed again.
 #[derive(Default)]
 struct Seen {
     size: TreeSize,
-    /// Rows that were not asked for yet.
-    ahead: VecDeque<Evidence>,
+    /// Entries that were not asked for yet.
+    ahead: VecDeque<Fetched>,
     beside: HashMap<LeafIndex, Vec<Collateral>>,
+    heads: Heads,
+}
+
+/// An entry as it was fetched.
+struct Fetched {
+    evidence: Evidence,
+    /// The tree that its batch made, as the service tells.
+    size: Option<TreeSize>,
 }
 
 /// A page of `/v1/evidence`.
@@ -69,6 +76,8 @@ struct Told {
     rule: String,
     facts: Box<RawValue>,
     at: Option<u64>,
+    #[serde(default)]
+    tree_size_committed: Option<u64>,
     /// That the service has bytes which this caller may not have.
     #[serde(default)]
     closed: bool,
@@ -88,12 +97,12 @@ struct ToldPolicy {
 impl<'a> Outside<'a> {
     /// The service behind this client, and whom to believe about it.
     pub fn of(client: &'a Client, trust: &'a TrustStore) -> Self {
-        Self { client, believed: Believed::Signed(trust), seen: Mutex::default() }
+        Self { client, trust: Some(trust), verified: None, seen: Mutex::default() }
     }
 
-    /// The service behind this client, up to a tree that was verified.
-    pub fn at(client: &'a Client, size: TreeSize, root: RootHash) -> Self {
-        Self { client, believed: Believed::Verified(size, root), seen: Mutex::default() }
+    /// The service behind this client, up to a tree that was verified; and whom to believe about its times.
+    pub fn at(client: &'a Client, size: TreeSize, root: RootHash, trust: Option<&'a TrustStore>) -> Self {
+        Self { client, trust, verified: Some((size, root)), seen: Mutex::default() }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -118,14 +127,54 @@ impl<'a> Outside<'a> {
         Err(SourceError::Unavailable("its checkpoint stays behind its receipts".into()))
     }
 
-    async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<Told>, SourceError> {
-        let page: Page =
-            self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await.map_err(unanswered)?;
+    async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<Told>, NoPage> {
+        let page: Page = self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await?;
         let follow = |(place, told): (usize, &Told)| told.index == from.get().saturating_add(place as u64);
         match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(follow) {
             true => Ok(page.evidence),
-            false => Err(nonsense("its evidence is not what was asked for")),
+            false => Err(nonsense("its evidence is not what was asked for").into()),
         }
+    }
+
+    /// Fetches entries from a leaf on, one at least; or learns that the service cannot serve this one. An entry that it cannot
+    /// serve takes the page with it, so smaller pages are asked for until the entry stands alone.
+    async fn fetch(&self, from: LeafIndex, mut limit: usize) -> Result<Option<String>, SourceError> {
+        let page = loop {
+            match self.page(from, limit).await {
+                Ok(page) => break page,
+                Err(NoPage::Damaged(why)) if limit == 1 => return Ok(Some(why)),
+                Err(NoPage::Damaged(_)) => limit /= 2,
+                Err(NoPage::Source(error)) => return Err(error),
+            }
+        };
+        if page.is_empty() {
+            return Err(SourceError::Damaged(format!("the evidence of leaf {from} is missing")));
+        }
+        let mut seen = self.seen();
+        seen.ahead.clear();
+        for told in page {
+            let (fetched, beside) = told.read()?;
+            seen.beside.insert(fetched.evidence.index, beside);
+            seen.ahead.push_back(fetched);
+        }
+        Ok(None)
+    }
+
+    /// Learns when the entries of a page were committed from receipts, as far as a trusted key signed them. A time that is
+    /// signed stands with its head, and not with the entry.
+    async fn sign_times(&self, page: &mut [Result<Fetched, Row>]) -> Result<(), SourceError> {
+        let Some(trust) = self.trust else { return Ok(()) };
+        let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
+        let batches = self.seen().heads.turn(committed);
+        let heads = heads::fetch(self.client, trust, batches).await?;
+        let mut seen = self.seen();
+        seen.heads.put(heads);
+        for fetched in page.iter_mut().flatten() {
+            if fetched.size.is_some_and(|size| seen.heads.holds(size)) {
+                fetched.evidence.at = None;
+            }
+        }
+        Ok(())
     }
 
     /// A size and root that a trusted key signed, with this leaf below.
@@ -133,70 +182,101 @@ impl<'a> Outside<'a> {
         let told = self.page(leaf, 1).await?.into_iter().next();
         let told = told.ok_or_else(|| nonsense("its newest entry is missing"))?;
         let entry: EntryDigest = told.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?;
-        let bytes = self.client.receipt(&entry).await.map_err(unanswered)?;
-        let receipt = Receipt::parse(bytes).map_err(|why| nonsense(why.to_string()))?;
-        let root =
-            receipt.implied_root(&entry.leaf_hash()).map_err(|why| SourceError::Damaged(why.to_string()))?;
-        let iss = receipt.header().claims().and_then(|claims| claims.iss()).unwrap_or_default();
-        let mut keys = trust.logs_of(iss).flat_map(|log| &log.keys);
-        if !keys.any(|key| receipt.verify_root(&root, &key.key).is_ok()) {
-            return Err(SourceError::Untrusted(format!("no trusted key of {iss} signed its newest head")));
+        let receipt = self.client.receipt(&entry).await.map_err(unanswered)?;
+        let verdict = verifier::verify_receipt_of(entry, &receipt, trust, now());
+        if !verdict.is_verified() {
+            let why = verdict.decisive().map_or_else(String::new, |check| check.detail.clone());
+            return Err(match verdict.reason {
+                Some(Code::MalformedReceipt) => nonsense(why),
+                Some(Code::UnknownLog | Code::UnknownLogKey) => SourceError::Untrusted(why),
+                _ => {
+                    SourceError::Untrusted(format!("the receipt of its newest entry does not verify: {why}"))
+                }
+            });
         }
-        let size = receipt.signed_tree_size().ok_or_else(|| nonsense("its receipts sign no tree size"))?;
-        Ok((size, root))
+        let tree = verdict.receipts.first().and_then(heads::signed_tree);
+        tree.ok_or_else(|| nonsense("its receipts sign no tree size"))
+    }
+}
+
+/// Why there is no page.
+enum NoPage {
+    /// The service says that an entry of it is damaged.
+    Damaged(String),
+    Source(SourceError),
+}
+
+impl From<SourceError> for NoPage {
+    fn from(error: SourceError) -> Self {
+        Self::Source(error)
+    }
+}
+
+impl From<ClientError> for NoPage {
+    fn from(error: ClientError) -> Self {
+        match error.is_damage() {
+            true => Self::Damaged(error.to_string()),
+            false => Self::Source(unanswered(error)),
+        }
+    }
+}
+
+impl From<NoPage> for SourceError {
+    fn from(why: NoPage) -> Self {
+        match why {
+            NoPage::Damaged(why) => SourceError::Damaged(why),
+            NoPage::Source(error) => error,
+        }
     }
 }
 
 #[async_trait::async_trait]
 impl Source for Outside<'_> {
     async fn head(&self) -> Result<Head, SourceError> {
-        let trust = match self.believed {
-            Believed::Signed(trust) => trust,
-            Believed::Verified(size, root) => {
-                self.seen().size = size;
-                return Ok(Head { size, root, batch: None, policy: None });
-            }
-        };
+        if let Some((size, root)) = self.verified {
+            self.seen().size = size;
+            return Ok(Head { size, root, batch: None, policy: None });
+        }
         let Some(newest) = self.published().await?.last_leaf() else {
             return Ok(Head { size: TreeSize::EMPTY, root: merkle::empty_root(), batch: None, policy: None });
         };
-        let (size, root) = self.signed(trust, newest).await?;
+        let nobody = TrustStore::default();
+        let (size, root) = self.signed(self.trust.unwrap_or(&nobody), newest).await?;
         self.until_published(size).await?;
         self.seen().size = size;
         Ok(Head { size, root, batch: None, policy: None })
     }
 
     async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<Row>, SourceError> {
-        let mut rows = Vec::with_capacity(count);
+        let mut page: Vec<Result<Fetched, Row>> = Vec::with_capacity(count);
         self.seen().start_at(from);
-        while rows.len() < count {
-            let next = LeafIndex::new(from.get() + rows.len() as u64);
-            if let Some(evidence) = self.seen().take(next) {
-                rows.push(Row::Kept(Box::new(evidence)));
-                continue;
-            }
-            // Whoever asks for one row wants that one: which log it is, or the newest.
-            let page = self.page(next, if count == 1 { 1 } else { PAGE }).await?;
-            if page.is_empty() {
-                return Err(SourceError::Damaged(format!("the evidence of leaf {next} is missing")));
-            }
-            let mut seen = self.seen();
-            seen.ahead.clear();
-            for told in page {
-                let (evidence, beside) = told.read()?;
-                seen.beside.insert(evidence.index, beside);
-                seen.ahead.push_back(evidence);
+        while page.len() < count {
+            let next = LeafIndex::new(from.get() + page.len() as u64);
+            let known = self.seen().take(next);
+            match known {
+                Some(fetched) => page.push(Ok(fetched)),
+                // Whoever asks for one row wants that one: which log it is, or the newest.
+                None => {
+                    let lost = self.fetch(next, if count == 1 { 1 } else { PAGE }).await?;
+                    page.extend(
+                        lost.map(|why| {
+                            Err(Row::Lost { index: next, why: format!("it is not served: {why}") })
+                        }),
+                    );
+                }
             }
         }
-        Ok(rows)
+        self.sign_times(&mut page).await?;
+        let row = |fetched: Fetched| Row::Kept(Box::new(fetched.evidence));
+        Ok(page.into_iter().map(|fetched| fetched.map_or_else(|lost| lost, row)).collect())
     }
 
     async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
         Ok(self.seen().beside.get(&leaf).cloned().unwrap_or_default())
     }
 
-    async fn heads(&self, _: u64, _: usize) -> Result<Vec<SignedHead>, SourceError> {
-        Ok(Vec::new())
+    async fn heads(&self, from: u64, _: usize) -> Result<Vec<SignedHead>, SourceError> {
+        Ok(self.seen().heads.give(from))
     }
 
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
@@ -225,13 +305,22 @@ impl Seen {
         self.beside.retain(|leaf, _| *leaf >= from);
     }
 
-    fn take(&mut self, leaf: LeafIndex) -> Option<Evidence> {
-        self.ahead.pop_front_if(|evidence| evidence.index == leaf)
+    fn take(&mut self, leaf: LeafIndex) -> Option<Fetched> {
+        self.ahead.pop_front_if(|fetched| fetched.evidence.index == leaf)
+    }
+}
+
+impl Fetched {
+    /// The tree that its batch made and when, if the service tells a tree that holds it.
+    fn committed(&self) -> Option<Committed> {
+        let Evidence { index: leaf, digest: entry, at, .. } = self.evidence;
+        let size = self.size.filter(|size| size.holds(leaf))?;
+        Some(Committed { leaf, entry, size, at: at? })
     }
 }
 
 impl Told {
-    fn read(self) -> Result<(Evidence, Vec<Collateral>), SourceError> {
+    fn read(self) -> Result<(Fetched, Vec<Collateral>), SourceError> {
         if self.closed {
             return Err(SourceError::Closed(LeafIndex::new(self.index)));
         }
@@ -251,7 +340,8 @@ impl Told {
             facts: self.facts.get().to_owned(),
             at: self.at,
         };
-        Ok((evidence, beside))
+        let size = self.tree_size_committed.map(TreeSize::new);
+        Ok((Fetched { evidence, size }, beside))
     }
 }
 
@@ -292,7 +382,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
         let client = Client::new(&url, client::Options::default()).unwrap();
-        let outside = Outside::at(&client, TreeSize::new(9), merkle::empty_root());
+        let outside = Outside::at(&client, TreeSize::new(9), merkle::empty_root(), None);
         let page = outside.page(LeafIndex::new(5), 2).await?;
         Ok(page.iter().map(|told| told.index).collect())
     }

@@ -30,7 +30,7 @@ use crate::limits::{LAG, LOOKS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE, UNREACHABLE_
 use crate::round::{CheckName, Cost, Round};
 use crate::state::{LogFolder, StateDir, StateError};
 
-pub(crate) use file::Service as ServiceText;
+pub(crate) use file::{Service as ServiceText, trust};
 use memory::{Doubt, Kept, Memory};
 
 /// A service that is watched.
@@ -141,7 +141,7 @@ impl ServiceWatcher {
             unreachable_after: target.unreachable_after,
             lag: target.lag,
             client: Client::new(target.url.as_str(), options)?,
-            trust: file::trust(&target.trust)?,
+            trust: trust(&target.trust)?,
             entries,
             folder,
         })

@@ -5,13 +5,19 @@
 //! * **unknown key**: the issuer's list names keys, and the statement's `kid` is none of them;
 //! * **chain fork**: two entries of one issuer about one subject follow the same receipt, or take the same position of the
 //!   chain; two first receipts take position 0;
-//! * **gap**: a chain's position, or a stream's number, between the first and the last that are on the log is missing for longer
-//!   than the log's `lag`; a chain's first is 0, a stream's is the first that was seen;
+//! * **gap**: a chain's position, or a stream's number, from 0 to the last that is on the log is missing for longer than the
+//!   log's `lag`;
+//! * **open decision**: a gateway let a call pass, and what came of it is not on the log after `outcome_within`;
+//! * **unclosed stream**: a stream of audit records does not say that it has ended, and nothing was added to it for longer than
+//!   `closed_within`, if that is set;
 //! * **verdict flip**: the same thing was judged otherwise than before. The same thing is, under one subject: the same
 //!   output (`output_hash` of a VRF receipt), or the same audit record (`audit_ref` of a VAP verdict);
 //! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer, and the issuer's
 //!   own signatures show it: a chain fork too;
 //! * **silence**: nothing was committed for longer than the list allows, by the log's times and this machine's clock.
+//!
+//! Of an entry that was erased nobody can say where it stood: as many missing numbers and open decisions as there are such
+//! entries accuse nobody.
 //!
 //! All of it is read from statements that the audit has authenticated and found nothing against; when they were committed is
 //! the log's word. A list that is added later watches from then on: what is missing before is no gap. Where the memory is lost,
@@ -20,6 +26,7 @@
 mod facts;
 mod memory;
 mod reports;
+mod streams;
 mod tap;
 
 use merkle::LeafIndex;
@@ -110,6 +117,7 @@ impl Watching {
         }
         for entry in entries {
             self.memory.next = entry.index.get() + 1;
+            self.memory.erased += u64::from(entry.statement.is_none());
             let Some(facts) = Facts::of(&entry) else { continue };
             if !is_as_told(entry.index) {
                 for watch in target.watches.iter().filter(|watch| facts.concern(&watch.who)) {
@@ -159,7 +167,12 @@ impl Watching {
             );
             self.alarm(target, AlarmKind::VerdictFlip, &about, words, facts, Some(other));
         }
-        self.memory.number(&about.to_string(), facts, self.now);
+        let list = about.to_string();
+        self.memory.follow_chain(&list, facts, self.now);
+        // An outcome names no agent: an agent's list sees a part of a stream only.
+        if !matches!(watch.who, Who::Agent(_)) {
+            self.memory.follow_stream(&list, facts, self.now);
+        }
     }
 
     fn alarm(
@@ -224,11 +237,30 @@ impl Memory {
     fn standing(&self, target: &Target, watch: &Watch, now: u64) -> Vec<Alarm> {
         let (about, mut found) = (About::from(&watch.who), Vec::new());
         let name = about.to_string();
-        for (sequence, number, since) in self.missing(&name).take(MAX_NAMED) {
+        let erased = usize::try_from(self.erased).unwrap_or(usize::MAX);
+        // What was erased says no more where it stood: no more than so many numbers and outcomes may be among it.
+        let missing = self.missing(&name).nth(erased).map(|_| self.missing(&name));
+        for (sequence, number, since) in missing.into_iter().flatten().take(MAX_NAMED) {
             if now.saturating_sub(since) >= target.lag.as_secs() {
                 let words = format!("{sequence}: number {number} is missing, and later ones are on the log");
                 let alarm = Alarm::new(AlarmKind::Gap, &target.name, about.clone(), words, now);
                 found.push(alarm.which(format!("{sequence} {number}")));
+            }
+        }
+        if let Some(streams) = self.streams(&name) {
+            let open = || streams.open(now.saturating_sub(watch.outcome_within.as_secs()));
+            let open = open().nth(erased).map(|_| open());
+            for (stream, decision, since) in open.into_iter().flatten().take(MAX_NAMED) {
+                let words = format!("{stream}: decision {decision} of {since} has no outcome on the log");
+                let alarm = Alarm::new(AlarmKind::OpenDecision, &target.name, about.clone(), words, now);
+                found.push(alarm.which(decision));
+            }
+            let limit = watch.closed_within.map(|limit| now.saturating_sub(limit.as_secs()));
+            let unclosed = limit.map(|before| streams.unclosed(before)).into_iter().flatten();
+            for (stream, newest) in unclosed.take(MAX_NAMED) {
+                let words = format!("{stream}: it has not ended, and nothing was added to it since {newest}");
+                let alarm = Alarm::new(AlarmKind::UnclosedStream, &target.name, about.clone(), words, now);
+                found.push(alarm.which(stream));
             }
         }
         let silent = now.saturating_sub(self.last_heard(&name));

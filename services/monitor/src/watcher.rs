@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::tlog::{Options, TlogClient, TlogError};
 use merkle::TreeSize;
+use verifier::TrustStore;
 
 use crate::alarm::{About, AlarmKind};
 use crate::book::Book;
@@ -18,6 +19,7 @@ use crate::growth::Growth;
 use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
 use crate::round::{CheckName, Cost, Round, Shown};
 use crate::run::{MonitorError, now};
+use crate::scitt_service;
 use crate::seen::{NotTheLogs, Seen};
 use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified};
 use crate::vantage::{self, Comparison, View};
@@ -33,6 +35,7 @@ pub struct Watcher {
     prover: Prover,
     roots: Option<Bytes>,
     token: Option<String>,
+    trust: Option<TrustStore>,
     state: LogState,
     deep_for: Option<Duration>,
     grace: Duration,
@@ -65,6 +68,9 @@ impl Watcher {
         let token = target.token_file.as_deref().map(std::fs::read_to_string).transpose();
         let token = token.map_err(|why| MonitorError::file(target.token_file.as_deref(), &why))?;
         let token = token.map(|token| token.trim().to_owned());
+        let trust = target.trust.as_deref().map(scitt_service::trust).transpose();
+        let trust =
+            trust.map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
         let options = Options { extra_roots: roots.clone(), ..Options::default() };
         let client = TlogClient::new(target.url.as_str(), options)
             .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
@@ -78,6 +84,7 @@ impl Watcher {
             folder,
             roots,
             token,
+            trust,
             state,
             deep_for: None,
             grace: DEEP_GRACE,
@@ -225,7 +232,7 @@ impl Watcher {
 
     /// All that is checked about what the log shows.
     async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots, token, deep_for, grace } = self;
+        let Self { target, prover, state, folder, roots, token, trust, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
         let verified = Growth { target, prover, state, book }.check(seen).await;
         let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
@@ -258,6 +265,7 @@ impl Watcher {
             state,
             roots: roots.as_ref(),
             token: token.as_deref(),
+            trust: trust.as_ref(),
             book,
             at_most,
             grace,

@@ -72,7 +72,7 @@ fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
 }
 
 fn watched(who: Who) -> Watch {
-    Watch { who, keys: Vec::new(), silence: None }
+    Watch::of(who)
 }
 
 /// What to print when a round is not as it should be: without evidence, which is long.

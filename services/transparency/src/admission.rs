@@ -95,7 +95,7 @@ impl Policies {
             let newest = self.current().unwrap_or_else(|| read.clone());
             let largest = newest.in_force.policy().largest_statement();
             self.largest.store(usize::try_from(largest).unwrap_or(usize::MAX), Ordering::Relaxed);
-            tracing::info!(%leaf, digest = %read.in_force.policy().digest(), "policy in force");
+            tracing::info!(leaf = leaf.get(), digest = %read.in_force.policy().digest(), "policy in force");
         }
         Ok(self.current().unwrap_or(read))
     }

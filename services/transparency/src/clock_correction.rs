@@ -71,7 +71,7 @@ async fn correct(
     let entry_id = statement.digest().to_string();
     match log.register(&statement, None).await.map_err(refused)? {
         Registered::Receipt { index, .. } => {
-            tracing::warn!(%index, entry_id, "the operator corrected the log's time");
+            tracing::warn!(index = index.get(), entry_id, "the operator corrected the log's time");
             Ok(Json(json!({ "entry_id": entry_id, "index": index.get() })).into_response())
         }
         Registered::Later => {

@@ -145,7 +145,7 @@ fn sign(policy: &Policy, in_force: &Policy, config: &Config) -> Result<SignedSta
 async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
     match log.sequencer.submit(submission).await {
         Ok(placement) => {
-            tracing::info!(leaf = %placement.index, "registered the policy");
+            tracing::info!(leaf = placement.index.get(), "registered the policy");
             Ok(())
         }
         // On its way, or another process was first with this revision: what is in force will tell.

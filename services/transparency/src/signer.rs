@@ -382,7 +382,7 @@ impl HeadSigner for LogSigner {
         for kid in due.iter().filter(|kid| noticed.contains_key(*kid)) {
             if let Some(key) = self.store.take_up_key(kid, epoch, now()).await.map_err(failed)? {
                 let kid = BASE64URL_NOPAD.encode(&key.kid);
-                tracing::info!(kid, from_size = %key.from_size, "a new key signs");
+                tracing::info!(kid, from_size = key.from_size.get(), "a new key signs");
             }
         }
         self.read_table(&mut noticed).await.map_err(failed)?;

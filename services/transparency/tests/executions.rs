@@ -133,6 +133,19 @@ async fn a_degraded_decision_is_registered_where_the_policy_says_so() {
 }
 
 #[tokio::test]
+async fn a_degraded_denial_without_a_reason_is_registered_with_a_warning() {
+    let site = Place::new().start().await;
+    let mut receipt = denied_aer_json(1, "invalid_signature");
+    receipt["enforcement_mode"] = json!("degraded");
+    let denial = signed(receipt);
+    site.registered(&denial).await;
+    assert_eq!(
+        facts(&site, &denial).await["warnings"],
+        json!(["degraded-without-reason at /degraded_reason"])
+    );
+}
+
+#[tokio::test]
 async fn a_receipt_registered_by_its_hash_is_shown_on_audit() {
     let site = Place::new().start().await;
     let receipt = aer_statement(aer_json(1)).receipt(&gateway()).unwrap();

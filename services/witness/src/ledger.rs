@@ -182,7 +182,7 @@ impl Ledger {
         if known {
             return Ok(());
         }
-        tracing::error!(log = %checkpoint.origin(), size = %checkpoint.size(),
+        tracing::error!(log = %checkpoint.origin(), size = checkpoint.size().get(),
             "SECURITY: this key has cosigned what is not known here");
         if let Err(error) = self.state.keep_forgotten(note) {
             tracing::error!(%error, "the proof of it could not be kept");
@@ -236,7 +236,7 @@ impl Ledger {
         let Ok(given) = Checkpoint::parse_text(request.checkpoint.text()) else { return };
         match self.state.keep_fork(seen, &given, &request.checkpoint) {
             Ok(Some(folder)) => {
-                tracing::error!(log = %given.origin(), size = %given.size(), folder = %folder.display(),
+                tracing::error!(log = %given.origin(), size = given.size().get(), folder = %folder.display(),
                     "SECURITY: the log has signed two trees of one size");
             }
             Ok(None) => {}

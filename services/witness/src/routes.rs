@@ -126,7 +126,7 @@ fn later(status: StatusCode, reason: &str, seconds: u64) -> Response {
 fn count_inconsistency(desk: &Desk, why: &NotCosigned, request: &AddCheckpoint) {
     let NotCosigned::Refused(Refusal::Unproven(_) | Refusal::Fork { .. }) = why else { return };
     if let Ok(checkpoint) = Checkpoint::parse_text(request.checkpoint.text()) {
-        tracing::warn!(log = %checkpoint.origin(), size = %checkpoint.size(), %why, "not cosigned");
+        tracing::warn!(log = %checkpoint.origin(), size = checkpoint.size().get(), %why, "not cosigned");
         desk.metrics.inconsistent(checkpoint.origin());
     }
 }

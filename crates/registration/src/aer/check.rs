@@ -6,6 +6,7 @@ use scitt::{Curve, PublicKey};
 
 use super::AerRecord;
 use super::options::{AerOptions, GatewayKey};
+use super::receipt::{Mode, Receipt};
 use super::redacted::AerRedacted;
 use super::rule::AerRule;
 use super::signature::check_all;
@@ -28,17 +29,27 @@ pub(crate) fn check(
         keys.iter().filter(|key| key.signer == signer).map(|key| &key.key).collect::<Vec<&PublicKey>>()
     };
     check_all(&receipt.signatures, &record.signed, named)?;
-    let permits = receipt.outcome.denial().is_none();
-    if permits && receipt.degraded.is_some() && !options.allow_degraded {
-        let detail = "the policy takes permits given in normal operation only";
-        return Err(AerRule::Degraded.in_payload("/enforcement_mode", detail));
-    }
+    check_mode(options, receipt)?;
     permit.bounds.push(Bound {
         rule: RuleName::fixed(AerRule::ProducedAtFuture.name()),
         place: Place::payload("/produced_at"),
         window: TimeWindow::from(receipt.produced_at.saturating_sub(CLOCK_SKEW)),
     });
     permit.guards.push(id_guard(statement.iss(), &receipt.aer_id));
+    Ok(())
+}
+
+/// What the policy asks of decisions that were made in degraded operation.
+fn check_mode(options: &AerOptions, receipt: &Receipt) -> Result<(), Violation> {
+    let permits = receipt.outcome.denial().is_none();
+    if permits && receipt.mode != Mode::Normal && !options.allow_degraded {
+        let detail = "the policy takes permits given in normal operation only";
+        return Err(AerRule::Degraded.in_payload("/enforcement_mode", detail));
+    }
+    if receipt.mode.lacks_reason() && options.require_degraded_reason {
+        let detail = "the policy takes degraded decisions only with their reason";
+        return Err(AerRule::DegradedReason.in_payload("/degraded_reason", detail));
+    }
     Ok(())
 }
 

@@ -15,7 +15,7 @@
 //! | R-24 | identifiers of 16 hex digits; an `aer_id` is used once per gateway, whole or by its hash |
 //! | R-25 | agents are `aha:org/unit/agent` |
 //! | R-28 | `enforcement_mode` always there; what has no value is left out, not null |
-//! | R-29 | degraded decisions say why; permits among them are admitted by policy only |
+//! | R-29 | degraded decisions should say why: those that do not carry a warning, or are refused by policy; permits among them are admitted by policy only |
 //! | R-32 | the payload is JCS and never changes once signed; a log's receipts are not in `signatures` |
 //! | R-34 | `input_hash` is a plain SHA-256: for a public log the receipt is registered by its hash and shown on audit |
 //! | R-35 | the session is the root's, the agent whoever asked; `sub` is the receipt or the session |
@@ -46,8 +46,8 @@ pub(crate) use check::{check, check_redacted};
 pub use no_root::{EMPTY_CHAIN, NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 pub use options::{AerOptions, GatewayEntry, GatewayKey};
 pub use receipt::{
-    Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Outcome, PolicyBinding, Receipt,
-    Revocation, SCHEMA_VERSION, Session,
+    Action, ChainSummary, DENIAL_REASONS, Denial, DenialDetail, Gateway, Mode, Outcome, PolicyBinding,
+    Receipt, Revocation, SCHEMA_VERSION, Session,
 };
 pub use redacted::AerRedacted;
 pub use rule::AerRule;
@@ -124,7 +124,7 @@ impl AerRecord {
             ("session", &receipt.session.id),
             ("agent", &receipt.session.agent),
             ("decision", receipt.outcome.as_str()),
-            ("enforcement_mode", receipt.mode()),
+            ("enforcement_mode", receipt.mode.as_str()),
             ("tool", &receipt.action.tool),
             ("server", &receipt.action.server),
             ("capability", &receipt.action.capability),
@@ -146,7 +146,7 @@ impl AerRecord {
         for (name, text) in [
             ("denial_reason", denial.map(|denial| denial.reason)),
             ("denial_code", detail.map(|detail| detail.code.as_str())),
-            ("degraded_reason", receipt.degraded.as_deref()),
+            ("degraded_reason", receipt.mode.reason()),
             ("root_envelope", receipt.chain.as_ref().map(|chain| chain.root.as_str())),
             ("plan_hash_asserted", receipt.plan_hash.as_deref()),
         ] {
@@ -156,6 +156,9 @@ impl AerRecord {
         }
         if let Some(chain) = &receipt.chain {
             facts.put("chain_depth", chain.depth.into());
+        }
+        if receipt.mode.lacks_reason() {
+            facts.put("warnings", vec!["degraded-without-reason at /degraded_reason"].into());
         }
     }
 

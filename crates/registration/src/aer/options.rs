@@ -16,6 +16,8 @@ pub struct AerOptions {
     pub did_key_gateways: bool,
     /// Whether permits given in degraded operation are admitted. A denial is, always: it failed closed.
     pub allow_degraded: bool,
+    /// Whether a degraded decision, permit or denial, is admitted only if it says why it was one.
+    pub require_degraded_reason: bool,
 }
 
 /// An instance of a gateway, and the keys that sign its receipts.
@@ -49,6 +51,7 @@ impl AerOptions {
             gateways,
             did_key_gateways: section.optional("did_key_gateways", switch).unwrap_or(false),
             allow_degraded: section.optional("allow_degraded", switch).unwrap_or(false),
+            require_degraded_reason: section.optional("require_degraded_reason", switch).unwrap_or(false),
         }
     }
 
@@ -58,6 +61,7 @@ impl AerOptions {
             "gateway": list(&self.gateways, GatewayEntry::document),
             "did_key_gateways": self.did_key_gateways,
             "allow_degraded": self.allow_degraded,
+            "require_degraded_reason": self.require_degraded_reason,
         })
     }
 }

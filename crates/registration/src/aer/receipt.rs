@@ -44,8 +44,8 @@ pub struct Receipt {
     pub produced_at: u64,
     /// What was decided.
     pub outcome: Outcome,
-    /// Why it was made against cached material, if it was.
-    pub degraded: Option<String>,
+    /// Whether it was made against cached material.
+    pub mode: Mode,
     /// For whom.
     pub session: Session,
     /// About what.
@@ -60,6 +60,18 @@ pub struct Receipt {
     pub plan_hash: Option<String>,
     /// The gateway's signatures within the receipt.
     pub signatures: Vec<InnerSignature>,
+}
+
+/// The operation in which a decision was made: `enforcement_mode`, with `degraded_reason`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Against what the registry said.
+    Normal,
+    /// Against cached material.
+    Degraded {
+        /// Why. Section 8.4.3 c) says that it should be told, so it may be absent.
+        reason: Option<String>,
+    },
 }
 
 /// What was decided.
@@ -185,7 +197,7 @@ impl Receipt {
         let receipt = Receipt {
             aer_id,
             produced_at,
-            degraded: degraded(&top)?,
+            mode: Mode::read(&top)?,
             session: Session::read(&top)?,
             action: Action::read(&top, &outcome)?,
             outcome,
@@ -197,10 +209,43 @@ impl Receipt {
         };
         no_root::settle(receipt)
     }
+}
 
-    /// `normal` or `degraded`.
-    pub fn mode(&self) -> &'static str {
-        if self.degraded.is_some() { "degraded" } else { "normal" }
+impl Mode {
+    fn read(top: &Members<'_>) -> Result<Mode, Violation> {
+        if !top.has("enforcement_mode") {
+            return Err(top.broken(AerRule::Mode, "enforcement_mode", "this member is required"));
+        }
+        match (top.raw("enforcement_mode")?, top.optional_token("degraded_reason")?) {
+            ("normal", None) => Ok(Mode::Normal),
+            ("degraded", reason) => Ok(Mode::Degraded { reason }),
+            ("normal", Some(_)) => {
+                let detail = "a decision in normal operation has no such reason";
+                Err(top.broken(AerRule::DegradedReason, "degraded_reason", detail))
+            }
+            (other, _) => Err(top.unfit(AerRule::Mode, "enforcement_mode", other, "normal or degraded")),
+        }
+    }
+
+    /// The word the receipt uses.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Mode::Normal => "normal",
+            Mode::Degraded { .. } => "degraded",
+        }
+    }
+
+    /// Why a degraded decision was one, where it says so.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Mode::Normal => None,
+            Mode::Degraded { reason } => reason.as_deref(),
+        }
+    }
+
+    /// Whether a degraded decision does not say why it was one.
+    pub fn lacks_reason(&self) -> bool {
+        matches!(self, Mode::Degraded { reason: None })
     }
 }
 
@@ -384,25 +429,4 @@ fn produced_at(top: &Members<'_>) -> Result<u64, Violation> {
     VerifiedAt::parse(text).map(|at| at.unix_seconds).ok_or_else(|| {
         top.unfit(AerRule::ProducedAt, "produced_at", text, "YYYY-MM-DDThh:mm:ssZ, a time that exists")
     })
-}
-
-/// The reason of a degraded decision.
-fn degraded(top: &Members<'_>) -> Result<Option<String>, Violation> {
-    if !top.has("enforcement_mode") {
-        return Err(top.broken(AerRule::Mode, "enforcement_mode", "this member is required"));
-    }
-    let reason = top.has("degraded_reason");
-    match (top.raw("enforcement_mode")?, reason) {
-        ("normal", false) => Ok(None),
-        ("degraded", true) => top.token("degraded_reason").map(Some),
-        ("normal", true) => {
-            let detail = "a decision in normal operation has no such reason";
-            Err(top.broken(AerRule::DegradedReason, "degraded_reason", detail))
-        }
-        ("degraded", false) => {
-            let detail = "a degraded decision says why it was";
-            Err(top.broken(AerRule::DegradedReason, "degraded_reason", detail))
-        }
-        (other, _) => Err(top.unfit(AerRule::Mode, "enforcement_mode", other, "normal or degraded")),
-    }
 }

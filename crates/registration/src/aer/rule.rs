@@ -47,7 +47,7 @@ rules! {
         Mode = "aer-mode", reading "R-28", section "6.1";
         /// Permits given in degraded operation are admitted only where the policy says so.
         Degraded = "aer-degraded", reading "R-29", section "8.4.3";
-        /// `degraded_reason` is there when the mode is degraded, and only then.
+        /// `degraded_reason` is there only when the mode is degraded, and then always if the policy asks for it.
         DegradedReason = "aer-degraded-reason", reading "R-29", section "8.4.3";
         /// `denial_reason` is there when the outcome is deny, and only then; so may `denial_detail` be.
         Denial = "aer-denial", reading "R-17", section "6.1";

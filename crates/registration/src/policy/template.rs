@@ -118,6 +118,7 @@ fn types(issuers: &str) -> String {
          [type.aer]\n\
          did_key_gateways = true     # an issuer that is a did:key may be a gateway, of that name and with that key\n\
          allow_degraded = false      # permits of a gateway that could not reach its registry\n\
+         require_degraded_reason = false # refuse such decisions if they do not say why\n\
          gateway = []                # {{ iss = \"https://gateway.example\", id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
          [[type]]\n\
          content_type = \"application/agent-conversation\"\n\

@@ -17,6 +17,7 @@
 //! witnesses = ["witness.example+…"]      # whose cosignatures tell how fresh it is
 //! witness_policy = "witnesses.policy"    # and how many of them it takes (C2SP tlog-policy)
 //! depth = "decisions"                    # checkpoints (default), entries, decisions
+//! trust = "log.toml"                     # with decisions: whose receipts prove when entries were committed
 //! stale_after = "15m"
 //!
 //! [[log.vantage]]
@@ -26,6 +27,8 @@
 //! issuer = "https://agent.example"
 //! keys = ["7f5c…"]
 //! silence = "1h"
+//! outcome_within = "1h"                  # of a gateway: every call that it let pass has an outcome by then
+//! closed_within = "1d"                   # and a stream to which nothing is added any more has ended
 //! ```
 
 use std::collections::HashSet;
@@ -40,7 +43,9 @@ use tlog::policy::Policy;
 use url::Url;
 
 use super::{BadConfig, Config, Depth, Hook, Target, Vantage, Watch, Who, duration};
-use crate::limits::{EVERY, EVERY_AT_LEAST, LAG, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, UNREACHABLE_AFTER};
+use crate::limits::{
+    EVERY, EVERY_AT_LEAST, LAG, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, OUTCOME_WITHIN, UNREACHABLE_AFTER,
+};
 use crate::scitt_service::{ServiceTarget, ServiceText};
 
 /// What else lies in the state directory.
@@ -81,6 +86,7 @@ struct Log {
     origin: Option<String>,
     ca_file: Option<PathBuf>,
     token_file: Option<PathBuf>,
+    trust: Option<PathBuf>,
     #[serde(default)]
     witnesses: Vec<String>,
     witness_policy: Option<PathBuf>,
@@ -122,6 +128,8 @@ struct List {
     #[serde(default)]
     keys: Vec<String>,
     silence: Option<String>,
+    outcome_within: Option<String>,
+    closed_within: Option<String>,
 }
 
 /// Reads the file's text.
@@ -229,6 +237,7 @@ impl Log {
         };
         target.ca_file = self.ca_file.as_deref().map(|path| folder.join(path));
         target.token_file = self.token_file.as_deref().map(|path| folder.join(path));
+        target.trust = self.trust.as_deref().map(|path| folder.join(path));
         target.start = self.start.as_deref().map(|path| folder.join(path));
         let vantage = named("vantage");
         target.vantages =
@@ -236,7 +245,8 @@ impl Log {
         let watch = format!("log {}: watch", self.name);
         target.watches = self.watches.into_iter().map(|list| list.read(&watch)).collect::<Result<_, _>>()?;
         match target.watches.is_empty() || target.depth == Depth::Decisions {
-            true => Ok(target),
+            true if target.trust.is_none() || target.depth == Depth::Decisions => Ok(target),
+            true => Err(bad(named("trust"), "times of entries are checked with depth = \"decisions\" only")),
             false => Err(bad(watch, "watch lists need depth = \"decisions\": statements are read then only")),
         }
     }
@@ -264,8 +274,10 @@ impl List {
         if !self.keys.is_empty() && !matches!(who, Who::Issuer(_)) {
             return Err(bad(name, "keys are those of an issuer"));
         }
-        let silence = self.silence.as_deref().map(|text| parsed(text, name)).transpose()?;
-        Ok(Watch { who, keys: self.keys, silence })
+        let time = |text: Option<&str>| text.map(|text| parsed(text, name)).transpose();
+        let (silence, closed_within) = (time(self.silence.as_deref())?, time(self.closed_within.as_deref())?);
+        let outcome_within = length(self.outcome_within.as_deref(), name, OUTCOME_WITHIN)?;
+        Ok(Watch { who, keys: self.keys, silence, outcome_within, closed_within })
     }
 }
 

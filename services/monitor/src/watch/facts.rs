@@ -35,9 +35,24 @@ pub struct Facts {
     pub verdict: Option<String>,
     /// What it judged.
     pub judged: Option<String>,
+    /// What it adds to its stream, if it is an audit record.
+    pub record: Option<Record>,
     /// When it was committed, if the log tells.
     pub at: Option<u64>,
     statement: Option<String>,
+}
+
+/// What an audit record adds to its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A decision that lets a call pass, or asks back: an outcome must follow.
+    Decision,
+    /// What came of the decision with this entry ID.
+    Outcome(String),
+    /// The end of the stream.
+    Closed,
+    /// Anything else.
+    Other,
 }
 
 /// Where an entry stands.
@@ -47,6 +62,18 @@ pub struct Place {
     pub leaf: u64,
     /// Its ID.
     pub entry: String,
+}
+
+impl Record {
+    fn of(facts: &Map<String, Value>) -> Option<Self> {
+        let text = |name: &str| facts.get(name).and_then(Value::as_str);
+        Some(match (text("kind")?, text("decision")) {
+            ("decision", _) if text("verdict") != Some("denied") => Self::Decision,
+            ("outcome", Some(decision)) => Self::Outcome(decision.to_owned()),
+            ("closed", _) => Self::Closed,
+            _ => Self::Other,
+        })
+    }
 }
 
 impl Facts {
@@ -71,6 +98,7 @@ impl Facts {
             previous: text("previous"),
             position: number("chain_position"),
             number: number("seq"),
+            record: number("seq").and_then(|_| Record::of(&facts)),
             verdict: text("verdict"),
             judged,
             at: row.at,

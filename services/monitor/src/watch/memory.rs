@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::facts::{Facts, Place};
+use super::streams::Streams;
 use crate::alarm::Alarm;
 use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
 
 /// The form that this release writes. One of another form is as good as lost: everything is seen again.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// What is remembered.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct Memory {
     verdicts: BTreeMap<String, (Place, String)>,
     /// Sequences by list and name.
     sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
+    /// Streams of audit records by list.
+    #[serde(default)]
+    streams: BTreeMap<String, Streams>,
+    /// Entries without a statement that were seen.
+    #[serde(default)]
+    pub erased: u64,
     /// How many numbers are missing, of all sequences.
     missing: usize,
     /// What was found and nobody was told of.
@@ -114,10 +121,11 @@ impl Memory {
         if statements > 0 {
             return true;
         }
-        let maps = [self.claims.len(), self.verdicts.len(), self.sequences.len()];
+        let maps = [self.claims.len(), self.verdicts.len(), self.sequences.len(), self.streams.len()];
         self.claims.clear();
         self.verdicts.clear();
         self.sequences.clear();
+        self.streams.clear();
         self.missing = 0;
         maps.iter().any(|len| *len > 0)
     }
@@ -168,25 +176,42 @@ impl Memory {
         before.filter(|(place, before)| before != verdict && place.entry != facts.entry)
     }
 
-    /// Enters the entry's numbers in the list's sequences.
-    pub fn number(&mut self, list: &str, facts: &Facts, now: u64) {
+    /// The streams of a list.
+    pub fn streams(&self, list: &str) -> Option<&Streams> {
+        self.streams.get(list)
+    }
+
+    /// Enters the entry's position in the sequence of its chain.
+    pub fn follow_chain(&mut self, list: &str, facts: &Facts, now: u64) {
+        if let Some((name, position)) = chain_position(facts) {
+            self.number(list, name, position, now);
+        }
+    }
+
+    /// Enters an audit record in its stream.
+    pub fn follow_stream(&mut self, list: &str, facts: &Facts, now: u64) {
+        let (Some((name, number)), Some(record)) = (stream_number(facts), &facts.record) else { return };
+        let at = facts.at.unwrap_or(now).min(now);
+        let streams = self.streams.entry(list.to_owned()).or_default();
+        self.full |= !streams.take(&name, facts, record, at);
+        self.number(list, name, number, now);
+    }
+
+    fn number(&mut self, list: &str, name: String, number: u64, now: u64) {
         // What a list that was added later has not seen is not missing; nor what was seen before something was left out.
         let from_the_first = !self.full && self.since.get(list).is_none_or(|since| *since == 0);
-        for (kind, name, number) in numbers(facts) {
-            let first = if kind == "chain" && from_the_first { 0 } else { number };
-            let sequences = self.sequences.entry(list.to_owned()).or_default();
-            let sequence =
-                sequences.entry(name).or_insert(Sequence { next: first, missing: BTreeMap::new() });
-            let before = sequence.missing.len();
-            let room = MAX_REMEMBERED.saturating_sub(self.missing) as u64;
-            self.full |= sequence.take(number, now, room);
-            self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
-        }
+        let first = if from_the_first { 0 } else { number };
+        let sequences = self.sequences.entry(list.to_owned()).or_default();
+        let sequence = sequences.entry(name).or_insert(Sequence { next: first, missing: BTreeMap::new() });
+        let before = sequence.missing.len();
+        let room = MAX_REMEMBERED.saturating_sub(self.missing) as u64;
+        self.full |= sequence.take(number, now, room);
+        self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
     }
 
     /// Takes the numbers of an entry that nothing else is believed of: they are there, whoever wrote them, and not missing.
     pub fn excuse(&mut self, list: &str, facts: &Facts) {
-        for (_, name, number) in numbers(facts) {
+        for (name, number) in chain_position(facts).into_iter().chain(stream_number(facts)) {
             let Some(sequence) = self.sequences.get_mut(list).and_then(|all| all.get_mut(&name)) else {
                 continue;
             };
@@ -207,14 +232,14 @@ impl Memory {
     }
 }
 
-/// The kind, the name and the number of each sequence that an entry is in.
-fn numbers(facts: &Facts) -> impl Iterator<Item = (&'static str, String, u64)> {
-    let chain = facts.position.map(|position| ("chain", position));
-    let stream = facts.number.map(|number| ("stream", number));
-    chain.into_iter().chain(stream).map(|(kind, number)| {
-        let name = format!("{kind} of {} about {}", facts.iss, facts.sub);
-        (kind, name, number)
-    })
+/// The chain that an entry is in, and its position there.
+fn chain_position(facts: &Facts) -> Option<(String, u64)> {
+    Some((format!("chain of {} about {}", facts.iss, facts.sub), facts.position?))
+}
+
+/// The stream that an entry is in, and its number there.
+fn stream_number(facts: &Facts) -> Option<(String, u64)> {
+    Some((format!("stream of {} about {}", facts.iss, facts.sub), facts.number?))
 }
 
 /// A name of any length, as one of 64 characters.

@@ -23,7 +23,7 @@ fn row(leaf: u64, position: u64) -> Row {
 }
 
 fn target() -> Target {
-    let watch = Watch { who: Who::Issuer(ISS.into()), keys: Vec::new(), silence: None };
+    let watch = Watch::of(Who::Issuer(ISS.into()));
     Target { watches: vec![watch], lag: std::time::Duration::ZERO, ..testing::target() }
 }
 
@@ -124,7 +124,7 @@ async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
     tokio::spawn(async move { axum::serve(listener, app).await });
     let client = client::Client::new(&url, client::Options::default()).unwrap();
     let iss = registered.header().claims().and_then(|claims| claims.iss()).unwrap().to_owned();
-    let watch = Watch { who: Who::Issuer(iss), keys: Vec::new(), silence: None };
+    let watch = Watch::of(Who::Issuer(iss));
     let target = Target { watches: vec![watch], ..testing::target() };
     let mut watching = watching(Memory::begun(0));
     watching.read_reports(&target, &client).await.unwrap();
@@ -139,4 +139,60 @@ async fn a_reported_fork_is_one_only_if_the_issuer_signed_both() {
     *unsigned.last_mut().unwrap() ^= 1;
     assert_eq!(reported(unsigned).await, []);
     assert_eq!(reported(first(0).bytes().to_vec()).await, [], "it is the one that was registered");
+}
+
+/// A record of a gateway's stream; its entry ID is that of its leaf.
+fn record(leaf: u64, seq: u64, members: &str) -> Row {
+    let facts = format!("{{\"iss\":\"{ISS}\",\"sub\":\"session\",\"seq\":{seq},{members}}}");
+    Row { facts, at: Some(leaf), ..row(leaf, 0) }
+}
+
+fn decision(leaf: u64, seq: u64) -> Row {
+    record(leaf, seq, "\"kind\":\"decision\",\"verdict\":\"served\"")
+}
+
+fn outcome(leaf: u64, seq: u64, of: u64) -> Row {
+    let decision = EntryDigest::of(&of.to_be_bytes());
+    record(leaf, seq, &format!("\"kind\":\"outcome\",\"decision\":\"{decision}\",\"status\":\"executed\""))
+}
+
+fn closed(leaf: u64, seq: u64) -> Row {
+    record(leaf, seq, "\"kind\":\"closed\"")
+}
+
+/// What is wrong with a stream at time 100, where outcomes and ends are awaited for 50 seconds.
+fn wrong_with(rows: Vec<Row>) -> Vec<AlarmKind> {
+    let mut watch = Watch::of(Who::Issuer(ISS.into()));
+    let limit = std::time::Duration::from_secs(50);
+    (watch.outcome_within, watch.closed_within) = (limit, Some(limit));
+    let target = Target { watches: vec![watch], ..target() };
+    let (mut watching, mut book) = (watching(Memory::begun(0)), Book::new("log", 100));
+    watching.observe(&target, rows, |_| true);
+    watching.judge(&target, &mut book);
+    book.alarms.iter().map(|alarm| alarm.kind).collect()
+}
+
+#[test]
+fn a_stream_counts_from_0_and_has_an_outcome_for_each_decision_and_an_end() {
+    use AlarmKind::{Gap, OpenDecision, UnclosedStream};
+    assert_eq!(wrong_with(vec![decision(0, 0), outcome(1, 1, 0), closed(2, 2)]), []);
+    assert_eq!(wrong_with(vec![decision(0, 0), outcome(1, 1, 0)]), [UnclosedStream]);
+    assert_eq!(wrong_with(vec![decision(0, 0), closed(1, 1)]), [OpenDecision]);
+    assert_eq!(wrong_with(vec![decision(60, 0), outcome(61, 1, 7)]), [], "not for so long yet");
+    let denied = record(0, 0, "\"kind\":\"decision\",\"verdict\":\"denied\"");
+    assert_eq!(wrong_with(vec![denied, closed(1, 1)]), [], "nothing follows a denial");
+    assert_eq!(wrong_with(vec![outcome(0, 0, 1), decision(1, 1), closed(2, 2)]), [], "in another order");
+    assert_eq!(wrong_with(vec![closed(0, 2)]), [Gap, Gap], "0 and 1");
+}
+
+#[test]
+fn an_agents_list_asks_nothing_of_streams_of_which_it_sees_a_part() {
+    let agent =
+        |leaf, seq| record(leaf, seq, "\"kind\":\"decision\",\"verdict\":\"served\",\"agent_id\":\"a\"");
+    let target = Target { watches: vec![Watch::of(Who::Agent("a".into()))], ..target() };
+    let (mut watching, mut book) = (watching(Memory::begun(0)), Book::new("log", 10_000));
+    watching.now = 10_000;
+    watching.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
+    watching.judge(&target, &mut book);
+    assert_eq!(book.alarms, []);
 }

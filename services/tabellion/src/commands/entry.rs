@@ -12,7 +12,7 @@ use std::path::Path;
 use clap::Subcommand;
 use merkle::EntryDigest;
 use serde::Serialize;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use super::receipt::entry_named;
 use crate::cli::Context;
@@ -113,10 +113,26 @@ struct One(Json);
 impl Report for One {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         match &self.0 {
-            Json::Object(members) => show::lines(out, 0, members),
+            Json::Object(members) => show::lines(out, 0, &with_times(members)),
             other => writeln!(out, "{}", safe(&other.to_string())),
         }
     }
+}
+
+/// Facts that are Unix seconds.
+const TIMES: [&str; 8] =
+    ["at", "iat", "since", "verified_at", "produced_at", "committed_at", "time", "expires_at"];
+
+/// An entry for people: times that are numbers among its facts are shown as dates.
+fn with_times(entry: &Map<String, Json>) -> Map<String, Json> {
+    let mut entry = entry.clone();
+    let facts = entry.get_mut("facts").and_then(Json::as_object_mut);
+    for (_, value) in facts.into_iter().flatten().filter(|(name, _)| TIMES.contains(&name.as_str())) {
+        if let Some(seconds) = value.as_i64() {
+            *value = show::time(seconds).into();
+        }
+    }
+    entry
 }
 
 /// What is said where a list was cut off.

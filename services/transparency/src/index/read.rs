@@ -42,7 +42,7 @@ async fn one(store: &dyn LogStore, index: LeafIndex) -> Result<Whole, StoreError
     match store.entry(index).await {
         Ok(Some(entry)) => whole(store, entry).await,
         Ok(None) | Err(StoreError::Damaged(_)) => {
-            tracing::error!(%index, "an entry is not indexed: it cannot be read");
+            tracing::error!(index = index.get(), "an entry is not indexed: it cannot be read");
             Ok(Whole { index, statement: None, payload: None })
         }
         Err(error) => Err(error),
@@ -55,7 +55,7 @@ pub async fn whole(store: &dyn LogStore, entry: Entry) -> Result<Whole, StoreErr
     let statement = match entry.verified() {
         Ok(entry) => entry.statement,
         Err(error) => {
-            tracing::error!(%index, %error, "an entry is not indexed");
+            tracing::error!(index = index.get(), %error, "an entry is not indexed");
             None
         }
     };
@@ -92,11 +92,11 @@ impl Whole {
                 found.into_iter().map(|(kind, value)| Lookup { kind, value, entry: self.index }).collect()
             }
             Ok(Err(why)) => {
-                tracing::warn!(index = %self.index, why, "an entry is not indexed");
+                tracing::warn!(index = self.index.get(), why, "an entry is not indexed");
                 Vec::new()
             }
             Err(_) => {
-                tracing::error!(index = %self.index, "an entry is not indexed: reading it panicked");
+                tracing::error!(index = self.index.get(), "an entry is not indexed: reading it panicked");
                 Vec::new()
             }
         }

@@ -236,7 +236,11 @@ async fn merged(
             // More than a note can have are left out: the log's own line stands first.
             Some(line) => drop(note.add(line)),
             None => {
-                tracing::error!(%size, at = kept.at, "a cosignature that is kept does not verify, and is not served")
+                tracing::error!(
+                    size = size.get(),
+                    at = kept.at,
+                    "a cosignature that is kept does not verify, and is not served"
+                )
             }
         }
     }

@@ -188,6 +188,11 @@ pub fn degraded() -> Vec<Case> {
         receipt["degraded_reason"] = json!("registry_unreachable");
         Draft::of(receipt)
     };
+    let denied_without_reason = || {
+        let mut receipt = denied_aer_json(0, "invalid_signature");
+        receipt["enforcement_mode"] = json!("degraded");
+        Draft::of(receipt)
+    };
     let allowed = || options_with("allow_degraded", json!(true));
     vec![
         keeps(Mode, "normal", "always there, though the example leaves it out", plain()),
@@ -212,13 +217,21 @@ pub fn degraded() -> Vec<Case> {
         ),
         keeps(DegradedReason, "stale-cache", "why it was degraded", degraded("revocation_cache_stale"))
             .under(allowed()),
-        breaks(
+        keeps(
             DegradedReason,
             "absent",
-            "a degraded decision says why",
+            "a degraded decision should say why, and need not (section 8.4.3 c)",
             set("enforcement_mode", json!("degraded")),
         )
         .under(allowed()),
+        keeps(DegradedReason, "absent-denial", "nor need a denial", denied_without_reason()),
+        breaks(
+            DegradedReason,
+            "absent-by-policy",
+            "a degraded decision says why, where the policy asks for it",
+            denied_without_reason(),
+        )
+        .under(options_with("require_degraded_reason", json!(true))),
         breaks(
             DegradedReason,
             "normal",

@@ -43,7 +43,7 @@ impl Summary {
             decision: receipt.outcome.as_str(),
             denial_reason: denial.map(|denial| denial.reason),
             denial_code: denial.and_then(|denial| denial.detail.as_ref()).map(|detail| detail.code.clone()),
-            mode: receipt.mode(),
+            mode: receipt.mode.as_str(),
             redacted: statement.header().hash_envelope().is_some(),
             verified: true,
         }

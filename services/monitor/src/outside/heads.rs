@@ -1,0 +1,113 @@
+//! Signed heads: from outside, the only proof of when an entry was committed.
+//!
+//! A receipt signs its tree's root, size and time (`iat`). One receipt for each batch of the page that was read is enough: every entry of
+//! the batch was committed then. Where no trusted key signed a head, its time stays the service's word.
+
+use audit::{SignedHead, SourceError};
+use client::{Client, ClientError};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
+use store::CommittedHead;
+use verifier::{Code, ReceiptFacts, TrustStore, Verdict};
+
+use crate::limits::HEADS_AT_ONCE;
+
+/// The media type of a receipt.
+const RECEIPT: &str = "application/scitt-receipt+cose";
+
+/// An entry and the tree that its batch made, as the service tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    pub leaf: LeafIndex,
+    pub entry: EntryDigest,
+    pub size: TreeSize,
+    pub at: u64,
+}
+
+/// The signed heads of the page that was read last.
+#[derive(Debug, Default)]
+pub struct Heads {
+    page: Vec<SignedHead>,
+    /// The newest one that was handed out.
+    given: Option<TreeSize>,
+}
+
+impl Heads {
+    /// Begins a page; which of its batches have a head that was not handed out yet.
+    pub fn turn(&mut self, entries: impl Iterator<Item = Committed>) -> Vec<Committed> {
+        self.page.clear();
+        let mut batches: Vec<Committed> = entries.collect();
+        batches.dedup_by_key(|entry| entry.size);
+        batches.retain(|batch| self.given.is_none_or(|given| batch.size > given));
+        batches
+    }
+
+    /// Takes the heads of the page.
+    pub fn put(&mut self, heads: Vec<SignedHead>) {
+        self.page = heads;
+    }
+
+    /// Whether the head of this size is signed.
+    pub fn holds(&self, size: TreeSize) -> bool {
+        self.given == Some(size) || self.page.iter().any(|head| head.head.size == size)
+    }
+
+    /// Hands out the heads of the page, numbered from here on: from outside, batches have no other numbers.
+    pub fn give(&mut self, from: u64) -> Vec<SignedHead> {
+        let mut heads = std::mem::take(&mut self.page);
+        (from..).zip(&mut heads).for_each(|(batch, head)| head.head.batch = batch);
+        self.given = heads.last().map(|head| head.head.size).or(self.given);
+        heads
+    }
+}
+
+/// The heads of these batches, as far as a trusted key signed them.
+pub async fn fetch(
+    client: &Client,
+    trust: &TrustStore,
+    batches: Vec<Committed>,
+) -> Result<Vec<SignedHead>, SourceError> {
+    let answers = stream::iter(batches).map(|batch| signed_head(client, trust, batch));
+    let heads: Vec<Option<SignedHead>> = answers.buffered(HEADS_AT_ONCE).try_collect().await?;
+    Ok(heads.into_iter().flatten().collect())
+}
+
+async fn signed_head(
+    client: &Client,
+    trust: &TrustStore,
+    batch: Committed,
+) -> Result<Option<SignedHead>, SourceError> {
+    let Committed { leaf, entry, size, at } = batch;
+    let path = format!("v1/proof/inclusion?index={leaf}&size={size}");
+    let receipt = match client.bytes_as(&path, RECEIPT).await {
+        Ok(receipt) => receipt,
+        Err(ClientError::Refused { .. }) => return Ok(None),
+        Err(error) => return Err(super::unanswered(error)),
+    };
+    // As of then: a clock that was ahead, and was corrected since, signed times that are in the future now.
+    let verdict = verifier::verify_receipt_of(entry, &receipt, trust, at);
+    if matches!(verdict.reason, Some(Code::UnknownLog | Code::UnknownLogKey | Code::MalformedReceipt)) {
+        return Ok(None);
+    }
+    let Some((signed_size, root)) = verdict.receipts.first().and_then(signed_tree) else { return Ok(None) };
+    let time = match signed_size == size {
+        true => signed_time(&verdict),
+        false => Err(format!("it signs size {signed_size}")),
+    };
+    Ok(Some(SignedHead { head: CommittedHead { batch: 0, epoch: 0, size, root, at }, signed: vec![time] }))
+}
+
+/// The tree that a receipt signs.
+pub fn signed_tree(receipt: &ReceiptFacts) -> Option<(TreeSize, RootHash)> {
+    let position = receipt.position.filter(|position| position.signed)?;
+    Some((position.tree_size, receipt.root.as_ref()?.parse().ok()?))
+}
+
+/// The time that a receipt signs, or why it proves nothing.
+fn signed_time(verdict: &Verdict) -> Result<u64, String> {
+    if !verdict.is_verified() {
+        return Err(verdict.decisive().map_or_else(String::new, |check| check.detail.clone()));
+    }
+    let iat = verdict.receipts.first().and_then(|receipt| receipt.iat);
+    iat.and_then(|iat| u64::try_from(iat).ok()).ok_or_else(|| "it signs no time".to_owned())
+}
