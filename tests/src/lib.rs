@@ -56,7 +56,7 @@ pub use network::{Break, Cable, Host, Network};
 pub use others::{
     Other, everything_over_stdio, fixture_over_stdio, node, node_folder, python_server, run_node,
 };
-pub use postgres::{Cluster, sql};
+pub use postgres::{Cluster, sql, try_sql};
 pub use power::{Loss, Lost, Power};
 pub use python::{python, run_python, run_python_on};
 pub use recorder::{Outcome, Recorder};

@@ -25,13 +25,21 @@ const LOCK: &str = "postmaster.pid";
 
 /// Runs SQL and gives what it prints: rows a line each, columns apart by `|`.
 pub fn sql(url: &str, statements: &str) -> String {
+    try_sql(url, statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
+}
+
+/// The same; the error is the server's.
+pub fn try_sql(url: &str, statements: &str) -> Result<String, String> {
     let output = Command::new(programs().join("psql"))
         .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "-v", "ON_ERROR_STOP=1", "-c"])
         .args([statements, url])
         .output()
         .expect("psql runs");
-    assert!(output.status.success(), "{statements}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
 }
 
 /// A fresh database on a server: its URL.

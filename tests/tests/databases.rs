@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use black_box::{Cluster, Database, Load, Log, Outcome, Recorder, on_both_databases, sql};
+use black_box::{Cluster, Database, Load, Log, Outcome, Recorder, on_both_databases, sql, try_sql};
 
 /// Times that the server is stopped without a checkpoint.
 const CRASHES: u32 = 3;
@@ -129,4 +129,59 @@ on_both_databases! {
         assert_eq!(ran.code, Some(1), "{ran}");
         assert!(ran.stderr.contains("another key"), "{ran}");
     }
+}
+
+/// The logins of the deployment's roles in the log's own database, and what connects as each.
+fn with_roles(log: &Log) -> (String, String) {
+    let url = log.database().url();
+    let suffix = format!("{:08x}", fastrand::u32(..));
+    let roles = include_str!("../../deploy/postgres-roles.sql");
+    let group = |name: &str| format!("{name}_{suffix}");
+    let mut script = roles.to_owned();
+    for name in ["tabellion_owner", "tabellion_service", "tabellion_reader"] {
+        script = script.replace(name, &group(name));
+    }
+    sql(&url, &script);
+    let login = |name: &str, of: &str| {
+        let (name, of) = (group(name), group(of));
+        sql(
+            &url,
+            &format!("CREATE ROLE {name} LOGIN PASSWORD 'x' IN ROLE {of}; ALTER ROLE {name} SET role = {of}"),
+        );
+        let mut own = url::Url::parse(&url).unwrap();
+        own.set_username(&name).unwrap();
+        own.set_password(Some("x")).unwrap();
+        own.to_string()
+    };
+    (login("log_owner", "tabellion_owner"), login("log_service", "tabellion_service"))
+}
+
+#[test]
+fn a_service_that_owns_no_table_serves_and_cannot_switch_off_what_guards_them() {
+    let log = Log::postgres();
+    let (owner, service_url) = with_roles(&log);
+    log.configure(&format!("db = \"{service_url}\"\ndb_migrate = false"));
+    let unmade = log.serve_in_vain();
+    assert!(unmade.stderr.contains("migrate"), "{unmade}");
+    log.tabellion(&["log", "migrate", "--db", &owner]).must_succeed();
+    log.tabellion(&["log", "migrate", "--db", &owner]).must_succeed();
+    let recorder = Recorder::new();
+    let service = log.serve();
+    for _ in 0..3 {
+        let registered = recorder.register(&mut service.connection(), &log.statement());
+        assert_eq!(registered, Outcome::Registered);
+    }
+    for forbidden in [
+        "ALTER TABLE entry DISABLE TRIGGER ALL",
+        "DROP TRIGGER seen_stays ON seen",
+        "SET session_replication_role = replica",
+        "TRUNCATE entry",
+        "CREATE TABLE another (x int)",
+        "DELETE FROM batch",
+    ] {
+        assert!(try_sql(&service_url, forbidden).is_err(), "{forbidden}");
+    }
+    // What a log of that size needs next, made with the owner's rights and no others.
+    assert_eq!(try_sql(&service_url, "SELECT create_entry_partition(1)"), Ok(String::new()));
+    recorder.verdict(&log, service);
 }

@@ -141,14 +141,14 @@ fn a_body_over_the_limit_is_refused_and_one_at_it_is_not() {
         let frame = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"x\":\"\"}}";
         frame.replace("\"\"", &format!("\"{}\"", "x".repeat(bytes - frame.len())))
     };
-    // It may answer and hang up before it has heard all.
+    // The head alone: whoever is answered before all was heard may lose the answer.
     let (connection, body) = (running.connection(), of((4 << 20) + 1));
     let head =
         format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n", connection.address());
     let accept = "Accept: application/json, text/event-stream\r\n";
-    let answers =
-        connection.raw(format!("{head}{accept}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
-    assert!(answers.iter().all(|answer| answer.status == 413), "{answers:?}");
+    let answers = connection.raw(format!("{head}{accept}Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+    let [answer] = &answers[..] else { panic!("one answer: {answers:?}") };
+    assert_eq!(answer.status, 413, "{answer:?}");
     assert_eq!(upstream.seen().len(), 0);
     assert_eq!(post(&mut running.connection(), &[], of(4 << 20).as_bytes()).status, 200);
 }

@@ -8,6 +8,7 @@ mod workspace;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use workspace::{Workspace, root};
 
@@ -40,6 +41,27 @@ fn every_dependency_comes_from_crates_io_with_its_checksum() {
         assert_eq!(source.as_str(), Some(CRATES_IO), "{package}");
         assert!(package.get("checksum").is_some(), "{package}");
     }
+}
+
+/// `.cargo/config.toml` has cargo call it in place of rustc.
+#[test]
+fn an_optimized_build_names_no_folder_of_the_machine_that_built_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, built) = (folder.path().join("cargo"), folder.path().join("target/release/deps"));
+    fs::create_dir_all(home.join("registry")).unwrap();
+    let source = home.join("registry/main.rs");
+    fs::write(&source, "fn main() { assert!(std::env::args().count() > 7, concat!(\"few\", file!())) }")
+        .unwrap();
+    let names_the_folder = |options: &[&str]| {
+        let mut wrapped = Command::new(root().join("tools/rustc-wrapper"));
+        wrapped.arg("rustc").args(options).arg("--out-dir").arg(&built).arg(&source);
+        assert!(wrapped.env("CARGO_HOME", &home).current_dir(folder.path()).status().unwrap().success());
+        let binary = fs::read(built.join("main")).unwrap();
+        let name = folder.path().as_os_str().as_encoded_bytes();
+        binary.windows(name.len()).any(|window| window == name)
+    };
+    assert!(names_the_folder(&[]), "an ordinary build does, for whoever debugs it");
+    assert!(!names_the_folder(&["-C", "opt-level=3", "-C", "strip=symbols"]));
 }
 
 /// Features are joined over the workspace: one crate that turns one on changes the others.

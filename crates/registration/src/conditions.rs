@@ -9,11 +9,11 @@
 //! a way around it. One that admits does not admit then.
 
 use expression::{Answer, EvalError, Input};
-use jose::json::{Checked, Limits, MAX_DEPTH};
 use serde_json::{Map, Value, json};
 
 use crate::authenticate::Authenticated;
 use crate::decision::Undecided;
+use crate::payload::Encoding;
 use crate::policy::{Claim, Condition, Outcome, TypeRule, spell};
 use crate::record::content_type;
 use crate::violation::{Place, RuleName, Violation, cut, quote};
@@ -94,18 +94,15 @@ fn document(statement: &Authenticated<'_>, record: Value) -> Value {
     })
 }
 
-/// The payload as a document, where the content type is JSON without a profile.
-pub(crate) fn json_payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
-    let payload = statement.payload();
-    let limits = Limits { bytes: payload.len(), depth: MAX_DEPTH };
-    let document = jose::json::check(payload, limits).and_then(Checked::unambiguous);
-    document.map_err(|why| Violation {
-        rule: RuleName::fixed("payload-json"),
+/// The payload as a document, where the content type is JSON or CBOR without a profile.
+pub(crate) fn payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Violation> {
+    let name = content_type(statement.header()).map(spell).unwrap_or_default();
+    // A policy whose conditions ask for the record of another type is a mistake, and is never in force.
+    let encoding = Encoding::of(&name).unwrap_or(Encoding::Json);
+    encoding.read(statement.payload()).map_err(|why| Violation {
+        rule: RuleName::fixed(encoding.rule()),
         place: Place::payload(""),
-        detail: cut(format!(
-            "the rules of {} ask about the payload, and it is no strict JSON: {why}",
-            rule.name
-        )),
+        detail: cut(format!("the rules of {} ask about the payload, and {why}", rule.name)),
     })
 }
 

@@ -11,7 +11,7 @@ use crate::aer;
 use crate::answers::{Answers, Questions};
 use crate::authenticate::{Authenticated, Beside, authenticate};
 use crate::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
-use crate::conditions::{Stop, ask, json_payload};
+use crate::conditions::{self, Stop, ask};
 use crate::decision::{Bound, Decision, Permit, Refusal, TimeWindow};
 use crate::erasure::{Erasure, permanent_guard};
 use crate::facts::{Facts, facts};
@@ -181,7 +181,7 @@ impl PolicyInForce {
             (Profile::JwkSet, Record::JwkSet(_)) => {}
             (Profile::Opaque, Record::Opaque) => {
                 let asks = rule.conditions.iter().any(Condition::asks_for_record);
-                document = asks.then(|| json_payload(rule, statement)).transpose()?;
+                document = asks.then(|| conditions::payload(rule, statement)).transpose()?;
             }
             (Profile::Opaque, Record::HashEnvelope) => {}
             _ => {

@@ -29,6 +29,7 @@ pub mod jwk_set;
 pub mod limits;
 mod lookups;
 mod outline;
+mod payload;
 pub mod policy;
 mod record;
 mod rule;

@@ -45,6 +45,8 @@ pub const MAX_ERASED: usize = 1000;
 pub const MAX_REASON: usize = 1000;
 /// Meters of a VAP audit record.
 pub const MAX_METERS: usize = 64;
+/// Values in a CBOR payload that conditions ask about.
+pub const PAYLOAD_ITEMS: usize = 1 << 20;
 /// Keys in a published set.
 pub const MAX_JWK_SET_KEYS: usize = 100;
 /// Bytes of a claimed value that an answer repeats.

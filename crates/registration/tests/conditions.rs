@@ -271,6 +271,28 @@ fn a_condition_sees_the_payload_of_json_without_a_profile_and_nothing_but_strict
 }
 
 #[test]
+fn a_condition_sees_the_payload_of_cbor_without_a_profile_as_the_json_that_says_the_same() {
+    let policy = policy_of(
+        "[[type]]\ncontent_type = \"application/x+cbor\"\n[[type.rule]]\nname = \"large\"\n\
+         when = \"input.record.amount > 1000\"\nthen = \"refuse\"\n",
+    );
+    let paid = |payload: &[u8]| {
+        let issuer = verifier().public_key().did_key();
+        signed(StatementBuilder::new(payload).content_type("application/x+cbor").iss(&issuer).sub("s"))
+    };
+    // {"amount": 1000}, and 1001; nothing; the member twice; its digits and a text.
+    assert_eq!(rule_that_admits(&paid(b"\xa1\x66amount\x19\x03\xe8"), &policy), "application/x+cbor");
+    for (payload, rule) in [
+        (&b"\xa1\x66amount\x19\x03\xe9"[..], "large"),
+        (b"\xa0", "large"),
+        (b"\xa2\x66amount\x01\x66amount\x19\x03\xe9", "payload-cbor"),
+        (b"{\"amount\":1}", "payload-cbor"),
+    ] {
+        assert_eq!(refusal(&paid(payload), &policy).rule.as_str(), rule, "{payload:x?}");
+    }
+}
+
+#[test]
 fn a_condition_that_names_what_no_statement_of_its_type_has_is_a_mistake_of_the_policy() {
     let mistakes = |content_type: &str, when: &str| {
         let types = format!(

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use registration::Violation;
 use registration::conversation::{ConversationRecord, Form};
@@ -11,18 +9,13 @@ use scitt::cbor;
 use serde_json::{Value, json};
 use testkit::{conversation, conversation_json, json_as_cbor};
 
-/// Generous, as these are unoptimized builds on shared machines: what is not linear takes minutes.
-const AT_ONCE: Duration = Duration::from_secs(10);
-
 fn read(payload: &[u8]) -> Result<ConversationRecord, Violation> {
     ConversationRecord::read(conversation(0, Form::Json).header(), payload)
 }
 
-/// The rule and the place of a refusal, which must not take long.
+/// The rule and the place of a refusal. What takes more than linear time does not end before a test is given up.
 fn refused(payload: &[u8]) -> (String, String) {
-    let start = Instant::now();
     let violation = read(payload).unwrap_err();
-    assert!(start.elapsed() < AT_ONCE, "{:?} for {violation}", start.elapsed());
     assert!(violation.to_string().len() < 2000, "an answer does not grow with the statement");
     (violation.rule.as_str().to_owned(), violation.place.to_string())
 }
@@ -94,9 +87,7 @@ fn keys_in_keys_in_keys_are_refused_at_once() {
     // {{{… {"xx…": 0}: 0, 0: 0}: 0, 0: 0}: 0}: to compare the keys of each map, what is in them was written out anew.
     let innermost = [&[0xa1, 0x7a, 0, 0x0f, 0x42, 0x40][..], &[b'x'; 1_000_000], &[0]].concat();
     let nested = (0..60).fold(innermost, |key, _| [&[0xa2][..], &key, &[0, 0, 0]].concat());
-    let start = Instant::now();
     assert_eq!(refused(&nested).0, "conversation-nesting");
-    assert!(start.elapsed().as_secs() < 5);
 }
 
 #[test]
@@ -110,7 +101,6 @@ fn a_number_that_no_member_may_have_may_be_no_key_either() {
 #[test]
 fn many_members_entries_and_repeated_ids_are_read_in_time() {
     let names: String = (0..100_000).map(|n| format!("\"{n:07}\":0,")).collect();
-    let start = Instant::now();
     assert!(read(&with_content(&format!("{{{names}\"z\":0}}"))).is_ok());
     assert_eq!(
         refused(&with_content(&format!("{{{names}\"0000000\":0}}"))).0,
@@ -121,7 +111,6 @@ fn many_members_entries_and_repeated_ids_are_read_in_time() {
     record["session"]["entries"] = (0..20_000).map(entry).collect();
     let read = read(record.to_string().as_bytes()).unwrap();
     assert_eq!((read.warnings.total(), read.warnings.kept().len()), (40_000, 16));
-    assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
 }
 
 #[test]

@@ -124,9 +124,12 @@ fn the_facts_of_both_forms_say_the_same() {
     assert_eq!(json, cbor);
 }
 
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
+}
+
 #[test]
 fn a_record_is_found_by_its_session_tools_calls_and_digests() {
-    let digest = |bytes: &[u8]| format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)));
     for form in [Form::Json, Form::Cbor] {
         let statement = conversation(5, form);
         let payload = statement.payload().unwrap();
@@ -147,6 +150,24 @@ fn a_record_is_found_by_its_session_tools_calls_and_digests() {
         let dropped = record.lookups(statement.header(), None);
         assert!(dropped.iter().any(|found| found.kind == LookupKind::Session));
         assert!(dropped.iter().all(|found| found.kind != LookupKind::CallId));
+    }
+}
+
+#[test]
+fn a_result_that_is_an_object_is_found_by_the_digest_of_its_canonical_json() {
+    let mut record = conversation_json(0);
+    let entries = record["session"]["entries"].as_array_mut().unwrap();
+    entries
+        .push(json!({ "type": "tool-result", "call-id": "other", "output": { "b": [1, true], "a": null } }));
+    for payload in [record.to_string().into_bytes(), json_as_cbor(&record).encode()] {
+        let statement = conversation_of(payload, "session-0").sign(&recorder()).unwrap();
+        let (record, _) = admitted(&statement);
+        let found = record.lookups(statement.header(), statement.payload());
+        let expected = digest(br#"{"a":null,"b":[1,true]}"#);
+        assert!(
+            found.iter().any(|found| found.kind == LookupKind::Digest && found.value == expected),
+            "{found:?}"
+        );
     }
 }
 

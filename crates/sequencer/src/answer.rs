@@ -372,14 +372,6 @@ impl Role {
             _ => None,
         }
     }
-
-    /// Why the process is halted, if it is.
-    pub const fn halt(&self) -> Option<&Halt> {
-        match self {
-            Role::Halted(halt) => Some(halt),
-            _ => None,
-        }
-    }
 }
 
 /// What the sequencer shows of itself.

@@ -63,8 +63,6 @@ impl Context {
             role = (before != status.role).then(|| status.role.clone());
         });
         if let Some(role) = role {
-            let why = role.halt().map(tracing::field::display);
-            tracing::info!(role = role.name(), epoch = role.epoch(), why, "the role of this process changed");
             self.parts.observer.role_changed(&role);
         }
     }

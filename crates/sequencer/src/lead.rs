@@ -278,7 +278,6 @@ impl Leading<'_> {
                 observer.commit_unknown();
             }
             Event::Committed(Err(error)) => tracing::warn!(%error, "a batch was not committed"),
-            Event::Signed(Ok(signatures)) => observer.signatures_made(signatures.len()),
             Event::Signed(Err(error)) => tracing::error!(%error, "a head was not signed"),
             Event::LookedUp(Err(error)) => tracing::warn!(%error, "a look-up failed"),
             _ => {}
@@ -413,8 +412,12 @@ async fn raise(parts: Arc<Parts>, pin: Pin) -> Event<Waiter> {
 async fn sign(parts: Arc<Parts>, head: CommittedHead, after: Duration) -> Event<Waiter> {
     pause(after).await;
     Point::BeforeSign.visit();
+    let begun = Instant::now();
     let signed = parts.signer.sign(&head);
     Point::AfterSign.visit();
+    if let Ok(signatures) = &signed {
+        parts.observer.signatures_made(signatures.len(), begun.elapsed());
+    }
     Event::Signed(signed)
 }
 

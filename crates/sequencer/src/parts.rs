@@ -133,7 +133,7 @@ pub trait Observer: Send + Sync + 'static {
     /// A head is signed and may be seen. `took` is from taking the batch out of the queue.
     fn head_published(&self, _size: TreeSize, _took: Duration) {}
     /// The signer made this many signatures, over one head.
-    fn signatures_made(&self, _count: usize) {}
+    fn signatures_made(&self, _count: usize, _took: Duration) {}
     /// A commit's outcome was not known and had to be settled.
     fn commit_unknown(&self) {}
     /// A signature could not be kept at once; it is tried again.

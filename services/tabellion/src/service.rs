@@ -23,10 +23,10 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Believe these certificates too (PEM)
-    #[arg(long, value_name = "FILE", hide = true)]
+    #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
     /// A bearer token, in a file
-    #[arg(long, value_name = "FILE", hide = true)]
+    #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Seconds to keep trying
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]

@@ -31,6 +31,8 @@ pub struct Config {
     pub public_url: String,
     /// Where the log is kept.
     pub database: Database,
+    /// Whether the tables of a PostgreSQL database are brought up to date at the start, which takes their owner's rights.
+    pub migrate: bool,
     /// Holds the pin, unless `pin` says otherwise. Never on the disk of the database it guards.
     pub state_dir: PathBuf,
     /// A PostgreSQL URL of a database for the pin, for a log that is led by several hosts. `None`: a file in `state_dir`.

@@ -21,6 +21,8 @@ const UNKNOWN: &str = "application/octet-stream";
 pub const CBOR: &str = "application/cbor";
 /// JSON.
 pub const JSON: &str = "application/json";
+/// A JWK Set (RFC 7517, section 8.5.2).
+pub const JWK_SET: &str = "application/jwk-set+json";
 /// RFC 9290.
 pub const CONCISE_PROBLEM: &str = "application/concise-problem-details+cbor";
 /// RFC 9457.

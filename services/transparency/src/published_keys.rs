@@ -13,6 +13,7 @@ use bytes::Bytes;
 use merkle::TreeSize;
 use scitt::key::{KeyEnd, kid_segment, kid_segment_matches};
 use scitt::{CoseKey, KeySet};
+use serde_json::{Value, json};
 use store::{KeyAnnouncement, LogKey};
 
 use crate::meaning::check_key;
@@ -22,6 +23,9 @@ use crate::meaning::check_key;
 pub struct PublishedKeys {
     /// A COSE_KeySet.
     pub set: Bytes,
+    /// The same as a JWK Set (RFC 7517, section 5). Each `kid` is the base64url of the COSE one; where a key's signatures end
+    /// is said by members of their own.
+    pub jwk_set: Bytes,
     by_segment: BTreeMap<String, Bytes>,
 }
 
@@ -60,13 +64,28 @@ impl PublishedKeys {
                 by_segment.entry(raw.to_owned()).or_insert_with(|| Bytes::from(key.encode()));
             }
         }
-        Self { set: KeySet::new(keys).encode().into(), by_segment }
+        let jwk_set = json!({ "keys": keys.iter().map(jwk).collect::<Vec<_>>() });
+        Self { jwk_set: jwk_set.to_string().into(), set: KeySet::new(keys).encode().into(), by_segment }
     }
 
     /// One COSE_Key, by a path segment.
     pub fn find(&self, segment: &str) -> Option<&Bytes> {
         self.by_segment.get(segment)
     }
+}
+
+/// A key as a JWK.
+fn jwk(key: &CoseKey) -> Value {
+    let mut jwk = key.key.to_jwk().to_value();
+    let KeyEnd { retired_at, retired_size, compromised_size } = key.end;
+    let end =
+        [("retired_at", retired_at), ("retired_size", retired_size), ("compromised_size", compromised_size)];
+    for (name, value) in end.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        jwk[name] = value.into();
+    }
+    jwk["kid"] = key.kid.as_deref().map(kid_segment).into();
+    jwk["use"] = "sig".into();
+    jwk
 }
 
 /// Where a key's signatures end, as it is published.
@@ -81,7 +100,7 @@ fn end_of(key: &LogKey) -> KeyEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scitt::{Algorithm, Signer, SigningKey};
+    use scitt::{Algorithm, PublicKey, Signer, SigningKey};
 
     fn recorded(kid: &[u8]) -> LogKey {
         let key = SigningKey::generate(Algorithm::Es256).unwrap();
@@ -121,5 +140,12 @@ mod tests {
         assert!(keys.find("note").is_none());
         let set = KeySet::parse(&keys.set).unwrap();
         assert_eq!(set.keys().iter().map(|key| key.end).collect::<Vec<_>>(), [end]);
+        let jwks: Value = serde_json::from_slice(&keys.jwk_set).unwrap();
+        let jwk = &jwks["keys"][0];
+        assert_eq!(
+            (&jwk["kid"], &jwk["retired_size"], jwks["keys"][1].is_null()),
+            (&json!("b2xk"), &json!(8), true)
+        );
+        assert_eq!(PublicKey::from_jwk_json(jwk.to_string().as_bytes()).unwrap(), set.keys()[0].key);
     }
 }

@@ -83,7 +83,7 @@ impl Service {
     /// Opens the configured database and starts.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         refuse_mistakes(&config)?;
-        let store = storage::open(&config.database).await?;
+        let store = storage::open(&config.database, config.migrate).await?;
         Self::start_on(config, store).await
     }
 

@@ -11,17 +11,28 @@ use store_sqlite::{Settings, Sqlite};
 
 use crate::config::{Config, Database};
 
-/// Opens the database to serve from it; its tables are brought up to date.
-pub async fn open(database: &Database) -> Result<Arc<dyn LogStore>, StoreError> {
+/// Opens the database to serve from it. Its tables are brought up to date before, unless somebody else does that.
+pub async fn open(database: &Database, migrate: bool) -> Result<Arc<dyn LogStore>, StoreError> {
     match database {
         Database::Sqlite { path, any_filesystem } => {
             Ok(Arc::new(Sqlite::open(sqlite(path, *any_filesystem)).await?))
         }
         Database::Postgres(url) => {
             let options = Options::from_url(url.expose_secret())?;
-            Postgres::migrate(&options).await?;
+            if migrate {
+                Postgres::migrate(&options).await?;
+            }
             Ok(Arc::new(Postgres::connect(&options).await?))
         }
+    }
+}
+
+/// Brings the tables of a PostgreSQL database up to date, and makes those that are not there. A SQLite file is brought up to date
+/// when it is opened.
+pub async fn migrate(database: &Database) -> Result<(), StoreError> {
+    match database {
+        Database::Sqlite { .. } => Ok(()),
+        Database::Postgres(url) => Postgres::migrate(&Options::from_url(url.expose_secret())?).await,
     }
 }
 

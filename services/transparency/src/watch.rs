@@ -169,7 +169,8 @@ impl Observer for Counting {
         self.0.sequence_duration.observe(took.as_secs_f64());
     }
 
-    fn signatures_made(&self, count: usize) {
+    fn signatures_made(&self, count: usize, took: Duration) {
+        self.0.stage("sign", took);
         self.0.signatures.inc_by(count as u64);
     }
 
@@ -188,7 +189,9 @@ impl Observer for Counting {
                 tracing::warn!("the log is frozen: it takes no more entries; reads go on")
             }
             Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads go on"),
-            other => tracing::info!(role = ?other, "role"),
+            other => {
+                tracing::info!(role = other.name(), epoch = other.epoch(), "the role of this process changed")
+            }
         }
     }
 

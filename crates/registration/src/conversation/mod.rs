@@ -48,6 +48,7 @@ mod walk;
 mod warnings;
 
 pub use form::Form;
+pub(crate) use node::bytes_as_text;
 pub use options::ConversationOptions;
 pub(crate) use options::{check, check_hash_envelope, read_json};
 pub use record::{Agent, ConversationRecord, Session, SessionId};

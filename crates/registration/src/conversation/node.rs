@@ -111,7 +111,7 @@ impl Key<'_> {
 }
 
 /// A byte string as text that cannot be taken for another: `b64u:` and its base64url.
-pub(super) fn bytes_as_text(bytes: &[u8]) -> String {
+pub(crate) fn bytes_as_text(bytes: &[u8]) -> String {
     format!("b64u:{}", BASE64URL_NOPAD.encode(bytes))
 }
 

@@ -128,7 +128,12 @@ fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
                 found.add(LookupKind::Digest, sha256(&Sha256::digest(output.as_bytes())))
             }
             Some(Node::Bytes(output)) => found.add(LookupKind::Digest, sha256(&Sha256::digest(output))),
-            _ => {}
+            Some(output) => {
+                if let Some(digest) = canonical_digest(output) {
+                    found.add(LookupKind::Digest, digest);
+                }
+            }
+            None => {}
         },
         _ => {}
     }

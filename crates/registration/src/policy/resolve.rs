@@ -11,11 +11,12 @@ use serde_json::Value;
 use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
-use super::{LEAF_RULE, condition, essence, is_policy, spell};
+use super::{LEAF_RULE, condition, is_policy, spell};
 use crate::clock_correction::is_clock_correction;
 use crate::conversation;
 use crate::erasure::is_erasure;
 use crate::limits::{MAX_HEADERS, MAX_ORIGIN, MAX_STATEMENT};
+use crate::payload::Encoding;
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
 pub(super) fn resolve(document: &Value) -> Result<Contents, Mistakes> {
@@ -200,12 +201,6 @@ pub(crate) fn pattern(value: &Value) -> Result<Pattern, String> {
     name(value).map(Pattern::new)
 }
 
-/// Whether a payload of this type is JSON (RFC 6839, section 3.1).
-fn is_json(content_type: &str) -> bool {
-    let essence = essence(content_type);
-    essence == "application/json" || essence.ends_with("+json")
-}
-
 fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
     let mut section = Section::open(value, at, notes)?;
     let content_type = section.required("content_type", content_type);
@@ -234,8 +229,8 @@ fn type_rule(value: &Value, at: &str, notes: &Notebook) -> Option<TypeRule> {
         );
     }
     // A hash stands for any payload, so nothing can be asked of that.
-    let is_json = content_type.as_ref().and_then(ContentType::as_text).is_some_and(is_json);
-    let has_record = !matches!(profile, Profile::Opaque) || (is_json && !hash_envelope);
+    let encoding = content_type.as_ref().and_then(ContentType::as_text).and_then(Encoding::of);
+    let has_record = !matches!(profile, Profile::Opaque) || (encoding.is_some() && !hash_envelope);
     for (number, condition) in conditions.iter().enumerate() {
         if let Some(unknown) = condition.unknown_member(has_record) {
             let why = "which no statement of this type has: the rule would never hold";

@@ -1,7 +1,5 @@
 //! The reader accepts what RFC 8949 calls well-formed and nothing else; ciborium is the oracle for values.
 
-use std::time::Instant;
-
 use ciborium::Value as Oracle;
 use proptest::prelude::*;
 use scitt::cbor::{Error, ErrorKind, Limits, Value, parse};
@@ -224,8 +222,7 @@ fn the_number_of_items_is_bounded() {
 }
 
 #[test]
-fn an_announced_length_of_gigabytes_is_refused_at_once() {
-    let before = Instant::now();
+fn an_announced_length_of_gigabytes_is_refused_without_reading_on() {
     for text in ["5b0000001000000000", "7b0000001000000000", "9b0000001000000000", "bb0000001000000000"] {
         assert_eq!(error(text), Error { offset: 0, kind: ErrorKind::LengthBeyondInput }, "{text}");
     }
@@ -233,16 +230,14 @@ fn an_announced_length_of_gigabytes_is_refused_at_once() {
     {
         assert_eq!(kind(text), ErrorKind::LengthBeyondInput, "{text}");
     }
-    assert!(before.elapsed().as_millis() < 100);
 }
 
+/// Comparing each key with each other would take far longer than a test may run.
 #[test]
-fn a_large_map_of_distinct_keys_is_checked_quickly() {
-    let entries = (0..200_000_i64).rev().map(|label| (Value::from(label), Value::Null));
+fn a_map_of_a_million_distinct_keys_is_checked_in_time() {
+    let entries = (0..1_000_000_i64).rev().map(|label| (Value::from(label), Value::Null));
     let encoded = Value::map(entries).encode();
-    let before = Instant::now();
-    assert!(parse(&encoded, Limits { depth: 1, items: 1 << 20 }).is_ok());
-    assert!(before.elapsed().as_secs() < 5, "duplicate detection must not be quadratic");
+    assert!(parse(&encoded, Limits { depth: 1, items: 1 << 21 }).is_ok());
 }
 
 #[test]

@@ -476,7 +476,7 @@ impl Observer for Counts {
         self.heads.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn signatures_made(&self, count: usize) {
+    fn signatures_made(&self, count: usize, _took: Duration) {
         self.signatures.fetch_add(count as u64, Ordering::SeqCst);
     }
 

@@ -11,18 +11,22 @@ use crate::agent::VAP;
 use crate::server::{Script, events, script};
 use crate::world::World;
 
-/// Takes its time over calls, and counts how many are under way at once, at most.
-fn slow(most: Arc<AtomicUsize>) -> Script {
-    let under_way = Arc::new(AtomicUsize::new(0));
+/// Takes its time over calls, and counts how many are under way at once before the first one has ended, at most.
+fn slow(beside_first: Arc<AtomicUsize>) -> Script {
+    let (under_way, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     Arc::new(move |seen| {
-        let (most, under_way) = (most.clone(), under_way.clone());
+        let (beside_first, under_way, ended) = (beside_first.clone(), under_way.clone(), ended.clone());
         Box::pin(async move {
             if seen.rpc() != "tools/call" {
                 return None;
             }
-            most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let now = under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            if ended.load(Ordering::SeqCst) == 0 {
+                beside_first.fetch_max(now, Ordering::SeqCst);
+            }
             tokio::time::sleep(Duration::from_millis(30)).await;
             under_way.fetch_sub(1, Ordering::SeqCst);
+            ended.fetch_add(1, Ordering::SeqCst);
             Some(seen.result(&json!({ "content": [], "_meta": { VAP: { "cost": { "usd": 0.1 } } } })))
         })
     })
@@ -42,15 +46,15 @@ async fn v_12_of_many_calls_at_once_as_many_run_as_were_agreed() {
 }
 
 #[tokio::test]
-async fn v_12_of_a_tool_whose_cost_nobody_knows_one_call_is_under_way_at_a_time() {
-    let most = Arc::new(AtomicUsize::new(0));
-    let world = World::before(slow(most.clone())).await;
+async fn v_12_of_a_tool_whose_cost_nobody_knows_the_first_call_is_under_way_alone() {
+    let beside_first = Arc::new(AtomicUsize::new(0));
+    let world = World::before(slow(beside_first.clone())).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "limits": { "usd": 10 } })).await;
     let first = join_all((0..3).map(|n| agent.call("crm.read", json!({ "n": n })))).await;
     assert!(first.iter().all(|answer| answer.verdict() == "served"), "they waited: {first:?}");
     assert_eq!(world.heard.calls(), 3);
-    assert!(most.load(Ordering::SeqCst) < 3, "the first one ran alone");
+    assert_eq!(beside_first.load(Ordering::SeqCst), 1, "the first one ran alone");
 }
 
 #[tokio::test]

@@ -69,6 +69,7 @@ impl Site {
             admin_listen: None,
             admin_socket: None,
             tls: None,
+            migrate: true,
             plaintext: false,
             keys: KeyFiles {
                 receipt: self.path("receipt.pem"),

@@ -56,6 +56,7 @@ impl Place {
             admin_listen: None,
             admin_socket: None,
             tls: None,
+            migrate: true,
             plaintext: false,
             keys: KeyFiles {
                 receipt: self.path("receipt.pem"),

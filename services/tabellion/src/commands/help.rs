@@ -135,6 +135,20 @@ macro_rules! listed {
 
 /// How the rules of a profile that has no command of its own are checked.
 const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.";
+/// Rules that compare a statement with the entries of the log: nothing else can check them.
+const KEPT_BY_LOG: &[&str] = &[
+    "aer-id-unique",
+    "erasure-sequence-number",
+    "vap-audit-no-decision",
+    "vap-audit-outcome-unique",
+    "vap-audit-sequence-unique",
+    "vrf-chain-fork",
+    "vrf-chain-mismatch",
+    "vrf-chain-position-taken",
+    "vrf-chain-second-genesis",
+    "vrf-chain-unknown-predecessor",
+    "vrf-receipt-id-unique",
+];
 
 const PROFILES: &[Profile] = &[
     Profile {
@@ -182,10 +196,11 @@ impl Profile {
     fn explain(&self, code: &str) -> Option<String> {
         let rules = (self.rules)();
         let (name, section) = rules.iter().find(|(name, _)| *name == code)?;
+        let check = if KEPT_BY_LOG.contains(name) { DRY_RUN } else { self.check };
         Some(format!(
             "{name}\n  A rule of {}: {}, section {section}. The answer says where it is broken and what was\n  \
-             found there.\n  Do: {}\n",
-            self.of, self.document, self.check
+             found there.\n  Do: {check}\n",
+            self.of, self.document
         ))
     }
 
@@ -226,6 +241,15 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
+
+    #[test]
+    fn a_rule_that_only_the_log_can_check_names_the_dry_run() {
+        for rule in KEPT_BY_LOG {
+            let page = error_code(rule).unwrap_or_else(|| panic!("{rule} is no rule"));
+            assert!(page.contains(DRY_RUN), "{page}");
+        }
+        assert!(error_code("vrf-json").unwrap().contains("tabellion vrf verify"));
+    }
 
     /// What stands right before a code, wherever one is made. The code is the next string.
     const MAKERS: &[(&str, &[&str])] = &[

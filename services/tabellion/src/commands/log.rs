@@ -38,6 +38,12 @@ pub enum Log {
         #[command(flatten)]
         flags: KeeperFlags,
     },
+    /// Make the tables of a PostgreSQL database, or bring them up to date
+    #[command(before_help = "example:  tabellion log migrate --db postgres://log_owner@db.example/log")]
+    Migrate {
+        #[command(flatten)]
+        flags: KeeperFlags,
+    },
     /// Read the entries again for searches; the running service goes on serving meanwhile
     #[command(before_help = "example:  tabellion log reindex")]
     Reindex {
@@ -93,6 +99,12 @@ impl Log {
             Self::Fsck { deep, going, flags } => {
                 let config = config::resolve(&context.log_settings(flags.typed())?)?;
                 runtime.block_on(fsck::check(context, &config, deep, &going))
+            }
+            Self::Migrate { flags } => {
+                let to = config::database_of(&context.log_settings(flags.typed())?)?;
+                runtime.block_on(storage::migrate(&to)).map_err(database)?;
+                context.console.note("the database's tables are those of this program");
+                Ok(())
             }
             Self::Clock(clock) => clock.run(context),
             Self::Freeze(freeze) => freeze.run(context),

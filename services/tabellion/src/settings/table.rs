@@ -114,6 +114,11 @@ pub const SETTINGS: &[Setting] = &[
         "bytes that must be free for the database file and state_dir; with fewer, registration is refused (503)",
     ),
     fixed(
+        "db_migrate",
+        Some("true"),
+        "bring the tables of PostgreSQL up to date at the start; false: `tabellion log migrate` does, as their owner",
+    ),
+    fixed(
         "any_filesystem",
         Some("false"),
         "keep SQLite on a network or overlay file system all the same: one connection, slower commits",

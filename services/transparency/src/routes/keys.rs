@@ -2,8 +2,8 @@
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 
 use super::Binary;
 use crate::app::App;
@@ -18,11 +18,15 @@ const CACHED: &str = "public, max-age=300";
     get,
     path = "/.well-known/scitt-keys",
     tag = "SCRAPI",
-    responses((status = 200, description = "A COSE_KeySet; retired keys stay in it", body = Binary, content_type = "application/cbor"))
+    responses((status = 200, description = "A COSE_KeySet; a JWK Set where JSON is asked for. Retired keys stay in it",
+        content((Binary = "application/cbor"), (Object = "application/json"), (Object = "application/jwk-set+json"))))
 )]
-pub async fn all_keys(State(app): State<App>) -> Response {
+pub async fn all_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     let keys = app.log.keys.load_full();
-    ([(CONTENT_TYPE, media::CBOR), (CACHE_CONTROL, CACHED)], keys.set.clone()).into_response()
+    let json =
+        [media::JSON, media::JWK_SET].into_iter().find(|json| media::prefers(&headers, json, &[media::CBOR]));
+    let (form, body) = json.map_or((media::CBOR, &keys.set), |json| (json, &keys.jwk_set));
+    ([(CONTENT_TYPE, form), (CACHE_CONTROL, CACHED)], [media::NEGOTIATED], body.clone()).into_response()
 }
 
 /// One key.

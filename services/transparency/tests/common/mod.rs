@@ -66,6 +66,7 @@ impl Place {
             admin_listen: Some(here),
             admin_socket: Some(self.path("admin.sock")),
             tls: None,
+            migrate: true,
             plaintext: false,
             keys: KeyFiles {
                 receipt: self.path("receipt.pem"),

@@ -96,7 +96,7 @@ fn holds_what_was_signed(summary: &Summary, pin: &Pin) -> Result<(), Failure> {
 }
 
 async fn filled(context: &Context, config: &Config, file: &Path, summary: &Summary) -> Result<Head, Failure> {
-    let store = storage::open(&config.database).await.map_err(database)?;
+    let store = storage::open(&config.database, config.migrate).await.map_err(database)?;
     let lease = store.lease("tabellion restore").await.map_err(database)?;
     if lease.is_none() {
         return Err(Failure::new(

@@ -71,12 +71,14 @@ impl Reading<'_> {
         let admin_socket = self.noted_mistake(admin_socket).flatten();
         let (tls, keys, doors, limits) = (self.tls(), self.keys(), self.doors(), self.limits());
         let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
-        let (plaintext, witnesses) = (self.flag("plaintext"), self.witnesses());
+        let (plaintext, migrate, witnesses) =
+            (self.flag("plaintext"), self.flag("db_migrate"), self.witnesses());
         Some(Config {
             origin: origin?,
             iss: iss?,
             public_url: public_url?.trim_end_matches('/').to_owned(),
             database: database?,
+            migrate,
             state_dir: state_dir?,
             pin,
             listen: listen?,
