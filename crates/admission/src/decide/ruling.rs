@@ -93,6 +93,8 @@ pub struct Ruling {
     pub policy_digest: String,
     /// What the rules would have decided, of a call that the posture `advisory` let through.
     pub advised: Option<Advised>,
+    /// Where arguments do not fit their schema, and by which keyword. It is told to whoever wrote them, and is in no record.
+    pub fault_place: Option<String>,
 }
 
 /// What the rules would have decided about a call that was let through all the same: rules can be tried out so before they

@@ -18,6 +18,7 @@ use crate::verdict::{Downgrade, VerdictKind};
 use super::bind::count_denied;
 use super::call::ruled;
 use super::draft::{Draft, canon, principal_bytes};
+use super::hearing::check_tool;
 use super::person::{Approved, check_state, pending, said_yes, ticket};
 use super::policy::{Facts, Policed, police};
 use super::ruling::{Advised, CallRuling, ClaimKind, Telling};
@@ -62,6 +63,9 @@ fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
     if call.has_roa_envelope {
         return denied(Reason::RoaNotEnforced);
     }
+    if let Some(fault) = call.tool_fault {
+        return denied(fault.reason.clone());
+    }
     match police(scene.rules, facts(scene, call)) {
         Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
         Policed::Confirm(name) => {
@@ -82,6 +86,7 @@ fn restricted(
         return Err(Reason::Restricted);
     }
     draft.passed("restricted_ok");
+    check_tool(draft, call)?;
     draft.policed = !scene.rules.policy.is_empty();
     match police(scene.rules, facts(scene, call)) {
         Policed::Denied(reason) => Err(reason),

@@ -68,7 +68,12 @@ impl Calls {
         if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
             return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
         }
-        let Some((call, job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        if subject == Subject::Tool && self.rules.tools.watches() {
+            let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
+            let checked = tools.check(&self.shared.desk, self.rules.tools, called, &job.arguments).await;
+            job.checked = Some(checked);
+        }
         let answer = self.shared.desk.call(job).await;
         match self.heard(answer).await {
             Heard::Told(told) => self.answer(call, told).await,
@@ -139,6 +144,7 @@ impl Calls {
             arguments,
             can_ask,
             has_roa_envelope,
+            checked: None,
             shown: brought.shown,
             aside: None,
             envelope: None,

@@ -14,6 +14,7 @@
 //! | `decisions` | what is decided in them |
 //! | `denials` | what is denied without a record of its own |
 //! | `scopes` | what a caller may call, for showing |
+//! | `tools` | what is pinned of tools |
 //! | `annex` | what is kept in clear beside a record, and how much |
 //! | `notary`, `published` | statements, and the keys on the log |
 //! | `outbox` | to the log, and how much waits for it |
@@ -39,9 +40,10 @@ mod recovery;
 mod scopes;
 mod settings;
 mod shelf;
-mod states;
+pub(crate) mod states;
 mod status;
 mod told;
+mod tools;
 mod upkeep;
 mod writer;
 

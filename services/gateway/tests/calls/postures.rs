@@ -138,7 +138,7 @@ async fn v_36_what_is_shown_is_shown_byte_for_byte() {
         wishes.filter_tools = true;
         wishes.script = script(|seen| {
             let text = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[{{"name":"mail.send"}},{TOOL},{{"name":"pay","name":"crm.read"}}],"nextCursor":"n"}}}}"#,
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[{{"name":"mail.send"}},{TOOL},{{"name":"other"}}],"nextCursor":"n"}}}}"#,
                 seen.message()["id"]
             );
             (seen.rpc() == "tools/list").then(|| answer(&text))

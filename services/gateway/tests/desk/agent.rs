@@ -75,6 +75,7 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         arguments: arguments.to_string(),
         can_ask: false,
         has_roa_envelope: false,
+        checked: None,
         shown: None,
         aside: None,
     }

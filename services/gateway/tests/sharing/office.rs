@@ -101,6 +101,7 @@ impl Office {
             arguments: arguments.to_string(),
             can_ask: false,
             has_roa_envelope: false,
+            checked: None,
             shown: None,
             aside: None,
         };

@@ -111,7 +111,7 @@ pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), De
     let key = match sheet.state() {
         Some(State::Session(state)) => state.session.agreed.key().clone(),
         Some(State::Unbound(unbound)) => unbound.key.clone(),
-        Some(State::Account(_) | State::Said(_)) | None => {
+        _ => {
             return Err(DeskError::Unrecordable(format!("there is no stream {stream}")));
         }
     };
