@@ -341,7 +341,7 @@ fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told
     let explained = |arguments: &str| {
         let arguments =
             ["gateway", "explain", "--config", "gateway.toml", "--tool", "echo", "--arguments", arguments];
-        let session = format!("{}-newer", guarded.agent.session);
+        let session = format!("{}-older", guarded.agent.session);
         let ran = guarded.gateway.tabellion(&[&arguments[..], &["--session", &session, "--json"]].concat());
         ran.json()["decided"]["reason"].clone()
     };

@@ -48,6 +48,7 @@ pub use ruling::{
 pub use semantic::{Field, Finding, Question, Semantic};
 pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
 pub use task::{FollowUp, Task, follow_up, unknown_task};
+pub use unaware::denied_to_all;
 
 use jiff::Timestamp;
 

@@ -69,6 +69,9 @@ impl Calls {
             return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
         }
         let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        if let Some(told) = self.shared.desk.refused_at_once(&job) {
+            return self.answer(call, Box::new(told)).await;
+        }
         if subject == Subject::Tool && self.rules.tools.watches() {
             let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
             let checked = tools.check(&self.shared.desk, self.rules.tools, called, &job.arguments).await;

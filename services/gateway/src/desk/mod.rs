@@ -12,7 +12,7 @@
 //! | `place` | how much may queue |
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
-//! | `denials` | what is denied without a record of its own |
+//! | `denials`, `strangers` | what is denied without a record of its own |
 //! | `scopes` | what a caller may call, for showing |
 //! | `tools` | what is pinned of tools |
 //! | `annex` | what is kept in clear beside a record, and how much |
@@ -42,6 +42,7 @@ mod settings;
 mod shelf;
 pub(crate) mod states;
 mod status;
+mod strangers;
 mod told;
 mod tools;
 mod upkeep;
