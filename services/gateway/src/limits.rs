@@ -407,3 +407,8 @@ pub const ARGUMENT_CHECKS: usize = 4;
 pub const KNOWN_LISTS: u64 = 1_024;
 /// How long they are: another gateway on the same database may have seen another list since.
 pub const KNOWN_LIST_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of the name that a client gives itself.
+pub const MAX_CLIENT_NAME: usize = 256;
+/// MCP sessions without VAP whose calls have a stream of their own at a time; those of further ones are in the gateway's own.
+pub const CLIENT_STREAMS: usize = 1_000;

@@ -192,6 +192,7 @@ impl Draft {
             policy_digest: rules.policy_digest.clone(),
             advised: None,
             fault_place: self.fault_place,
+            asserted_client: None,
         }
     }
 }

@@ -75,6 +75,8 @@ pub struct Ruling {
     pub tool: Option<String>,
     /// What is odd about it, for the audit.
     pub flags: Vec<Flag>,
+    /// What the client software calls itself; nothing shows it.
+    pub asserted_client: Option<String>,
     /// What was said: committed to in the record, in clear only in the local store.
     pub said: Said,
     /// `sha256:` and the digest of the VAP message (reading V-25).

@@ -69,7 +69,12 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     record.insert("policy_digest".into(), ruling.policy_digest.as_str().into());
     record.insert("meters".into(), meters(&ruling.meters));
     record.insert("committed".into(), committed(&key, ruling));
-    for (name, text) in [("agent_id", &ruling.agent_id), ("tool", &ruling.tool)] {
+    let named = [
+        ("agent_id", &ruling.agent_id),
+        ("tool", &ruling.tool),
+        ("asserted_client", &ruling.asserted_client),
+    ];
+    for (name, text) in named {
         if let Some(text) = text.as_deref().filter(|text| is_name(text)) {
             record.insert(name.into(), text.into());
         }

@@ -65,6 +65,8 @@ pub struct Decided {
     pub agent_id: Option<String>,
     /// How the agent's name was shown: `asserted` is not at all.
     pub agent_proven_by: Option<String>,
+    /// What the client software calls itself; nothing shows it.
+    pub asserted_client: Option<String>,
     /// The AgentROA record of the same call.
     pub aer_id: Option<String>,
     /// What the rules would have decided, of a call that was let through all the same.

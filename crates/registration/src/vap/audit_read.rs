@@ -18,9 +18,10 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 12] = [
+const DECIDED: [&str; 13] = [
     "agent_id",
     "agent_proven_by",
+    "asserted_client",
     "tool",
     "verdict",
     "verification",
@@ -114,6 +115,7 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         verdict,
         tool: optional("tool")?,
         agent_id: optional("agent_id")?,
+        asserted_client: optional("asserted_client")?,
         agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
         advised: advised(top)?,

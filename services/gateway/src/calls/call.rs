@@ -135,6 +135,7 @@ impl Calls {
         let envelope = envelope(&inbound.frame);
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
+        let asserted_client = self.asserted_client(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
         let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
@@ -148,6 +149,7 @@ impl Calls {
             can_ask,
             has_roa_envelope,
             checked: None,
+            asserted_client,
             shown: brought.shown,
             aside: None,
             envelope: None,
@@ -158,6 +160,15 @@ impl Calls {
         let speaks_vap = envelope.is_some();
         let job = CallJob { aside: aside.map(|Aside { invocation, .. }| invocation), envelope, ..job };
         Some((Call { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+    }
+
+    /// What the client calls itself: in each request, or when it began its session.
+    fn asserted_client(&self, inbound: &Inbound) -> Option<String> {
+        match (inbound.era, &inbound.caller.mcp_session) {
+            (Era::Modern, _) => clients::modern_name(&inbound.frame),
+            (Era::Legacy, Some(session)) => self.shared.clients.name(&self.route, session),
+            (Era::Legacy, None) => None,
+        }
     }
 
     /// Whether the client can be asked something: by form, and while it waits for this answer.

@@ -31,6 +31,8 @@ pub struct CallJob {
     pub has_roa_envelope: bool,
     /// What its arguments were held against; none for what is no tool.
     pub checked: Option<CheckedArguments>,
+    /// What the client calls itself.
+    pub asserted_client: Option<String>,
     /// A state of ours that came back with the call.
     pub shown: Option<ShownState>,
     /// What the client says of itself: for the audit alone.

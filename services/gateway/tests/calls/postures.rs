@@ -26,9 +26,13 @@ async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_rec
         let got = agent.say(&message).await;
         assert_eq!(got.text, ODD.replace("ID", &message["id"].to_string()));
     }
-    assert_eq!(world.verdicts(&world.unbound()).await, ["served", "served", "served"]);
-    let outcomes = world.outcomes(&world.unbound(), 3).await;
-    assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+    assert_eq!(world.verdicts(&world.unbound()).await, ["served", "served"]);
+    let own = world.stream_below(&world.unbound()).await;
+    assert_eq!(world.verdicts(&own).await, ["served"], "a legacy session has a stream of its own");
+    for (stream, count) in [(world.unbound(), 2), (own, 1)] {
+        let outcomes = world.outcomes(&stream, count).await;
+        assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+    }
 }
 
 #[tokio::test]

@@ -102,6 +102,7 @@ impl Office {
             can_ask: false,
             has_roa_envelope: false,
             checked: None,
+            asserted_client: None,
             shown: None,
             aside: None,
         };

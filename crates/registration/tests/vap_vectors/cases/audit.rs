@@ -182,6 +182,18 @@ fn common_cases() -> Vec<Case> {
     let mut cases = vec![
         keeps(R::Version, "one", "The one version.", sign(&decision())),
         breaks(R::Version, "two", "A version nobody has written.", decision_with("/version", json!("2"))),
+        keeps(
+            R::Identifier,
+            "asserted-client",
+            "What the client calls itself.",
+            decision_with("/asserted_client", json!("editor")),
+        ),
+        breaks(
+            R::Identifier,
+            "asserted-client-empty",
+            "A client without a name.",
+            decision_with("/asserted_client", json!("")),
+        ),
         keeps(R::Kind, "tools", "What a server says of its tools changed.", sign(&tools())),
         breaks(
             R::Member,

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::copies::{Copies, Sent};
 use super::tools::ToolsWork;
-use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write};
+use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write_for};
 use crate::decision_inputs::{DecisionInputs, JudgeOpinion, StateInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
@@ -55,6 +55,8 @@ pub struct CallWork {
     /// The rules under which it is decided.
     rules: Arc<Rules>,
     tool: Tool,
+    /// Where its record is if it belongs to no session; none: in the gateway's own stream.
+    client_stream: Option<String>,
     made: Option<Made>,
 }
 
@@ -86,7 +88,8 @@ impl CallWork {
     ) -> Self {
         let rules = desk.rules_of(&job.route);
         let (tool, since) = (Tool::default(), Instant::now());
-        Self { desk, job, done, dice, since, place, tell, rules, tool, made: None }
+        let client_stream = desk.client_stream(&job.caller).filter(|_| job.envelope.is_none());
+        Self { desk, job, done, dice, since, place, tell, rules, tool, client_stream, made: None }
     }
 
     fn received(&self) -> Option<&Received> {
@@ -167,7 +170,12 @@ impl CallWork {
         let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
         let inputs = self.inputs(books, &copies, depends_on_others(&ruling, &self.rules).then_some(account));
         copies.hold(books, self.done.held, None);
-        let written = match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
+        ruling.asserted_client.clone_from(&self.job.asserted_client);
+        let aside = self.job.aside.as_ref();
+        // One that is not let through begins no stream.
+        let has_place = |stream: &&str| !ruling.forward || self.desk.inner.client_streams.take(stream);
+        let client = self.client_stream.as_deref().filter(has_place);
+        let written = match write_for(books, &mut ruling, aside, json!(inputs), client) {
             Ok(written) => written,
             Err(why) => return Step::Impossible(why),
         };
@@ -252,6 +260,7 @@ pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
 impl Work for CallWork {
     fn streams(&self) -> Vec<String> {
         let mut streams = vec![self.desk.unbound().to_owned()];
+        streams.extend(self.client_stream.clone());
         streams.extend(self.session_id().map(str::to_owned));
         if self.job.shown.is_some() {
             streams.push(STATES_STREAM.to_owned());
