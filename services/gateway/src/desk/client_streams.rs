@@ -27,7 +27,7 @@ impl ClientStreams {
         streams.contains(stream) || (streams.len() < CLIENT_STREAMS && streams.insert(stream.to_owned()))
     }
 
-    /// It has ended.
+    /// Gives back the place of a stream that has ended.
     pub fn gone(&self, stream: &str) {
         self.lock().remove(stream);
     }
@@ -53,7 +53,7 @@ impl Desk {
         Some(format!("{}:{}", self.unbound(), HEXLOWER.encode(&Sha256::digest(&named)[..16])))
     }
 
-    /// The client's MCP session has ended.
+    /// Ends the stream of a client whose MCP session has ended.
     pub(super) fn end_client_stream(&self, caller: &Caller) {
         let stream = self.client_stream(caller).filter(|stream| self.inner.client_streams.has(stream));
         if let Some(stream) = stream {
@@ -61,7 +61,7 @@ impl Desk {
         }
     }
 
-    /// Every such stream ends with this run, unless a call in it is still under way: then the next start ends it.
+    /// Ends every such stream with this run, unless a call in it is still under way: then the next start ends it.
     pub(super) async fn end_client_streams(&self) {
         let ending = self.inner.client_streams.all().into_iter().map(|stream| {
             let (tell, told) = oneshot::channel();

@@ -52,7 +52,7 @@ impl ToolsWork {
         Self { desk, route: route.to_owned(), tools, since: Instant::now(), tell: None }
     }
 
-    /// None: not everything is open yet.
+    /// What the list changes, put into the sheets. None: not everything is open yet.
     fn find(&self, books: &mut Books<'_>) -> Result<Option<Found>, DeskError> {
         let pins = self.desk.rules_of(&self.route).tools.pins;
         let now = timestamp(books.now);
