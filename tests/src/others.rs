@@ -63,6 +63,12 @@ pub fn python_server(module: &str) -> Vec<String> {
     vec![python().display().to_string(), "-m".to_owned(), module.to_owned()]
 }
 
+/// A server that describes its tool otherwise from the second list on, as a command line over its standard streams.
+pub fn rug_pull_over_stdio() -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_rug_pull.py");
+    vec![python().display().to_string(), script.display().to_string()]
+}
+
 /// A running server. Killed when dropped.
 pub struct Other {
     child: Child,

@@ -20,6 +20,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("archive", &["durable", "merkle", "store"]),
     ("audit", &["merkle", "registration", "scitt", "store"]),
     ("expression", &[]),
+    ("schema", &["jose"]),
     ("admission", &["expression", "jose", "scitt"]),
     ("evidence", &["merkle"]),
     ("evidence-postgres", &["evidence", "merkle"]),
@@ -51,6 +52,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "jose",
             "merkle",
             "registration",
+            "schema",
             "scitt",
             "verifier",
         ],
@@ -104,7 +106,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 
 /// Crates that do no I/O and know no clock: time is an argument.
 const PURE: &[&str] =
-    &["merkle", "jose", "tlog", "scitt", "expression", "admission", "registration", "verifier"];
+    &["merkle", "jose", "tlog", "scitt", "expression", "schema", "admission", "registration", "verifier"];
 
 /// What a pure crate has no use for, itself or by what it depends on.
 const IMPURE: &[&str] =
@@ -183,8 +185,19 @@ fn the_engine_of_conditions_is_known_to_one_crate_and_has_no_senses() {
     }
 }
 
+/// Schemas are a server's, and so hostile: what validates them can fetch nothing, and one crate bounds what it does.
+#[test]
+fn the_validator_of_schemas_is_known_to_one_crate_and_fetches_nothing() {
+    expect_named_by("jsonschema", &["schema"]);
+    let root = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")).unwrap();
+    let root: toml::Table = toml::from_str(&root).unwrap();
+    let validator = &root["workspace"]["dependencies"]["jsonschema"];
+    assert_eq!(validator["default-features"].as_bool(), Some(false), "the defaults fetch");
+    assert!(validator.get("features").is_none(), "jsonschema: who needs {:?}?", validator.get("features"));
+}
+
 /// The crates that decide something by JSON that a stranger wrote.
-const DECIDING: &[&str] = &["admission", "evidence", "expression", "gateway", "registration"];
+const DECIDING: &[&str] = &["admission", "evidence", "expression", "gateway", "registration", "schema"];
 
 /// Where these crates may use `serde_json`'s own readers, and why.
 const LENIENT_READERS: &[(&str, &str)] = &[

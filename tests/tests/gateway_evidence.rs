@@ -122,6 +122,35 @@ fn a_call_of_somebody_unaware_is_recorded_and_its_answer_untouched() {
 }
 
 #[test]
+fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what_they_call_themselves() {
+    let scene = Scene::new(Upstream::ordinary(), "without_vap = \"advisory\"");
+    let (mut one, mut other) = (scene.running.in_session(), scene.running.in_session());
+    for client in [&mut one, &mut other, &mut scene.running.modern()] {
+        client.call("echo", json!({}), json!({})).must_succeed();
+    }
+    one.call("echo", json!({}), json!({})).must_succeed();
+    assert_eq!(one.delete().status, 200);
+    // Four decisions, four outcomes, and the end of the session that was ended.
+    let records = scene.records(9);
+    let decisions = of_kind(&records, "decision");
+    assert!(decisions.iter().all(|record| record.payload["asserted_client"] == "black-box"), "{records:?}");
+    let mut streams: Vec<&str> =
+        decisions.iter().map(|record| record.payload["stream"].as_str().unwrap()).collect();
+    streams.sort_unstable();
+    let own = streams[0].to_owned();
+    assert!(streams.iter().all(|stream| stream.starts_with(&own)), "{streams:?}");
+    streams.dedup();
+    assert_eq!(streams.len(), 3, "{streams:?}");
+    scene.running.stop();
+    // Every stream has its end, though the log may get it from the next run.
+    let running = scene.gateway.start();
+    running.wait_for_metric("gateway_evidence_pending", |left| left == 0.0);
+    let records = records_of(&scene.service);
+    assert_eq!(of_kind(&records, "closed").len(), 3, "{records:?}");
+    must_be_whole(&records);
+}
+
+#[test]
 fn no_byte_reaches_the_server_before_the_decision_is_durable() {
     let agent = Agent::new("one-that-is-cut-off");
     // The server never answers: the gateway is killed while it waits.

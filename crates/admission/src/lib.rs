@@ -29,4 +29,5 @@ pub mod risk;
 pub mod rules;
 pub mod session;
 pub mod signature;
+pub mod tool;
 pub mod verdict;

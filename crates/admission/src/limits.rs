@@ -28,6 +28,10 @@ pub const IAT_WINDOW: u64 = 60;
 pub const MAX_INVOCATION_TEXT: usize = 4 << 10;
 /// Bytes of a `turnId` (S-1).
 pub const MAX_TURN_ID: usize = 256;
+/// Bytes of what a tool says of itself that are kept beside its digest.
+pub const MAX_TOOL: usize = 64 << 10;
+/// Tools that one record about tools names; of more it says how many there are.
+pub const RECORDED_TOOLS: usize = 64;
 /// Bytes of an `aiInvocation` that is looked at.
 pub const MAX_INVOCATION: usize = 64 << 10;
 

@@ -58,6 +58,14 @@ reasons! {
     MalformedDeadline = "malformed_deadline",
     /// the call carries an AgentROA envelope, and nothing here enforces one.
     RoaNotEnforced = "roa_not_enforced",
+    /// The server says something else of the tool than what is pinned.
+    ToolChanged = "tool_changed",
+    /// The route demands that an operator approves tools, and none approved this one as it is.
+    ToolNotApproved = "tool_not_approved",
+    /// The schema of the tool's arguments cannot be used.
+    ToolSchemaUnusable = "tool_schema_unusable",
+    /// The arguments do not fit the schema of the tool.
+    ArgumentsInvalid = "arguments_invalid",
     /// V-33: a tool call without an Intent Envelope.
     NoEnvelope = "no_envelope",
     /// C1: the session has no accepted commitment.

@@ -11,6 +11,7 @@
 //! What it costs an operator: the URL must lead to the primary, and at most [`MAX_CONNECTIONS`] connections and three more
 //! are used. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts as committed.
 
+mod beside;
 mod error;
 mod instance;
 mod limits;
@@ -36,6 +37,7 @@ use merkle::EntryDigest;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
+pub use crate::beside::Beside;
 use crate::error::too_late;
 pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
 pub use crate::look::Look;

@@ -1,6 +1,6 @@
 //! A look at the evidence beside the gateways that keep it: no instance is registered, and nothing is written.
 
-use evidence::{StoreError, Stored};
+use evidence::{Kept, StoreError, Stored};
 use sqlx::PgPool;
 
 use crate::session::Role;
@@ -22,6 +22,14 @@ impl Look {
         schema::check(&mut connection).await?;
         session::close(connection).await;
         Ok(Self { pool: options.server.pool(Role::Reader, 1) })
+    }
+
+    /// The states of these streams, in order.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        reader::streams(&self.pool, names).await
     }
 
     /// A stream's records from a sequence number on, in order.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evidence::EvidenceStore;
+use evidence::{Beside, EvidenceStore};
 use evidence_postgres::testing::Database;
 
 struct Fresh(Database);
@@ -12,6 +12,11 @@ struct Fresh(Database);
 impl evidence::contract::Database for Fresh {
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
         Arc::new(self.0.store(instance).await)
+    }
+
+    async fn beside(&self) -> Box<dyn Beside> {
+        let options = self.0.options();
+        Box::new(evidence_postgres::Beside::at(&options).await.expect("the database is there"))
     }
 }
 

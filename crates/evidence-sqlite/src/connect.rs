@@ -77,3 +77,10 @@ pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
     let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(limits::BUSY_TIMEOUT);
     pool.connect_with(options(path).read_only(true).immutable(alone)).await.map_err(sql::store_error)
 }
+
+/// One that changes states beside the gateway that writes, or while there is none. It makes no file.
+pub(crate) async fn command(path: &Path) -> Result<SqlitePool, StoreError> {
+    let options = writing(path).create_if_missing(false).pragma("secure_delete", "ON");
+    let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(limits::BUSY_TIMEOUT);
+    pool.connect_with(options).await.map_err(sql::store_error)
+}

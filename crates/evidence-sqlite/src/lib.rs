@@ -16,6 +16,7 @@
 //!
 //! Not here: what PostgreSQL does differently (`evidence-postgres`).
 
+mod beside;
 mod checkpoint;
 mod connect;
 mod counts;
@@ -47,6 +48,7 @@ use sqlite::Doubt;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::Mutex;
 
+pub use crate::beside::Beside;
 use crate::checkpoint::Checkpointer;
 use crate::counts::Counts;
 use crate::leases::Leases;

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use evidence::{StoreError, Stored};
+use evidence::{Kept, StoreError, Stored};
 use sqlx::sqlite::SqlitePool;
 
 use crate::{connect, reader};
@@ -28,6 +28,14 @@ impl Look {
             return Err(StoreError::Refused(format!("there is no {}", path.display())));
         }
         Ok(Self { read: connect::onlooker(path).await? })
+    }
+
+    /// The states of these streams, in order.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        reader::streams(&self.read, names).await
     }
 
     /// A stream's records from a sequence number on, in order.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evidence::EvidenceStore;
 use evidence::contract::Database;
+use evidence::{Beside, EvidenceStore};
 use evidence_sqlite::{Settings, Sqlite};
 use tempfile::TempDir;
 
 struct Temporary {
     store: Sqlite,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Temporary {
@@ -18,7 +18,7 @@ impl Temporary {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let settings = Settings::new(folder.path().join("evidence.db"), "maker");
         let store = Sqlite::open(settings).await.expect("a new database opens");
-        Self { store, _folder: folder }
+        Self { store, folder }
     }
 }
 
@@ -26,6 +26,11 @@ impl Temporary {
 impl Database for Temporary {
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
         Arc::new(self.store.another(instance))
+    }
+
+    async fn beside(&self) -> Box<dyn Beside> {
+        let path = self.folder.path().join("evidence.db");
+        Box::new(evidence_sqlite::Beside::at(&path).await.expect("the database is there"))
     }
 }
 

@@ -11,6 +11,7 @@
 //! Not here: what a state means and whether a call is admitted (`admission`), signatures, the log, and SQL
 //! (`evidence-sqlite`, `evidence-postgres`).
 
+mod beside;
 #[cfg(feature = "contract")]
 #[allow(clippy::unwrap_used)]
 pub mod contract;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::EntryDigest;
 
+pub use beside::Beside;
 pub use error::{CommitError, StoreError};
 pub use failing::{Call, Failing, Fault};
 pub use group::{Group, Move};

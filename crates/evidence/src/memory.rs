@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use merkle::EntryDigest;
 
 use self::tables::Tables;
 use crate::{
-    Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed, Open,
-    Pending, Pruned, StoreError, Stored, Stuck, limits,
+    Backlog, Beside, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Kept, Listed,
+    Open, Pending, Pruned, StoreError, Stored, Stuck, limits,
 };
 
 /// Evidence in memory, shared with [`another`](Memory::another) instance.
@@ -133,4 +134,21 @@ impl EvidenceStore for Memory {
     async fn check_durability(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+#[async_trait]
+impl Beside for Memory {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        EvidenceStore::streams(self, names).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        EvidenceStore::list(self, after, limit).await
+    }
+
+    async fn amend(&self, stream: &str, from: u64, running: &Bytes) -> Result<(), CommitError> {
+        self.tables().amend(stream, from, running)
+    }
+
+    async fn close(&self) {}
 }

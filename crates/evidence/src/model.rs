@@ -68,6 +68,8 @@ pub enum RecordKind {
     Outcome,
     /// How many messages were denied without a record of their own.
     Denials,
+    /// Tools that changed, or were approved.
+    Tools,
     /// The stream's end.
     Closed,
     /// The keys that the gateway signs with.
@@ -76,12 +78,13 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Commitment,
         Self::Amendment,
         Self::Decision,
         Self::Outcome,
         Self::Denials,
+        Self::Tools,
         Self::Closed,
         Self::Keys,
     ];
@@ -94,6 +97,7 @@ impl RecordKind {
             Self::Decision => "decision",
             Self::Outcome => "outcome",
             Self::Denials => "denials",
+            Self::Tools => "tools",
             Self::Closed => "closed",
             Self::Keys => "keys",
         }

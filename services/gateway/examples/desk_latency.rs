@@ -100,6 +100,8 @@ async fn one(desk: &Desk, session: u64, call: u64, due: Instant) -> Duration {
         arguments: arguments.to_string(),
         can_ask: false,
         has_roa_envelope: false,
+        checked: None,
+        asserted_client: None,
         shown: None,
         aside: None,
     };

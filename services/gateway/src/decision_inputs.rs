@@ -12,6 +12,7 @@ use admission::decimal::Decimal;
 use admission::principal::{Caller, Era, TokenSubject};
 use admission::risk::Degree;
 use admission::session::{Account, Reservation};
+use admission::tool::ToolFault;
 use admission::verdict::Trigger;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,9 @@ pub struct DecisionInputs {
     /// Whether the call carried an AgentROA envelope.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_roa_envelope: bool,
+    /// What was wrong with its tool or its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_fault: Option<ToolFault>,
     /// Whether the `jti` of the message was seen before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub replayed: bool,
@@ -141,6 +145,7 @@ impl DecisionInputs {
             sample: 0,
             can_ask: true,
             has_roa_envelope: false,
+            tool_fault: None,
             replayed: false,
             judge: None,
             answer: None,

@@ -28,6 +28,7 @@ pub mod posture;
 pub mod proof;
 pub mod relay;
 pub mod telemetry;
+pub mod tools;
 pub mod upstream;
 
 pub use config::Config;

@@ -392,3 +392,23 @@ pub const MAX_TRACE_STATE: usize = 512;
 pub const MAX_HEARD: usize = 64 << 10;
 /// How long a stop waits until the collector has the last spans.
 pub const LAST_SPANS_TIME: Duration = Duration::from_secs(2);
+
+// --- tools ----------------------------------------------------------------------------------------
+
+/// Tools of one route that are pinned. A list with more does not pass, for nobody would notice a change of the others.
+pub const PINNED_TOOLS: usize = 4_096;
+/// Tools that a command reads at a time.
+pub const TOOLS_PAGE: usize = 256;
+/// Compiled schemas of tools that are kept at hand.
+pub const COMPILED_SCHEMAS: u64 = 512;
+/// Calls whose arguments are held against schemas at a time.
+pub const ARGUMENT_CHECKS: usize = 4;
+/// Lists of tools that are known by their digest, so that one that says what it said before is not read again.
+pub const KNOWN_LISTS: u64 = 1_024;
+/// How long they are: another gateway on the same database may have seen another list since.
+pub const KNOWN_LIST_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of the name that a client gives itself.
+pub const MAX_CLIENT_NAME: usize = 256;
+/// MCP sessions without VAP whose calls have a stream of their own at a time; those of further ones are in the gateway's own.
+pub const CLIENT_STREAMS: usize = 1_000;

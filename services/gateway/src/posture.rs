@@ -73,6 +73,7 @@ fn document(config: &Config, rules: &Rules) -> Value {
         "audit": { "format": "application/vap-audit+json", "log": config.log.url,
                    "receipt_required": config.log.receipt_required },
         "gated": rules.gated_methods,
+        "tools": { "pins": rules.tools.pins.as_str(), "arguments_checked": rules.tools.check_arguments },
     });
     if let Some(judge) = &rules.judge {
         document["semantic_triggers"] = json!(judge.triggers(&rules.risk));

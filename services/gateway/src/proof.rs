@@ -152,7 +152,7 @@ fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> Finding {
         AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
             decided
         }
-        AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Closed => {
+        AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Tools(_) | AuditKind::Closed => {
             return finding("record", Outcome::Failed, "the statement records no decision");
         }
     };

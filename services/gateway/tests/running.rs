@@ -279,6 +279,7 @@ async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
         tool: "t",
         arguments: "{}",
         envelope: None,
+        tool_fault: None,
         now: jiff::Timestamp::now(),
     };
     let told = again::explain(&mut session, &call).unwrap();

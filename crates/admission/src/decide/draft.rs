@@ -39,6 +39,7 @@ pub(super) struct Draft {
     pub req: Option<Digest>,
     pub canon_raw: bool,
     pub claims: Vec<Claim>,
+    pub fault_place: Option<String>,
 }
 
 impl Draft {
@@ -63,6 +64,7 @@ impl Draft {
             req: None,
             canon_raw: false,
             claims: Vec::new(),
+            fault_place: None,
         }
     }
 
@@ -189,6 +191,8 @@ impl Draft {
             effective: None,
             policy_digest: rules.policy_digest.clone(),
             advised: None,
+            fault_place: self.fault_place,
+            asserted_client: None,
         }
     }
 }

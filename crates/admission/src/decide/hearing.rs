@@ -84,6 +84,7 @@ impl Hearing<'_> {
         let envelope = self.envelope()?;
         self.check_declared(draft, envelope)?;
         self.check_scope(draft, session)?;
+        check_tool(draft, self.call)?;
         let shown = self.call.before.shown.as_ref();
         let approved = check_state(self.scene, draft, shown, |purpose| self.ticket(session, purpose))?;
         if self.call.replayed && approved.nonce.is_none() {
@@ -273,6 +274,13 @@ impl Hearing<'_> {
             shape: Mark::of(&[tool, shape(self.call.arguments).as_bytes()]),
         }
     }
+}
+
+/// The tool is what was approved, and the arguments fit it.
+pub(super) fn check_tool(draft: &mut Draft, call: &Call<'_>) -> Result<(), Reason> {
+    let Some(fault) = call.tool_fault else { return Ok(()) };
+    draft.fault_place.clone_from(&fault.place);
+    Err(fault.reason.clone())
 }
 
 impl Marks {

@@ -48,6 +48,7 @@ pub use ruling::{
 pub use semantic::{Field, Finding, Question, Semantic};
 pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
 pub use task::{FollowUp, Task, follow_up, unknown_task};
+pub use unaware::denied_to_all;
 
 use jiff::Timestamp;
 
@@ -56,6 +57,7 @@ use crate::message::slot::{Received, Unreadable};
 use crate::principal::{Caller, Identity, Principal};
 use crate::rules::Rules;
 use crate::session::{Account, ReservationId, Session};
+use crate::tool::ToolFault;
 
 /// Under which rules, for whom and when a message is decided.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +108,8 @@ pub struct Call<'a> {
     pub can_ask: bool,
     /// Whether it carries an AgentROA envelope. None is enforced: where the call is decided, it is denied.
     pub has_roa_envelope: bool,
+    /// What is wrong with its tool or its arguments. Where the call is decided, it is denied.
+    pub tool_fault: Option<&'a ToolFault>,
     /// Whether the `jti` of the envelope was seen before in its session (reading V-21).
     pub replayed: bool,
     /// What was done about the call already.

@@ -75,6 +75,8 @@ pub struct Ruling {
     pub tool: Option<String>,
     /// What is odd about it, for the audit.
     pub flags: Vec<Flag>,
+    /// What the client software calls itself; nothing shows it.
+    pub asserted_client: Option<String>,
     /// What was said: committed to in the record, in clear only in the local store.
     pub said: Said,
     /// `sha256:` and the digest of the VAP message (reading V-25).
@@ -93,6 +95,8 @@ pub struct Ruling {
     pub policy_digest: String,
     /// What the rules would have decided, of a call that the posture `advisory` let through.
     pub advised: Option<Advised>,
+    /// Where arguments do not fit their schema, and by which keyword. It is told to whoever wrote them, and is in no record.
+    pub fault_place: Option<String>,
 }
 
 /// What the rules would have decided about a call that was let through all the same: rules can be tried out so before they

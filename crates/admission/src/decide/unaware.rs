@@ -11,13 +11,14 @@ use crate::digest::Canon;
 use crate::message::NO_SESSION;
 use crate::principal::{Era, Principal, ProvenBy};
 use crate::reason::Reason;
-use crate::rules::Posture;
+use crate::rules::{Posture, Rules};
 use crate::session::Account;
 use crate::verdict::{Downgrade, VerdictKind};
 
 use super::bind::count_denied;
 use super::call::ruled;
 use super::draft::{Draft, canon, principal_bytes};
+use super::hearing::check_tool;
 use super::person::{Approved, check_state, pending, said_yes, ticket};
 use super::policy::{Facts, Policed, police};
 use super::ruling::{Advised, CallRuling, ClaimKind, Telling};
@@ -32,19 +33,33 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     if let Some(agent) = agent_of(scene) {
         (draft.agent_id, draft.proven_by) = (Some(agent.to_owned()), ProvenBy::Token);
     }
-    let stop = match (account.is_rate_limited(scene.now), account.is_committed(), scene.rules.posture) {
-        (true, _, _) => Reason::RateLimited,
-        (false, _, Posture::Deny | Posture::Restricted) if call.has_roa_envelope => Reason::RoaNotEnforced,
-        (false, true, _) | (false, false, Posture::Deny) => Reason::NoEnvelope,
-        (false, false, Posture::Advisory) => return advisory(scene, draft, call),
-        (false, false, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
+    let to_all = denied_to_all(scene.rules, call.tool, call.has_roa_envelope);
+    let stop = match (account.is_rate_limited(scene.now), account.is_committed(), to_all, scene.rules.posture)
+    {
+        (true, _, _, _) => Reason::RateLimited,
+        (false, _, Some(Reason::RoaNotEnforced), _) => Reason::RoaNotEnforced,
+        (false, true, _, _) => Reason::NoEnvelope,
+        (false, false, Some(reason), _) => reason,
+        (false, false, None, Posture::Restricted) => match restricted(scene, &mut draft, call, &arguments) {
             Ok(None) => return served(scene, draft, call, &arguments),
             Ok(Some(ruling)) => return ruling,
             Err(reason) => reason,
         },
+        (false, false, None, Posture::Advisory | Posture::Deny) => return advisory(scene, draft, call),
     };
     count_denied(scene, None, account, &stop);
     ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(stop)))
+}
+
+/// Why a call without VAP is denied whoever makes it, if it is: the same for all arguments, so that nothing need be made of them.
+#[must_use]
+pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
+    match rules.posture {
+        Posture::Advisory => None,
+        Posture::Deny | Posture::Restricted if has_roa_envelope => Some(Reason::RoaNotEnforced),
+        Posture::Deny => Some(Reason::NoEnvelope),
+        Posture::Restricted => (!rules.is_restricted_tool(tool)).then_some(Reason::Restricted),
+    }
 }
 
 /// Forwarded and recorded; the answer stays as it is. What the operator's rules would have decided is recorded with it.
@@ -62,6 +77,9 @@ fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
     if call.has_roa_envelope {
         return denied(Reason::RoaNotEnforced);
     }
+    if let Some(fault) = call.tool_fault {
+        return denied(fault.reason.clone());
+    }
     match police(scene.rules, facts(scene, call)) {
         Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
         Policed::Confirm(name) => {
@@ -71,17 +89,15 @@ fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
     }
 }
 
-/// What the operator listed, and its rules let through.
+/// What the operator listed, as far as its rules let it through.
 fn restricted(
     scene: &Scene<'_>,
     draft: &mut Draft,
     call: &Call<'_>,
     arguments: &Canon,
 ) -> Result<Option<CallRuling>, Reason> {
-    if !scene.rules.is_restricted_tool(call.tool) {
-        return Err(Reason::Restricted);
-    }
     draft.passed("restricted_ok");
+    check_tool(draft, call)?;
     draft.policed = !scene.rules.policy.is_empty();
     match police(scene.rules, facts(scene, call)) {
         Policed::Denied(reason) => Err(reason),

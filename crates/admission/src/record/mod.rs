@@ -18,9 +18,10 @@ pub use commitments::{RecordKey, StreamKey};
 use crate::decide::{About, Advised, Ruling, Status};
 use crate::digest::Canon;
 use crate::invocation::AiInvocation;
-use crate::limits::MAX_NAME;
+use crate::limits::{MAX_NAME, RECORDED_TOOLS};
 use crate::reason::Reason;
 use crate::session::Meters;
+use crate::tool::Difference;
 use crate::verdict::Binding;
 
 /// The content type of a record.
@@ -68,7 +69,12 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     record.insert("policy_digest".into(), ruling.policy_digest.as_str().into());
     record.insert("meters".into(), meters(&ruling.meters));
     record.insert("committed".into(), committed(&key, ruling));
-    for (name, text) in [("agent_id", &ruling.agent_id), ("tool", &ruling.tool)] {
+    let named = [
+        ("agent_id", &ruling.agent_id),
+        ("tool", &ruling.tool),
+        ("asserted_client", &ruling.asserted_client),
+    ];
+    for (name, text) in named {
         if let Some(text) = text.as_deref().filter(|text| is_name(text)) {
             record.insert(name.into(), text.into());
         }
@@ -110,6 +116,49 @@ pub fn denials(place: &Place<'_>, since: Timestamp, denied: &BTreeMap<Reason, u6
     let counts = denied.iter().map(|(reason, count)| (reason.to_string(), Value::from(*count)));
     record.insert("since".into(), time(since).into());
     record.insert("denied".into(), counts.collect::<Map<_, _>>().into());
+    finish(record, false)
+}
+
+/// What happened to tools of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolEvent {
+    /// Their server says something else of them than what is pinned.
+    Changed,
+    /// An operator approved them.
+    Approved,
+}
+
+impl ToolEvent {
+    /// The record's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ToolEvent::Changed => "changed",
+            ToolEvent::Approved => "approved",
+        }
+    }
+}
+
+/// The record of tools that changed, or were approved: by their digests, for what they say is their server's.
+#[must_use]
+pub fn tools(place: &Place<'_>, route: &str, event: ToolEvent, tools: &[Difference]) -> Vec<u8> {
+    let mut record = place.common("tools");
+    let listed = tools.iter().take(RECORDED_TOOLS).map(|Difference { tool, was, is }| {
+        let mut said = json!({ "is": is });
+        if let Some(was) = was {
+            said["was"] = was.as_str().into();
+        }
+        if is_name(tool) {
+            said["tool"] = tool.as_str().into();
+        }
+        said
+    });
+    record.insert("route".into(), route.into());
+    record.insert("event".into(), event.as_str().into());
+    record.insert("tools".into(), listed.collect::<Vec<_>>().into());
+    if let Some(more) = tools.len().checked_sub(RECORDED_TOOLS).filter(|more| *more > 0) {
+        record.insert("more".into(), more.into());
+    }
     finish(record, false)
 }
 

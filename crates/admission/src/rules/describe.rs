@@ -10,6 +10,7 @@ use crate::digest::Digest;
 use crate::glob::Pattern;
 use crate::risk::Weights;
 use crate::signature::{Demands, Freshness};
+use crate::tool::ToolRules;
 
 impl Rules {
     /// All that decides on the route.
@@ -28,6 +29,7 @@ impl Rules {
             policy,
             risk,
             judge,
+            tools,
             gated_methods,
             policy_digest: _,
         } = self;
@@ -44,6 +46,7 @@ impl Rules {
             "policy": policy.iter().map(super::PolicyRule::describe).collect::<Vec<_>>(),
             "risk": risk_of(risk),
             "judge": judge.as_ref().map(judge_of),
+            "tools": tools_of(*tools),
             "gated_methods": gated_methods,
         })
     }
@@ -64,6 +67,11 @@ fn demands_of(demands: &Demands) -> Value {
         "freshness": *freshness == Freshness::Required,
         "audience": audience,
     })
+}
+
+fn tools_of(tools: ToolRules) -> Value {
+    let ToolRules { pins, check_arguments } = tools;
+    json!({ "pins": pins.as_str(), "check_arguments": check_arguments })
 }
 
 fn ceiling_of(ceiling: &Ceiling) -> Value {

@@ -18,6 +18,7 @@ pub use sensitivity::SensitivityRules;
 
 use crate::glob::Pattern;
 use crate::signature::{Demands, Freshness, Keyring};
+use crate::tool::ToolRules;
 
 /// The rules of one route.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Rules {
     pub risk: crate::risk::Weights,
     /// S2 and C5; without a judge the tier does not exist (reading V-28).
     pub judge: Option<JudgeRules>,
+    /// What is demanded of tools and of their arguments.
+    pub tools: ToolRules,
     /// Methods besides `tools/call` that are judged like calls, by a name of their own (`resources/read`, …).
     pub gated_methods: Vec<String>,
     /// `sha256:` and the digest of what was configured.
@@ -98,6 +101,7 @@ impl Rules {
             policy: Vec::new(),
             risk: crate::risk::Weights::default(),
             judge: None,
+            tools: ToolRules::default(),
             gated_methods: Vec::new(),
             policy_digest: policy_digest.to_owned(),
         }

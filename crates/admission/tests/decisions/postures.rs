@@ -5,6 +5,7 @@ use admission::decide::{CallRuling, Stream, Telling};
 use admission::glob::Pattern;
 use admission::reason::Reason;
 use admission::rules::{PolicyRule, Posture, Then};
+use admission::tool::ToolFault;
 use admission::verdict::VerdictKind;
 use serde_json::json;
 
@@ -55,6 +56,40 @@ fn in_advisory_mode_the_record_says_what_an_agentroa_envelope_would_have_come_to
     let mut world = posture(Posture::Advisory);
     assert!(world.ruled(&Try { has_roa_envelope: true, ..read() }).forward);
     assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
+}
+
+#[test]
+fn a_tool_that_is_not_what_was_pinned_is_refused_where_calls_are_decided() {
+    let fault = || Some(ToolFault::of(Reason::ToolChanged));
+    let mut world = posture(Posture::Restricted);
+    assert_eq!(world.denied(&Try { tool_fault: fault(), ..read() }), Reason::ToolChanged);
+    let unlisted = Try { tool_fault: fault(), ..Try::of("crm.write", json!({})).without_vap() };
+    assert_eq!(world.denied(&unlisted), Reason::Restricted, "what may not be called at all is told first");
+    for rules in [Posture::Deny, Posture::Advisory] {
+        let mut world = posture(rules).with_session(json!({ "max_calls": 9 }));
+        let call = Try { tool_fault: fault(), ..Try::of("crm.read", json!({})) };
+        assert_eq!(world.denied(&call), Reason::ToolChanged);
+        assert_eq!(world.session().running.calls(), 0);
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_told_by_their_place_to_the_caller_and_in_no_record() {
+    let place = Some("maximum at \"/amount\"".to_owned());
+    let fault = Some(ToolFault { reason: Reason::ArgumentsInvalid, place: place.clone() });
+    let mut world = posture(Posture::Deny).with_session(json!({ "max_calls": 9 }));
+    let ruling = world.ruled(&Try { tool_fault: fault, ..Try::of("crm.read", json!({})) });
+    assert_eq!((ruling.reason, ruling.fault_place), (Some(Reason::ArgumentsInvalid), place));
+    let (_, record) = world.records.last().unwrap();
+    assert!(!String::from_utf8_lossy(record).contains("/amount"));
+}
+
+#[test]
+fn in_advisory_mode_the_record_says_what_a_changed_tool_would_have_come_to() {
+    let mut world = posture(Posture::Advisory);
+    let fault = Some(ToolFault::of(Reason::ToolChanged));
+    assert!(world.ruled(&Try { tool_fault: fault, ..read() }).forward);
+    assert_eq!(advised(&world, 0), json!({ "verdict": "denied", "reason": "tool_changed" }));
 }
 
 /// What the rules would have decided, as a record says.

@@ -15,6 +15,7 @@ use admission::record::{self, Place, StreamKey};
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use admission::signature::{AgentKey, Holder, Keyring};
+use admission::tool::ToolFault;
 use admission::verdict::{Binding, VerdictKind};
 use jiff::{SignedDuration, Timestamp};
 use jose::{jcs, jws};
@@ -50,6 +51,7 @@ pub struct Try {
     pub arguments: String,
     pub can_ask: bool,
     pub has_roa_envelope: bool,
+    pub tool_fault: Option<ToolFault>,
     pub held: Option<ReservationId>,
     pub judged: Option<Semantic>,
     pub answer: Option<Answer>,
@@ -155,6 +157,7 @@ impl Try {
             arguments: arguments.to_string(),
             can_ask: true,
             has_roa_envelope: false,
+            tool_fault: None,
             held: None,
             judged: None,
             answer: None,
@@ -285,6 +288,7 @@ impl World {
             arguments: &attempt.arguments,
             can_ask: attempt.can_ask,
             has_roa_envelope: attempt.has_roa_envelope,
+            tool_fault: attempt.tool_fault.as_ref(),
             replayed,
             before: Before { held: attempt.held, judged: attempt.judged, answer: attempt.answer, shown },
         };

@@ -67,6 +67,7 @@ fn rule(vector: &Value) -> Result<Value, String> {
         arguments: text(vector, "arguments"),
         can_ask: false,
         has_roa_envelope: false,
+        tool_fault: None,
         replayed: false,
         before: Before::default(),
     };

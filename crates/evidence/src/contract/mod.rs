@@ -9,6 +9,7 @@
 //! Not here: what only one database can do wrong (a full disk, a lost connection). That is tested where that database is
 //! known.
 
+mod beside;
 mod commit;
 mod fixture;
 mod leases;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use beside::*;
 pub use commit::*;
 pub use fixture::{Stream, at, decision, first, record};
 pub use leases::*;
@@ -27,19 +29,26 @@ pub use outbox::*;
 pub use pruning::*;
 pub use reading::*;
 
-use crate::{EvidenceStore, Memory};
+use crate::{Beside, EvidenceStore, Memory};
 
 /// A database that no other test uses, gone when this is dropped.
 #[async_trait]
 pub trait Database: Send + Sync + 'static {
     /// A handle for a new instance: a second process, or the first one after a restart.
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore>;
+
+    /// What a command has of it.
+    async fn beside(&self) -> Box<dyn Beside>;
 }
 
 #[async_trait]
 impl Database for Memory {
     async fn handle(&self, instance: &str) -> Arc<dyn EvidenceStore> {
         Arc::new(self.another(instance))
+    }
+
+    async fn beside(&self) -> Box<dyn Beside> {
+        Box::new(self.clone())
     }
 }
 
@@ -97,6 +106,11 @@ macro_rules! evidence_store_contract {
                 a_settled_decision_is_no_orphan,
                 a_decision_settled_by_its_own_commit_was_never_open,
                 settling_twice_changes_nothing,
+
+                what_a_command_changes_is_seen_by_every_instance,
+                a_command_changes_only_what_it_has_seen,
+                a_gateway_that_changes_what_a_command_changed_loads_it_first,
+                a_command_lists_what_the_gateways_keep,
 
                 old_records_go_once_they_are_delivered,
                 an_unsettled_decision_stays,

@@ -87,6 +87,13 @@ impl Tables {
         Err(CommitError::Conflict(streams.into_iter().map(str::to_owned).collect()))
     }
 
+    pub(super) fn amend(&mut self, stream: &str, from: u64, running: &Bytes) -> Result<(), CommitError> {
+        let kept = self.streams.get_mut(stream).filter(|kept| kept.version == from && !kept.closed);
+        let Some(kept) = kept else { return Err(CommitError::Conflict(vec![stream.to_owned()])) };
+        (kept.version, kept.running) = (from + 1, running.clone());
+        Ok(())
+    }
+
     fn version(&self, stream: &str) -> Option<u64> {
         self.streams.get(stream).map(|kept| kept.version)
     }

@@ -48,6 +48,8 @@ pub enum AuditKind {
     Outcome(Outcome),
     /// Messages were denied without a record of their own.
     Denials(Denials),
+    /// Tools of a route changed, or were approved.
+    Tools(Tools),
     /// The stream ends here.
     Closed,
 }
@@ -63,6 +65,8 @@ pub struct Decided {
     pub agent_id: Option<String>,
     /// How the agent's name was shown: `asserted` is not at all.
     pub agent_proven_by: Option<String>,
+    /// What the client software calls itself; nothing shows it.
+    pub asserted_client: Option<String>,
     /// The AgentROA record of the same call.
     pub aer_id: Option<String>,
     /// What the rules would have decided, of a call that was let through all the same.
@@ -94,6 +98,41 @@ pub struct Denials {
     pub since: u64,
     /// How many for each reason.
     pub denied: BTreeMap<String, u64>,
+}
+
+/// Tools of a route that their server describes otherwise than before, or that an operator approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    /// The route.
+    pub route: String,
+    /// What happened to them.
+    pub event: ToolEvent,
+    /// Their names, as far as they can stand in a record.
+    pub tools: Vec<String>,
+    /// How many there are, those without a name among them.
+    pub count: u64,
+}
+
+/// What happened to tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolEvent {
+    /// What is said of them is not what was.
+    Changed,
+    /// An operator approved them.
+    Approved,
+}
+
+impl ToolEvent {
+    /// All of them.
+    pub const ALL: [ToolEvent; 2] = [ToolEvent::Changed, ToolEvent::Approved];
+
+    /// The record's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ToolEvent::Changed => "changed",
+            ToolEvent::Approved => "approved",
+        }
+    }
 }
 
 /// How a call ended.
@@ -133,6 +172,7 @@ impl AuditKind {
             AuditKind::Decision(_) => "decision",
             AuditKind::Outcome(_) => "outcome",
             AuditKind::Denials(_) => "denials",
+            AuditKind::Tools(_) => "tools",
             AuditKind::Closed => "closed",
         }
     }
@@ -143,7 +183,7 @@ impl AuditKind {
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {
                 Some(decided)
             }
-            AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Closed => None,
+            AuditKind::Outcome(_) | AuditKind::Denials(_) | AuditKind::Tools(_) | AuditKind::Closed => None,
         }
     }
 }
@@ -207,6 +247,11 @@ impl AuditRecord {
             AuditKind::Denials(denials) => {
                 facts.put("since", denials.since.into());
                 facts.put("denied", denials.denied.values().sum::<u64>().into());
+            }
+            AuditKind::Tools(tools) => {
+                facts.text("route", &tools.route);
+                facts.text("event", tools.event.as_str());
+                facts.put("tools", tools.count.into());
             }
             AuditKind::Closed => {}
             AuditKind::Commitment(decided) | AuditKind::Amendment(decided) | AuditKind::Decision(decided) => {

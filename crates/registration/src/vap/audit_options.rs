@@ -69,7 +69,11 @@ pub(crate) fn check(
             &[stream[0], stream[1], statement.digest().as_bytes()],
         )),
         AuditKind::Outcome(outcome) => check_outcome(options, record, outcome, log, permit)?,
-        AuditKind::Commitment(_) | AuditKind::Amendment(_) | AuditKind::Denials(_) | AuditKind::Closed => {}
+        AuditKind::Commitment(_)
+        | AuditKind::Amendment(_)
+        | AuditKind::Denials(_)
+        | AuditKind::Tools(_)
+        | AuditKind::Closed => {}
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{Advised, AuditKind, Decided, Denials, Outcome, Status, UNBOUND};
+use super::audit::{Advised, AuditKind, Decided, Denials, Outcome, Status, ToolEvent, Tools, UNBOUND};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
@@ -18,9 +18,10 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 12] = [
+const DECIDED: [&str; 13] = [
     "agent_id",
     "agent_proven_by",
+    "asserted_client",
     "tool",
     "verdict",
     "verification",
@@ -38,6 +39,11 @@ const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "ke
 const OUTCOME: [&str; 5] = ["backLink", "status", "settled", "committed", "canon"];
 /// What a record of denials holds besides.
 const DENIALS: [&str; 2] = ["since", "denied"];
+/// What a record of tools may hold besides, and what it says of each.
+const TOOLS: [&str; 4] = ["route", "event", "tools", "more"];
+const TOOL: [&str; 3] = ["tool", "was", "is"];
+/// Tools that one record names.
+const MAX_TOOLS: usize = 64;
 /// What a verification may hold.
 const VERIFICATION: [&str; 7] =
     ["checks", "method", "risk_score", "semantic_invoked", "semantic_trigger", "confidence", "reason"];
@@ -71,9 +77,10 @@ pub(super) fn kind(top: &Members<'_>) -> Result<AuditKind, Violation> {
         "decision" => (&DECIDED, |top| decided(top).map(AuditKind::Decision)),
         "outcome" => (&OUTCOME, |top| outcome(top).map(AuditKind::Outcome)),
         "denials" => (&DENIALS, |top| denials(top).map(AuditKind::Denials)),
+        "tools" => (&TOOLS, |top| tools(top).map(AuditKind::Tools)),
         "closed" => (&[], |_| Ok(AuditKind::Closed)),
         other => {
-            let needed = "commitment, amendment, decision, outcome, denials or closed";
+            let needed = "commitment, amendment, decision, outcome, denials, tools or closed";
             return Err(
                 AuditRule::Kind.in_payload("/kind", format!("found {}, needed {needed}", quote(other)))
             );
@@ -108,6 +115,7 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         verdict,
         tool: optional("tool")?,
         agent_id: optional("agent_id")?,
+        asserted_client: optional("asserted_client")?,
         agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
         advised: advised(top)?,
@@ -176,6 +184,53 @@ fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
         denied.insert(reason.to_owned(), count.ok_or_else(needed)?);
     }
     Ok(Denials { since: time(top, "since")?, denied })
+}
+
+/// Which tools changed or were approved, each by the digest of what is said of it.
+fn tools(top: &Members<'_>) -> Result<Tools, Violation> {
+    let Value::Array(listed) = top.required("tools")? else {
+        return Err(top.broken(MEMBER, "tools", "a list is needed here"));
+    };
+    if !(1..=MAX_TOOLS).contains(&listed.len()) {
+        return Err(top.broken(MEMBER, "tools", format!("1 to {MAX_TOOLS} tools are needed here")));
+    }
+    let mut names = Vec::new();
+    for (i, tool) in listed.iter().enumerate() {
+        let tool = Members::of(tool, format!("{}/{i}", top.pointer("tools")), MEMBER)?;
+        closed(&tool, &[&TOOL])?;
+        check_digest(&tool, "is")?;
+        if tool.get("was").is_some() {
+            check_digest(&tool, "was")?;
+        }
+        if tool.get("tool").is_some() {
+            names.push(identifier(&tool, "tool")?);
+        }
+    }
+    let more = match top.get("more") {
+        None => 0,
+        Some(more) => more
+            .as_u64()
+            .filter(|more| (1..1 << 53).contains(more))
+            .ok_or_else(|| top.broken(MEMBER, "more", "an integer from 1 to 2^53-1 is needed here"))?,
+    };
+    let word = one_of(top, "event", AuditRule::Member, &ToolEvent::ALL.map(ToolEvent::as_str))?;
+    let event = ToolEvent::ALL.into_iter().find(|event| event.as_str() == word);
+    Ok(Tools {
+        route: identifier(top, "route")?,
+        event: event.ok_or_else(|| top.broken(MEMBER, "event", "no event"))?,
+        count: u64::try_from(listed.len()).unwrap_or(u64::MAX).saturating_add(more),
+        tools: names,
+    })
+}
+
+fn check_digest(members: &Members<'_>, name: &str) -> Result<(), Violation> {
+    match is_tagged_hex(members.text(name)?, "sha256:") {
+        true => Ok(()),
+        false => {
+            let detail = "\"sha256:\" and 64 lower-case hex digits are needed here";
+            Err(members.broken(MEMBER, name, detail))
+        }
+    }
 }
 
 fn one_of<'a>(

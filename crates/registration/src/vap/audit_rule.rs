@@ -19,7 +19,7 @@ rules! {
         UnknownMember = "vap-audit-unknown-member", reading "A-1", section "14";
         /// `version` is "1".
         Version = "vap-audit-version", reading "A-1", section "14";
-        /// `kind` is commitment, amendment, decision, outcome, denials or closed.
+        /// `kind` is commitment, amendment, decision, outcome, denials, tools or closed.
         Kind = "vap-audit-kind", reading "A-1", section "14";
         /// Identifiers have 1 to 256 characters and no control characters; `gateway` and `stream`, which are the statement's claims,
         /// 1 to 8192 of any kind; `aer_id` is `aer:` and 16 lower-case hex digits.

@@ -2,6 +2,7 @@
 
 use admission::message::MessageType;
 use admission::principal::{Caller, Era};
+use admission::tool::ToolFault;
 use admission::verdict::Verification;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub struct Hypothesis<'a> {
     pub arguments: &'a str,
     /// The Intent Envelope; one is made up if none is given.
     pub envelope: Option<&'a str>,
+    /// What is wrong with the tool or the arguments, by what is kept of the tool.
+    pub tool_fault: Option<&'a ToolFault>,
     /// When.
     pub now: Timestamp,
 }
@@ -104,6 +107,7 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
         header,
         can_ask: true,
         has_roa_envelope: false,
+        tool_fault: call.tool_fault,
         state: None,
     };
     match again.call(&said, &called, None) {

@@ -71,7 +71,7 @@ pub fn replay(again: &mut Again, records: &[Stored]) -> Result<Vec<Compared>, Ag
             }
             RecordKind::Outcome => outcome(again, stored)?,
             RecordKind::Closed => again.close(),
-            RecordKind::Denials | RecordKind::Keys => {}
+            RecordKind::Denials | RecordKind::Tools | RecordKind::Keys => {}
         }
     }
     Ok(compared)
@@ -163,6 +163,7 @@ fn decided_again(
                 header: whole(inputs.header.as_ref())?,
                 can_ask: inputs.can_ask,
                 has_roa_envelope: inputs.has_roa_envelope,
+                tool_fault: inputs.tool_fault.as_ref(),
                 state: inputs.state.as_ref(),
             };
             again.call(&said, &called, Some(&stored.record.id.to_string()))

@@ -15,6 +15,7 @@ use admission::principal::Caller;
 use admission::risk::Degree;
 use admission::rules::Rules;
 use admission::session::{Account, Reservation, ReservationId, Session};
+use admission::tool::ToolFault;
 use admission::verdict::{Trigger, VerdictKind};
 use jiff::Timestamp;
 
@@ -103,6 +104,8 @@ pub struct Called<'a> {
     pub can_ask: bool,
     /// Whether it carries an AgentROA envelope.
     pub has_roa_envelope: bool,
+    /// What is wrong with its tool or its arguments.
+    pub tool_fault: Option<&'a ToolFault>,
     /// The sealed state that came back with it.
     pub state: Option<&'a StateInputs>,
 }
@@ -201,6 +204,7 @@ impl Again {
                 arguments: called.arguments,
                 can_ask: called.can_ask,
                 has_roa_envelope: called.has_roa_envelope,
+                tool_fault: called.tool_fault,
                 replayed: said.replayed,
                 before,
             };

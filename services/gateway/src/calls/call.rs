@@ -68,7 +68,15 @@ impl Calls {
         if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
             return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
         }
-        let Some((call, job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        if let Some(told) = self.shared.desk.refused_at_once(&job) {
+            return self.answer(call, Box::new(told)).await;
+        }
+        if subject == Subject::Tool && self.rules.tools.watches() {
+            let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
+            let checked = tools.check(&self.shared.desk, self.rules.tools, called, &job.arguments).await;
+            job.checked = Some(checked);
+        }
         let answer = self.shared.desk.call(job).await;
         match self.heard(answer).await {
             Heard::Told(told) => self.answer(call, told).await,
@@ -127,6 +135,7 @@ impl Calls {
         let envelope = envelope(&inbound.frame);
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
+        let asserted_client = self.asserted_client(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
         let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
@@ -139,6 +148,8 @@ impl Calls {
             arguments,
             can_ask,
             has_roa_envelope,
+            checked: None,
+            asserted_client,
             shown: brought.shown,
             aside: None,
             envelope: None,
@@ -149,6 +160,15 @@ impl Calls {
         let speaks_vap = envelope.is_some();
         let job = CallJob { aside: aside.map(|Aside { invocation, .. }| invocation), envelope, ..job };
         Some((Call { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
+    }
+
+    /// What the client calls itself: in each request, or when it began its session.
+    fn asserted_client(&self, inbound: &Inbound) -> Option<String> {
+        match (inbound.era, &inbound.caller.mcp_session) {
+            (Era::Modern, _) => clients::modern_name(&inbound.frame),
+            (Era::Legacy, Some(session)) => self.shared.clients.name(&self.route, session),
+            (Era::Legacy, None) => None,
+        }
     }
 
     /// Whether the client can be asked something: by form, and while it waits for this answer.

@@ -6,13 +6,14 @@
 //! was restarted, or it is another replica's) cannot be asked: its calls are answered as those of a client without the
 //! capability, and it is nobody that could commit anew; what it committed before goes on (V-2).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
 use serde_json::Value;
 
 use crate::frame::Frame;
-use crate::limits::{KNOWN_CLIENT_IDLE, MAX_KNOWN_CLIENTS};
+use crate::limits::{KNOWN_CLIENT_IDLE, MAX_CLIENT_NAME, MAX_KNOWN_CLIENTS};
 
 /// Where a modern request says what its client can do.
 const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -20,9 +21,20 @@ const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The requests that can be answered with a question in the modern era.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// The sessions that servers gave out, by their routes, and whether their clients can be asked.
+/// Where a modern request says which client it is of.
+const MODERN_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+
+/// The sessions that servers gave out, by their routes, and what is known of their clients.
 #[derive(Clone)]
-pub struct Clients(Cache<(String, String), bool>);
+pub struct Clients(Cache<(String, String), Known>);
+
+/// What is known of the client of a session.
+#[derive(Clone, Default)]
+struct Known {
+    can_be_asked: bool,
+    /// What it calls itself.
+    name: Option<Arc<str>>,
+}
 
 impl Default for Clients {
     fn default() -> Self {
@@ -35,7 +47,8 @@ impl Clients {
     /// Remembers what an `initialize` said, once its answer named the session.
     pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame) {
         let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
-        self.0.insert((route.to_owned(), mcp_session.to_owned()), can_be_asked);
+        let name = initialize.param("clientInfo").and_then(name_in).map(Arc::from);
+        self.0.insert((route.to_owned(), mcp_session.to_owned()), Known { can_be_asked, name });
     }
 
     /// Whether the route's server gave out this session.
@@ -47,13 +60,33 @@ impl Clients {
     /// Whether the client of this session can be asked.
     #[must_use]
     pub fn can_be_asked(&self, route: &str, mcp_session: &str) -> bool {
-        self.0.get(&(route.to_owned(), mcp_session.to_owned())).unwrap_or(false)
+        self.0.get(&(route.to_owned(), mcp_session.to_owned())).is_some_and(|known| known.can_be_asked)
+    }
+
+    /// What the client of this session calls itself.
+    #[must_use]
+    pub fn name(&self, route: &str, mcp_session: &str) -> Option<String> {
+        let known = self.0.get(&(route.to_owned(), mcp_session.to_owned()))?;
+        known.name.as_deref().map(str::to_owned)
     }
 
     /// Forgets a session.
     pub fn gone(&self, route: &str, mcp_session: &str) {
         self.0.invalidate(&(route.to_owned(), mcp_session.to_owned()));
     }
+}
+
+/// What the client of a modern request calls itself.
+#[must_use]
+pub fn modern_name(request: &Frame) -> Option<String> {
+    name_in(request.meta(MODERN_CLIENT)?)
+}
+
+/// The name in a `clientInfo`, if it is no longer than what is kept.
+fn name_in(client_info: &str) -> Option<String> {
+    let client_info = jose::json::parse_text(client_info).ok()?;
+    let name = client_info.get("name").and_then(Value::as_str)?;
+    (name.len() <= MAX_CLIENT_NAME).then(|| name.to_owned())
 }
 
 /// Whether a modern request of this method can be answered with a question.

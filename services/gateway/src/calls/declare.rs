@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::Calls;
 use super::additions::{Additions, COMMITMENT, EVIDENCE, Place};
 use super::call::{parameters, place};
 use super::strays::{Bystander, Passage, clean, unreadable};
+use super::{Calls, list};
 use crate::desk::{MessageAnswer, MessageJob, Told};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
@@ -29,16 +29,26 @@ impl Calls {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let method = inbound.frame.method().unwrap_or_default();
         let message = carrier(method).and_then(|carrier| read(&inbound.frame, carrier));
-        let filters = self.filters(method);
+        let (filters, watches) = (self.filters(method), self.watches(method));
         let Inbound { route, exchange, frame, aside, caller, client, .. } = inbound;
         match relay::ask(&*route.upstream, exchange, &client).await {
-            Ok(answer) if message.is_some() || filters => {
+            Ok(answer) if message.is_some() || filters || watches => {
                 let caller = in_session(&frame, caller, &answer);
                 let succeeded = answer.status.is_success();
                 let calls = self.clone();
                 let passage = self.passage(&caller, Some(id.clone()));
-                let declared =
-                    Declared { calls, id, frame, caller, aside, message, filters, succeeded, passage };
+                let declared = Declared {
+                    calls,
+                    id,
+                    frame,
+                    caller,
+                    aside,
+                    message,
+                    filters,
+                    watches,
+                    succeeded,
+                    passage,
+                };
                 relay::watch(answer, Box::new(declared)).await
             }
             // It carries something that counts for nothing there; its caller would believe a Verdict all the same.
@@ -124,6 +134,8 @@ struct Declared {
     message: Option<Slot>,
     /// Whether the tools that the caller may not call are taken out of the answer.
     filters: bool,
+    /// Whether what the answer says of tools is noted first.
+    watches: bool,
     succeeded: bool,
     passage: Passage,
 }
@@ -138,7 +150,18 @@ impl Tap for Declared {
             return self.passage.stray(&reply).await;
         }
         if !self.succeeded || reply.is_error() {
-            return clean(&reply);
+            return match self.is_plain() {
+                true => Passing::Untouched,
+                false => clean(&reply),
+            };
+        }
+        if self.watches
+            && let Err(why) = self.calls.shared.note_tools(&self.calls.route, &reply).await
+        {
+            return Passing::Replaced(list::not_shown(&self.id, &why));
+        }
+        if self.is_plain() {
+            return Passing::Untouched;
         }
         let additions = match self.message.take() {
             Some(message) => Some(self.calls.declare(&self.caller, self.aside.take(), message).await),
@@ -169,6 +192,11 @@ impl Tap for Declared {
 }
 
 impl Declared {
+    /// Whether the answer is only looked at: nothing was carried, and nothing is hidden.
+    fn is_plain(&self) -> bool {
+        self.message.is_none() && !self.filters
+    }
+
     /// What an `initialize` or `server/discover` gets besides.
     fn opened(&self, message: Bytes) -> Bytes {
         use crate::front::Handlers as _;

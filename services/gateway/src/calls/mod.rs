@@ -18,7 +18,7 @@
 //! | `declare` | commitments and amendments |
 //! | `additions` | what is spliced into an answer's `_meta` |
 //! | `clients` | which legacy sessions there are, and who can be asked |
-//! | `list` | `tools/list`, where it shows what the caller may call (V-36) |
+//! | `list` | `tools/list`: noted before anybody reads it, and shown as the caller may call (V-36) |
 //!
 //! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
 
@@ -56,6 +56,7 @@ use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::posture;
 use crate::relay::Passing;
 use crate::telemetry::Telemetry;
+use crate::tools::Tools;
 
 use call::Subject;
 use clients::Clients;
@@ -77,6 +78,7 @@ pub struct Shared {
     clients: Clients,
     tasks: Tasks,
     unanswered: Unanswered,
+    tools: Tools,
 }
 
 /// How long is waited for what others do.
@@ -132,7 +134,8 @@ impl Shared {
     pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>, patience: Patience) -> Arc<Self> {
         let (asked, clients) = (Asked::default(), Clients::default());
         let (tasks, unanswered) = (Tasks::default(), Unanswered::new(patience.late_answer));
-        Arc::new(Self { desk, sealer, telemetry, patience, asked, clients, tasks, unanswered })
+        let tools = Tools::default();
+        Arc::new(Self { desk, sealer, telemetry, patience, asked, clients, tasks, unanswered, tools })
     }
 }
 
@@ -181,6 +184,7 @@ impl Handlers for Calls {
     fn gates(&self, method: &str) -> bool {
         method.starts_with(tasks::METHODS)
             || self.filters(method)
+            || self.watches(method)
             || self.rules.gated_methods.iter().any(|gated| gated == method)
     }
 

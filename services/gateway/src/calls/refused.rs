@@ -67,7 +67,11 @@ fn words(told: &Told) -> String {
         _ => "This call was denied",
     };
     match reason.map(|reason| (reason, explain(reason))) {
-        Some((reason, why)) => format!("{decided} ({reason}). {} {}", why.what, why.remedy),
+        Some((reason, why)) => {
+            let place = told.ruling.as_ref().and_then(|ruling| ruling.fault_place.as_deref());
+            let place = place.map(|place| format!(" ({place}.)")).unwrap_or_default();
+            format!("{decided} ({reason}). {}{place} {}", why.what, why.remedy)
+        }
         None => format!("{decided}."),
     }
 }

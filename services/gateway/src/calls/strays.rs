@@ -53,6 +53,11 @@ impl Passage {
                 Passing::Untouched
             };
         }
+        // The answer to a list may come wherever the server likes.
+        if let Err(why) = self.shared.note_tools(&self.route, reply).await {
+            tracing::warn!(%why, "a list of tools is withheld");
+            return Passing::Withheld;
+        }
         if let Some(passing) = self.shared.unanswered.came(&self.route, &self.caller, reply).await {
             return passing;
         }

@@ -103,6 +103,7 @@ impl Route {
             oauth: None,
             forward_invocation: true,
             filter_tools: false,
+            tools: Default::default(),
             arguments_bytes: limits::ARGUMENT_BYTES,
             timeout: limits::UPSTREAM_TIMEOUT,
         }

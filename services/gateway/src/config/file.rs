@@ -199,6 +199,8 @@ pub struct Route {
     pub oauth: Option<Spanned<OAuth>>,
     pub forward_invocation: Option<bool>,
     pub filter_tools: Option<bool>,
+    pub tool_pins: Option<Text>,
+    pub check_arguments: Option<bool>,
     pub arguments_bytes: Option<Amount>,
     pub timeout: Option<Text>,
 }

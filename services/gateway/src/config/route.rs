@@ -8,6 +8,7 @@ use admission::glob::Pattern;
 use admission::risk::{Degree, Weights};
 use admission::rules::{Ceiling, CostRules, PolicyRule, Posture, PrincipalCeiling, SensitivityRules};
 use admission::signature::Freshness;
+use admission::tool::ToolRules;
 use url::Url;
 
 use super::oauth::OAuth;
@@ -54,6 +55,8 @@ pub struct Route {
     pub forward_invocation: bool,
     /// Whether `tools/list` shows only what the caller's commitment allows (V-36).
     pub filter_tools: bool,
+    /// Which tools may be called, by what their server says of them, and whether arguments have to fit.
+    pub tools: ToolRules,
     /// The longest arguments of a tool call, in bytes.
     pub arguments_bytes: usize,
     /// How long an answer of the server is waited for, from one byte to the next.

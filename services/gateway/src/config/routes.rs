@@ -9,6 +9,7 @@ use admission::rules::{
     Ceiling, CostRules, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
 };
 use admission::signature::Freshness;
+use admission::tool::{ToolPins, ToolRules};
 use jiff::SignedDuration;
 use toml::Spanned;
 use url::Url;
@@ -69,6 +70,11 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
     let signed = chosen(reader, "signed", route.signed.as_ref(), &required);
     let fresh = [("optional", Freshness::Optional), ("required", Freshness::Required)];
     let freshness = chosen(reader, "freshness", route.freshness.as_ref(), &fresh);
+    let pins = [ToolPins::FirstUse, ToolPins::Approved, ToolPins::Off].map(|pins| (pins.as_str(), pins));
+    let tools = ToolRules {
+        pins: chosen(reader, "tool_pins", route.tool_pins.as_ref(), &pins),
+        check_arguments: route.check_arguments.unwrap_or(true),
+    };
     let (risk, threshold) = risk(reader, route.risk);
     let oauth_at = route.oauth.as_ref().map(Spanned::span);
     let oauth = route
@@ -98,6 +104,7 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
         oauth,
         forward_invocation: route.forward_invocation.unwrap_or(true),
         filter_tools: route.filter_tools.unwrap_or(false),
+        tools,
         arguments_bytes: arguments_bytes(reader, route.arguments_bytes.as_ref()),
         timeout: reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT),
         upstream: upstream?,

@@ -30,6 +30,7 @@ impl Config {
             policy: route.rules.clone(),
             risk: route.risk,
             judge: judge.map(|judge| judge_rules(judge, route.threshold)),
+            tools: route.tools,
             gated_methods: route.gated.clone(),
             ..Rules::new(&route.path, &self.issuer, "")
         };

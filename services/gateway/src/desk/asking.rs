@@ -58,6 +58,7 @@ impl Desk {
 
     /// The caller ended its MCP session: what it committed there ends with it, as soon as nothing is under way.
     pub async fn end_sessions_of(&self, caller: &Caller) {
+        self.end_client_stream(caller);
         let presumed = caller.presumed();
         let key = account_key(presumed.as_ref().unwrap_or(caller), None);
         let Some(stream) = key.map(|key| account_stream(&key)) else { return };

@@ -57,6 +57,12 @@ impl Denials {
         *records <= STRANGERS_RECORDS
     }
 
+    /// Whether the denial of a stranger would have a record of its own now.
+    pub fn has_room_for_a_stranger(&self, now: u64) -> bool {
+        let (since, records) = self.lock().strangers;
+        now.saturating_sub(since) >= DENIALS_EVERY.as_secs() || records < STRANGERS_RECORDS
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,6 +5,7 @@ use admission::decide::{Question, Ruling};
 use admission::invocation::AiInvocation;
 use admission::message::slot::{Received, Unreadable};
 use admission::principal::Caller;
+use admission::tool::CheckedArguments;
 
 use super::held::{HeldCall, HeldMessage};
 use super::told::Told;
@@ -28,6 +29,10 @@ pub struct CallJob {
     pub can_ask: bool,
     /// Whether it carries an AgentROA envelope, which nothing here enforces.
     pub has_roa_envelope: bool,
+    /// What its arguments were held against; none for what is no tool.
+    pub checked: Option<CheckedArguments>,
+    /// What the client calls itself.
+    pub asserted_client: Option<String>,
     /// A state of ours that came back with the call.
     pub shown: Option<ShownState>,
     /// What the client says of itself: for the audit alone.

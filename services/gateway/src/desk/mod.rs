@@ -12,8 +12,10 @@
 //! | `place` | how much may queue |
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
-//! | `denials` | what is denied without a record of its own |
+//! | `client_streams` | where records of clients without VAP are |
+//! | `denials`, `strangers` | what is denied without a record of its own |
 //! | `scopes` | what a caller may call, for showing |
+//! | `tools` | what is pinned of tools |
 //! | `annex` | what is kept in clear beside a record, and how much |
 //! | `notary`, `published` | statements, and the keys on the log |
 //! | `outbox` | to the log, and how much waits for it |
@@ -23,6 +25,7 @@
 
 mod annex;
 mod asking;
+mod client_streams;
 mod clock;
 mod decisions;
 mod denials;
@@ -39,9 +42,11 @@ mod recovery;
 mod scopes;
 mod settings;
 mod shelf;
-mod states;
+pub(crate) mod states;
 mod status;
+mod strangers;
 mod told;
+mod tools;
 mod upkeep;
 mod writer;
 
@@ -68,6 +73,7 @@ pub use settings::Settings;
 pub use status::Status;
 pub use told::{Evidence, Told};
 
+use client_streams::ClientStreams;
 use decisions::DenialsWork;
 use denials::Denials;
 use house::House;
@@ -98,6 +104,7 @@ struct Inner {
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
     denials: Denials,
+    client_streams: ClientStreams,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
     /// What is owed and not handed in yet.
@@ -166,6 +173,7 @@ impl Desk {
                 alarms,
                 waiting,
                 denials: Denials::default(),
+                client_streams: ClientStreams::default(),
                 store,
                 rules,
                 owing,
@@ -254,6 +262,7 @@ impl Running {
         self.desk.inner.owing.wait().await;
         if !self.desk.inner.alarms.is_doubting() {
             self.desk.record_denials();
+            self.desk.end_client_streams().await;
             self.desk.end_unbound().await;
         }
         self.stop_others.cancel();

@@ -6,9 +6,12 @@
 use admission::message::UNBOUND;
 use admission::record::StreamKey;
 use admission::session::{Account, Agreed, ReservationId, Running, Session};
+use admission::tool::Pin;
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use jose::json::JsonError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
 
 use super::error::DeskError;
 
@@ -16,6 +19,10 @@ use super::error::DeskError;
 pub const KEYS_STREAM: &str = "unbound:.keys";
 /// Where states of ours that came back outside any session are used up (V-26).
 pub const STATES_STREAM: &str = "unbound:.states";
+/// How many tools of a route are pinned, by the digest of its path.
+const CATALOGUES: &str = "unbound:.tools:";
+/// What is kept of a tool, by the digest of its route and name.
+const TOOLS: &str = "unbound:.tool:";
 /// What principals hold, by `admission`'s key for them.
 const ACCOUNTS: &str = "unbound:.principal:";
 
@@ -30,6 +37,10 @@ pub enum State {
     Account(Account),
     /// Keys that were said.
     Said(Said),
+    /// How many tools of a route are pinned.
+    Catalogue(Catalogue),
+    /// What is kept of a tool.
+    Tool(Box<Pin>),
 }
 
 /// A session, and what the desk remembers about it.
@@ -75,6 +86,14 @@ pub struct Said {
     pub digest: String,
 }
 
+/// How many tools of a route are pinned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalogue {
+    /// So many.
+    pub tools: usize,
+}
+
 /// A session's changing part, as the database keeps it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,6 +126,8 @@ impl State {
         }
         let state = match name {
             KEYS_STREAM => Self::Said(read(running)?),
+            name if name.starts_with(CATALOGUES) => Self::Catalogue(read(running)?),
+            name if name.starts_with(TOOLS) => Self::Tool(Box::new(read(running)?)),
             name if name.starts_with(ACCOUNTS) => Self::Account(read(running)?),
             name if name.starts_with(UNBOUND) => Self::Unbound(read(running)?),
             _ => {
@@ -132,6 +153,8 @@ impl State {
             Self::Unbound(unbound) => write(unbound),
             Self::Account(account) => write(account),
             Self::Said(said) => write(said),
+            Self::Catalogue(catalogue) => write(catalogue),
+            Self::Tool(pin) => write(pin),
         }
     }
 
@@ -142,7 +165,9 @@ impl State {
     pub fn agreed(&self) -> Result<Bytes, DeskError> {
         match self {
             Self::Session(state) => write(&state.session.agreed),
-            Self::Unbound(_) | Self::Account(_) | Self::Said(_) => Ok(Bytes::new()),
+            Self::Unbound(_) | Self::Account(_) | Self::Said(_) | Self::Catalogue(_) | Self::Tool(_) => {
+                Ok(Bytes::new())
+            }
         }
     }
 }
@@ -160,6 +185,27 @@ impl Unbound {
 /// Where an account is kept.
 pub fn account_stream(key: &str) -> String {
     format!("{ACCOUNTS}{key}")
+}
+
+/// Where it is kept how many tools of a route are pinned.
+pub fn catalogue_stream(route: &str) -> String {
+    format!("{CATALOGUES}{}", HEXLOWER.encode(&Sha256::digest(route.as_bytes())))
+}
+
+/// Where a tool is kept.
+pub fn tool_stream(route: &str, tool: &str) -> String {
+    let named = jose::jcs::canonical(&serde_json::json!([route, tool]));
+    format!("{TOOLS}{}", HEXLOWER.encode(&Sha256::digest(&named)))
+}
+
+/// Where all tools are kept: what begins the names of their streams.
+pub const fn tool_streams() -> &'static str {
+    TOOLS
+}
+
+/// Whether commands change a stream beside the gateway, so that it is read anew for every decision.
+pub fn is_changed_by_commands(name: &str) -> bool {
+    name.starts_with(TOOLS)
 }
 
 /// Random bytes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::{Client, Options};
 use data_encoding::HEXLOWER;
-use evidence::{EvidenceStore, StoreError, Stored};
+use evidence::{EvidenceStore, Kept, StoreError, Stored};
 use evidence_postgres::Postgres;
 use evidence_sqlite::Sqlite;
 use verifier::TrustStore;
@@ -57,6 +57,14 @@ impl Look {
         }
     }
 
+    /// The states of these streams, in order.
+    pub async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        match self {
+            Self::Sqlite(look) => look.streams(names).await,
+            Self::Postgres(look) => look.streams(names).await,
+        }
+    }
+
     /// Lets go of it.
     pub async fn close(self) {
         match self {
@@ -64,6 +72,17 @@ impl Look {
             Self::Postgres(look) => look.close().await,
         }
     }
+}
+
+/// The evidence in the hands of a command: beside the gateways that use it, or without one.
+pub async fn beside(config: &Config) -> Result<Box<dyn evidence::Beside>, StoreError> {
+    Ok(match &config.evidence {
+        Evidence::Sqlite(path) => Box::new(evidence_sqlite::Beside::at(path).await?),
+        Evidence::Postgres(url) => {
+            let options = evidence_postgres::Options::from_url(url)?;
+            Box::new(evidence_postgres::Beside::at(&options).await?)
+        }
+    })
 }
 
 async fn postgres(url: &str, instance: &str) -> Result<Postgres, StoreError> {

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, Notify};
 pub(crate) use build::rules_of;
 pub(crate) use build::{confinement, one as one_server};
 pub use error::StartError;
-pub(crate) use evidence::{Look, log_client};
+pub(crate) use evidence::{Look, beside, log_client};
 
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;

@@ -26,9 +26,13 @@ async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_rec
         let got = agent.say(&message).await;
         assert_eq!(got.text, ODD.replace("ID", &message["id"].to_string()));
     }
-    assert_eq!(world.verdicts(&world.unbound()).await, ["served", "served", "served"]);
-    let outcomes = world.outcomes(&world.unbound(), 3).await;
-    assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+    assert_eq!(world.verdicts(&world.unbound()).await, ["served", "served"]);
+    let own = world.stream_below(&world.unbound()).await;
+    assert_eq!(world.verdicts(&own).await, ["served"], "a legacy session has a stream of its own");
+    for (stream, count) in [(world.unbound(), 2), (own, 1)] {
+        let outcomes = world.outcomes(&stream, count).await;
+        assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+    }
 }
 
 #[tokio::test]
@@ -138,7 +142,7 @@ async fn v_36_what_is_shown_is_shown_byte_for_byte() {
         wishes.filter_tools = true;
         wishes.script = script(|seen| {
             let text = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[{{"name":"mail.send"}},{TOOL},{{"name":"pay","name":"crm.read"}}],"nextCursor":"n"}}}}"#,
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[{{"name":"mail.send"}},{TOOL},{{"name":"other"}}],"nextCursor":"n"}}}}"#,
                 seen.message()["id"]
             );
             (seen.rpc() == "tools/list").then(|| answer(&text))

@@ -206,6 +206,12 @@ impl World {
         records.into_iter().filter_map(verdict).collect()
     }
 
+    /// The one stream whose name continues this.
+    pub async fn stream_below(&self, name: &str) -> String {
+        let listed = self.store.list(Some(&format!("{name}:")), 1).await.unwrap();
+        listed.into_iter().next().unwrap().stream
+    }
+
     /// The stream of what belongs to no session.
     pub fn unbound(&self) -> String {
         format!("unbound:{}", self.store.instance())

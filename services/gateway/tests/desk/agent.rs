@@ -64,6 +64,12 @@ pub fn job(session: &str, tool: &str, arguments: &Value) -> CallJob {
     CallJob { envelope: Some(Ok(message)), ..unaware("/mcp", tool, arguments) }
 }
 
+/// A call without one, of somebody who is in no MCP session.
+pub fn sessionless(route: &str, tool: &str, arguments: &Value) -> CallJob {
+    let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Modern) };
+    CallJob { caller, ..unaware(route, tool, arguments) }
+}
+
 /// A call without one.
 pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
     CallJob {
@@ -75,6 +81,8 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         arguments: arguments.to_string(),
         can_ask: false,
         has_roa_envelope: false,
+        checked: None,
+        asserted_client: None,
         shown: None,
         aside: None,
     }

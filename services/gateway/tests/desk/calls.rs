@@ -6,7 +6,7 @@ use jose::jws::Jws;
 use scitt::Signer;
 use serde_json::{Value, json};
 
-use crate::agent::{self, call, commit, denied, read, run, unaware};
+use crate::agent::{self, call, commit, denied, read, run, sessionless};
 use crate::desk::{assert_on_log_once, open, payload, record, records, settings, story};
 use crate::site::Site;
 
@@ -120,8 +120,8 @@ async fn a_call_without_vap_is_recorded_outside_any_session() {
     let site = Site::stopped(&crate::site::policy());
     let store = Memory::new("one");
     let (desk, running) = open(&store, &site, settings()).await;
-    assert_eq!(denied(&call(&desk, unaware("/mcp", "crm.read", &json!({}))).await), "no_envelope");
-    run(call(&desk, unaware(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
+    assert_eq!(denied(&call(&desk, sessionless("/mcp", "crm.read", &json!({}))).await), "no_envelope");
+    run(call(&desk, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
     running.stop().await;
     assert_eq!(
         story(&store, "unbound:one").await,

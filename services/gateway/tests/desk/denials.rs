@@ -1,6 +1,6 @@
 //! Denials without a record of their own: counted, and recorded together.
 
-use evidence::{EvidenceStore, Memory};
+use evidence::{EvidenceStore, Failing, Fault, Memory};
 use gateway::desk::{CallAnswer, CallJob, OutboxLimits, Settings};
 use serde_json::json;
 
@@ -56,6 +56,39 @@ async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
     running.stop().await;
     let told = story(&store, SESSION).await;
     assert!(told.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_database() {
+    let site = Site::stopped(&policy());
+    let memory = Memory::new("one");
+    let store = Failing::new(memory.clone());
+    let (desk, running) = open(&store, &site, settings()).await;
+    let stranger = || CallJob { caller: caller_in("mcp"), ..unaware("/mcp", "t", &json!({})) };
+    for _ in 0..RECORDED {
+        assert!(desk.refused_at_once(&stranger()).is_none(), "a few are recorded");
+        call(&desk, stranger()).await;
+    }
+    store.break_down(Fault::Refused);
+    for _ in 0..5 {
+        let told = desk.refused_at_once(&stranger()).unwrap();
+        assert_eq!(denied(&told), "no_envelope");
+        assert!(told.evidence.is_none() && told.text.contains("\"signature\""));
+    }
+    store.mend();
+    let token = admission::principal::TokenSubject {
+        iss: "https://as.example".into(),
+        sub: "alice".into(),
+        client_id: None,
+    };
+    let caller = admission::principal::Caller { token: Some(token), ..caller_in("mcp") };
+    let known = CallJob { caller, ..stranger() };
+    assert!(desk.refused_at_once(&known).is_none(), "who has a token is decided about");
+    let enveloped = job(SESSION, "crm.read", &json!({}));
+    assert!(desk.refused_at_once(&enveloped).is_none(), "and so is who says something");
+    running.stop().await;
+    let told = story(&memory, &format!("unbound:{}", memory.instance())).await;
+    assert_eq!(told[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
 }
 
 #[tokio::test]

@@ -75,6 +75,7 @@ pub async fn story(store: &impl EvidenceStore, stream: &str) -> Vec<String> {
     let say = |(_, record): &(Stored, AuditRecord)| match &record.kind {
         AuditKind::Outcome(outcome) => format!("outcome {}", outcome.status.as_str()),
         AuditKind::Denials(denials) => format!("denials {:?}", denials.denied),
+        AuditKind::Tools(tools) => format!("tools {} {:?}", tools.event.as_str(), tools.tools),
         AuditKind::Closed => "closed".to_owned(),
         kind => format!("{} {}", kind.as_str(), kind.decided().unwrap().verdict.as_str()),
     };

@@ -126,7 +126,7 @@ async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     let second = first.another("two");
     let shared = || Settings { shared: true, ..settings() };
     let (desk, running) = open(&first, &site, shared()).await;
-    let left = agent::call(&desk, agent::unaware(agent::ADVISORY, "crm.read", &json!({}))).await;
+    let left = agent::call(&desk, agent::sessionless(agent::ADVISORY, "crm.read", &json!({}))).await;
     std::mem::forget((left, running));
     let ahead = Arc::new(AtomicU64::new(0));
     let clock = {
@@ -145,4 +145,40 @@ async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     })
     .await;
     second_running.stop().await;
+}
+
+#[tokio::test]
+async fn calls_without_vap_are_in_the_stream_of_their_mcp_session_which_ends_with_it() {
+    let site = Site::stopped(&policy());
+    let store = Memory::new("one");
+    let (desk, running) = open(&store, &site, settings()).await;
+    let plain = |session: &str, route: &str| {
+        let caller = agent::caller_in(session);
+        CallJob { caller, asserted_client: Some("editor".into()), ..agent::unaware(route, "t", &json!({})) }
+    };
+    assert_eq!(denied(&agent::call(&desk, plain("a", "/mcp")).await), "no_envelope");
+    for session in ["a", "b", "a"] {
+        agent::run(agent::call(&desk, plain(session, agent::ADVISORY)).await, None).await;
+    }
+    assert_eq!(denied(&agent::call(&desk, plain("a", "/mcp")).await), "no_envelope");
+    desk.end_sessions_of(&agent::caller_in("a")).await;
+    let streams = async || {
+        let listed = store.list(Some("unbound:one:"), 10).await.unwrap();
+        let mut stories = Vec::new();
+        for listed in listed.iter().filter(|listed| listed.stream.starts_with("unbound:one:")) {
+            stories.push(story(&store, &listed.stream).await);
+        }
+        stories.sort_by_key(Vec::len);
+        stories
+    };
+    let served = ["decision served", "outcome executed"];
+    let ended = [&served[..], &served, &["decision denied", "closed"]].concat();
+    until("the session's stream has ended", || async { streams().await[1].len() == ended.len() }).await;
+    assert_eq!(streams().await, [served.to_vec(), ended.clone()]);
+    running.stop().await;
+    let over = [&served[..], &["closed"]].concat();
+    assert_eq!(streams().await, [over, ended]);
+    assert_eq!(story(&store, "unbound:one").await, ["decision denied", "closed"], "nothing began a stream");
+    let records = store.records("unbound:one", 0, 1).await.unwrap();
+    assert_eq!(crate::desk::payload(&records[0])["asserted_client"], "editor");
 }

@@ -3,7 +3,7 @@
 use evidence::{EvidenceStore, Memory};
 use serde_json::json;
 
-use crate::agent::{self, call, commit, denied, read, run, unaware};
+use crate::agent::{self, call, commit, denied, read, run, sessionless};
 use crate::desk::{assert_on_log_once, open, open_under, settings, story, until};
 use crate::site::{Site, policy};
 
@@ -43,7 +43,7 @@ async fn the_stream_of_an_earlier_run_is_ended_by_the_next_one() {
     let site = Site::stopped(&policy());
     let first = Memory::new("one");
     let (desk, running) = open(&first, &site, settings()).await;
-    let left = call(&desk, unaware(agent::ADVISORY, "crm.read", &json!({}))).await;
+    let left = call(&desk, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await;
     assert!(left.pass.is_some());
     dies(&first, left, running).await;
     let second = first.another("two");

@@ -101,6 +101,8 @@ impl Office {
             arguments: arguments.to_string(),
             can_ask: false,
             has_roa_envelope: false,
+            checked: None,
+            asserted_client: None,
             shown: None,
             aside: None,
         };

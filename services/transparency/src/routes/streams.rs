@@ -64,7 +64,7 @@ pub struct RecordView {
     entry_id: String,
     /// Its leaf.
     index: u64,
-    /// commitment, amendment, decision, outcome, denials or closed.
+    /// commitment, amendment, decision, outcome, denials, tools or closed.
     kind: String,
     /// When it was made, as the gateway says. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,23 @@ fn outcome() -> Value {
     outcome_json(SESSION, 1, &EntryDigest::from_bytes([0xab; 32]))
 }
 
+fn tools() -> Value {
+    let mut record = audit_json("tools", SESSION, 1);
+    let digest = |byte: &str| format!("sha256:{}", byte.repeat(32));
+    for (name, value) in [
+        ("route", json!("/mcp")),
+        ("event", json!("changed")),
+        (
+            "tools",
+            json!([{ "tool": "read_file", "was": digest("ab"), "is": digest("cd") }, { "is": digest("ef") }]),
+        ),
+        ("more", json!(3)),
+    ] {
+        record[name] = value;
+    }
+    record
+}
+
 fn decision_with(pointer: &str, value: Value) -> Vec<u8> {
     sign(&with(decision(), pointer, value))
 }
@@ -165,6 +182,32 @@ fn common_cases() -> Vec<Case> {
     let mut cases = vec![
         keeps(R::Version, "one", "The one version.", sign(&decision())),
         breaks(R::Version, "two", "A version nobody has written.", decision_with("/version", json!("2"))),
+        keeps(
+            R::Identifier,
+            "asserted-client",
+            "What the client calls itself.",
+            decision_with("/asserted_client", json!("editor")),
+        ),
+        breaks(
+            R::Identifier,
+            "asserted-client-empty",
+            "A client without a name.",
+            decision_with("/asserted_client", json!("")),
+        ),
+        keeps(R::Kind, "tools", "What a server says of its tools changed.", sign(&tools())),
+        breaks(
+            R::Member,
+            "tools-without-digest",
+            "A tool that says nothing.",
+            sign(&without(tools(), "/tools/0/is")),
+        ),
+        breaks(R::Member, "tools-none", "A record of no tools.", sign(&with(tools(), "/tools", json!([])))),
+        breaks(
+            R::Member,
+            "tools-event",
+            "Nothing that happens to tools.",
+            sign(&with(tools(), "/event", json!("lost"))),
+        ),
         breaks(R::Kind, "unknown", "A kind nobody knows.", decision_with("/kind", json!("denial"))),
         breaks(R::Kind, "capital", "Case counts.", decision_with("/kind", json!("Decision"))),
         keeps(R::Kind, "commitment", "A commitment was judged.", decision_with("/kind", json!("commitment"))),

@@ -8,13 +8,15 @@ use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
+use admission::tool::ToolFault;
 use admission::verdict::VerdictKind;
 use evidence::{Claim, ClaimKind};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::copies::{Copies, Sent};
-use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write};
+use super::tools::ToolsWork;
+use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write_for};
 use crate::decision_inputs::{DecisionInputs, JudgeOpinion, StateInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
@@ -22,7 +24,7 @@ use crate::desk::held::HeldCall;
 use crate::desk::jobs::{CallAnswer, CallJob};
 use crate::desk::pass::{Pass, Ticket};
 use crate::desk::place::Place;
-use crate::desk::states::STATES_STREAM;
+use crate::desk::states::{STATES_STREAM, State, tool_stream};
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Turn, Work};
 
@@ -52,7 +54,17 @@ pub struct CallWork {
     tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     /// The rules under which it is decided.
     rules: Arc<Rules>,
+    tool: Tool,
+    /// Where its record is if it belongs to no session; none: in the gateway's own stream.
+    client_stream: Option<String>,
     made: Option<Made>,
+}
+
+/// What is kept of the tool of a call, as it concerns the call.
+#[derive(Default)]
+struct Tool {
+    fault: Option<ToolFault>,
+    approval_unrecorded: bool,
 }
 
 /// What was decided, to be told once it is durable.
@@ -75,7 +87,9 @@ impl CallWork {
         tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     ) -> Self {
         let rules = desk.rules_of(&job.route);
-        Self { desk, job, done, dice, since: Instant::now(), place, tell, rules, made: None }
+        let (tool, since) = (Tool::default(), Instant::now());
+        let client_stream = desk.client_stream(&job.caller).filter(|_| job.envelope.is_none());
+        Self { desk, job, done, dice, since, place, tell, rules, tool, client_stream, made: None }
     }
 
     fn received(&self) -> Option<&Received> {
@@ -110,6 +124,19 @@ impl CallWork {
         self.jti().is_some_and(|claim| books.is_used(&claim))
     }
 
+    /// What is wrong with the tool or the arguments, as things stand now. None: the tool is not open yet.
+    fn tool_now(&self, books: &mut Books<'_>) -> Option<Tool> {
+        let Some(checked) = &self.job.checked else { return Some(Tool::default()) };
+        let pin = match books.sheet(&tool_stream(&self.job.route, &self.job.tool))?.state() {
+            Some(State::Tool(pin)) => Some(&**pin),
+            _ => None,
+        };
+        Some(Tool {
+            fault: self.rules.tools.fault_of(pin, checked),
+            approval_unrecorded: pin.is_some_and(|pin| pin.approval_unrecorded),
+        })
+    }
+
     fn ruling(&self, books: &Books<'_>, copies: &mut Copies) -> CallRuling {
         let job = &*self.job;
         let replayed = self.is_replayed(books);
@@ -123,6 +150,7 @@ impl CallWork {
             arguments: &job.arguments,
             can_ask: job.can_ask,
             has_roa_envelope: job.has_roa_envelope,
+            tool_fault: self.tool.fault.as_ref(),
             replayed,
             before: self.before(books),
         };
@@ -142,7 +170,12 @@ impl CallWork {
         let snapshot = ruling.reservation.and(copies.session.clone()).map(Box::new);
         let inputs = self.inputs(books, &copies, depends_on_others(&ruling, &self.rules).then_some(account));
         copies.hold(books, self.done.held, None);
-        let written = match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
+        ruling.asserted_client.clone_from(&self.job.asserted_client);
+        let aside = self.job.aside.as_ref();
+        // One that is not let through begins no stream.
+        let has_place = |stream: &&str| !ruling.forward || self.desk.inner.client_streams.take(stream);
+        let client = self.client_stream.as_deref().filter(has_place);
+        let written = match write_for(books, &mut ruling, aside, json!(inputs), client) {
             Ok(written) => written,
             Err(why) => return Step::Impossible(why),
         };
@@ -179,6 +212,7 @@ impl CallWork {
             sample: self.dice.sample,
             can_ask: job.can_ask,
             has_roa_envelope: job.has_roa_envelope,
+            tool_fault: self.tool.fault.clone(),
             replayed: self.is_replayed(books),
             judge: self.done.opinion.as_deref().cloned(),
             answer: self.done.answer,
@@ -226,9 +260,13 @@ pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
 impl Work for CallWork {
     fn streams(&self) -> Vec<String> {
         let mut streams = vec![self.desk.unbound().to_owned()];
+        streams.extend(self.client_stream.clone());
         streams.extend(self.session_id().map(str::to_owned));
         if self.job.shown.is_some() {
             streams.push(STATES_STREAM.to_owned());
+        }
+        if self.job.checked.is_some() {
+            streams.push(tool_stream(&self.job.route, &self.job.tool));
         }
         streams
     }
@@ -258,6 +296,10 @@ impl Work for CallWork {
         self.place.go_on();
         // It may have waited for long, and be asked again.
         self.rules = self.desk.rules_of(&self.job.route);
+        self.tool = match self.tool_now(books) {
+            Some(tool) => tool,
+            None => return Step::Needs(books.missing()),
+        };
         let (job, rules) = (self.job.clone(), self.rules.clone());
         let before = self.before(books);
         let sent = Sent { rules: &rules, caller: &job.caller, received: self.received(), before };
@@ -294,6 +336,10 @@ impl Work for CallWork {
     }
 
     fn committed(self: Box<Self>) {
+        if self.tool.approval_unrecorded {
+            let work = ToolsWork::approved(self.desk.clone(), &self.job.route, &self.job.tool);
+            self.desk.hand_in(Box::new(work));
+        }
         let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held, self.done.clone());
         let answer = match self.made {
             Some(Made::Ruled(ruling, written, snapshot)) => {

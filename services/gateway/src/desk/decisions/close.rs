@@ -113,6 +113,7 @@ fn mark(books: &mut Books<'_>, stream: &str) -> bool {
         && let Some(State::Unbound(unbound)) = sheet.state().cloned()
     {
         sheet.put(State::Unbound(crate::desk::states::Unbound { ending: true, ..unbound }), false);
+        sheet.keep(now + ENDING_AGAIN_AFTER.as_secs());
         return true;
     }
     let Some(mut copies) = Copies::of_session(books, stream) else { return false };
@@ -169,6 +170,9 @@ impl Work for CloseWork {
     }
 
     fn committed(self: Box<Self>) {
+        if self.closed != Closed::Later {
+            self.desk.inner.client_streams.gone(&self.stream);
+        }
         if let Some(tell) = self.tell {
             let _ = tell.send(self.closed);
         }

@@ -8,6 +8,7 @@ mod message;
 mod outcome;
 mod refund;
 mod refusal;
+mod tools;
 mod writing;
 
 pub use call::{CallWork, Done};
@@ -17,4 +18,5 @@ pub use message::{MessageKind, MessageWork};
 pub use outcome::{OutcomeWork, Refusal};
 pub use refund::RefundWork;
 pub use refusal::RefusalWork;
+pub use tools::ToolsWork;
 pub use writing::{Written, timestamp};

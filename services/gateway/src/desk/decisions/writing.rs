@@ -3,6 +3,7 @@
 
 use admission::decide::{About, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
+use admission::message::UNBOUND;
 use admission::message::slot::Received;
 use admission::record::{self, Place, StreamKey};
 use bytes::Bytes;
@@ -43,11 +44,19 @@ pub fn milliseconds(now: u64) -> i64 {
 }
 
 /// The stream that a ruling's record goes to: after the end of a session's stream nothing is written into it.
-fn stream_of(books: &mut Books<'_>, ruling: &Ruling) -> Result<String, DeskError> {
+///
+/// What belongs to no session is in the stream of its client, once a call of it was let through, or else in the gateway's own.
+fn stream_of(books: &mut Books<'_>, ruling: &Ruling, client: Option<&str>) -> Result<String, DeskError> {
     if let Stream::Session(session_id) = &ruling.stream {
         let sheet = books.sheet(session_id).ok_or_else(|| not_open(session_id))?;
         if !sheet.is_closed() {
             return Ok(session_id.clone());
+        }
+    }
+    if let Some(client) = client {
+        let sheet = books.sheet(client).ok_or_else(|| not_open(client))?;
+        if !sheet.is_closed() && (ruling.forward || sheet.state().is_some()) {
+            return Ok(client.to_owned());
         }
     }
     Ok(books.house.unbound.clone())
@@ -61,8 +70,19 @@ pub fn write(
     aside: Option<&AiInvocation>,
     beside: Value,
 ) -> Result<Written, DeskError> {
+    write_for(books, ruling, aside, beside, None)
+}
+
+/// The same; what belongs to no session may go into the stream of its client.
+pub fn write_for(
+    books: &mut Books<'_>,
+    ruling: &mut Ruling,
+    aside: Option<&AiInvocation>,
+    beside: Value,
+    client: Option<&str>,
+) -> Result<Written, DeskError> {
     let (house, now) = (books.house, books.now);
-    let stream = stream_of(books, ruling)?;
+    let stream = stream_of(books, ruling, client)?;
     let binding = told::binding(now, ruling.req.clone())?;
     let (signed, key, seq) = {
         let (place, seq) = place(books, &stream)?;
@@ -82,7 +102,7 @@ pub fn write(
         About::Call => RecordKind::Decision,
     };
     // What was used before is not used up again: a replay has a record too.
-    let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| *stream != house.unbound));
+    let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| !stream.starts_with(UNBOUND)));
     claims.retain(|claim| !books.is_used(claim));
     let sheet = books.sheet(&stream).ok_or_else(|| not_open(&stream))?;
     sheet.record(&stream, now, NewRecord { kind, signed, verdict: Some(text.clone().into()), annex });
@@ -101,17 +121,24 @@ pub fn write(
 
 /// The secret of a stream and the number of its next record. The gateway's own stream begins with its first record.
 pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), DeskError> {
-    let is_ours = stream == books.house.unbound;
-    let unbound_due = books.house.unbound_due(books.now / 1000);
+    let is_own = stream == books.house.unbound;
+    let is_ours = stream.starts_with(&books.house.unbound);
+    let due = match is_own {
+        true => books.house.unbound_due(books.now / 1000),
+        false => books.now / 1000 + books.house.settings.session_idle.as_secs(),
+    };
     let sheet = books.sheet(stream).ok_or_else(|| not_open(stream))?;
     if is_ours && sheet.state().is_none() {
         sheet.put(State::Unbound(Unbound::generate()?), false);
-        sheet.keep(unbound_due);
+        sheet.keep(due);
+    }
+    if is_ours && !is_own && !sheet.is_closed() {
+        sheet.keep(due);
     }
     let key = match sheet.state() {
         Some(State::Session(state)) => state.session.agreed.key().clone(),
         Some(State::Unbound(unbound)) => unbound.key.clone(),
-        Some(State::Account(_) | State::Said(_)) | None => {
+        _ => {
             return Err(DeskError::Unrecordable(format!("there is no stream {stream}")));
         }
     };

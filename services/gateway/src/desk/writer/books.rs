@@ -12,7 +12,7 @@ use crate::desk::error::DeskError;
 use crate::desk::house::House;
 use crate::desk::notary::Signed;
 use crate::desk::shelf::Shelf;
-use crate::desk::states::State;
+use crate::desk::states::{State, is_changed_by_commands};
 
 /// A stream as it was committed last.
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ impl<'a> Books<'a> {
             if self.sheets.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match shelf.get(&name) {
+            match shelf.get(&name).filter(|_| !is_changed_by_commands(&name)) {
                 Some(held) => {
                     let sheet = Sheet::of(held, self.bytes.clone());
                     self.sheets.insert(name, sheet);

@@ -9,8 +9,8 @@ use gateway::again::{self, Again, Began, Explained, Hypothesis};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::config_file;
 use super::replay::{failed, said};
+use super::{config_file, tools};
 use crate::cli::Context;
 use crate::console::{Exit, Failure, Report, files, safe};
 
@@ -46,12 +46,15 @@ impl Explain {
         let session = self.begin(&config, &mut lived)?;
         let route = self.route(&config, &lived)?;
         let envelope = self.envelope.as_deref().map(files::read_text).transpose()?;
+        let fault = gateway::tools::fault(&config, (&route, &self.tool), &self.arguments);
+        let fault = super::runtime()?.block_on(fault).map_err(tools::failed)?;
         let call = Hypothesis {
             route: &route,
             session: session.as_deref(),
             tool: &self.tool,
             arguments: &self.arguments,
             envelope: envelope.as_deref(),
+            tool_fault: fault.as_ref(),
             now: Timestamp::now(),
         };
         let explained = again::explain(&mut lived, &call).map_err(failed)?;
@@ -61,7 +64,7 @@ impl Explain {
     /// Lives a session through up to now, or begins one.
     fn begin(&self, config: &Config, lived: &mut Again) -> Result<Option<String>, Failure> {
         if let Some(session) = &self.session {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let runtime = super::runtime()?;
             let records = runtime.block_on(again::records(config, session)).map_err(failed)?;
             again::replay(lived, &records).map_err(failed)?;
             return Ok(Some(session.clone()));

@@ -9,6 +9,7 @@ mod replay;
 mod run;
 mod spans;
 mod start_server;
+mod tools;
 
 use clap::Subcommand;
 
@@ -26,6 +27,9 @@ pub enum Gateway {
     Explain(explain::Explain),
     /// Decide a recorded session again, and say where an answer differs
     Replay(replay::Replay),
+    /// What servers say of their tools: what is pinned, what changed, and approving it
+    #[command(subcommand)]
+    Tools(tools::Tools),
     /// Make the keys that are missing, and say what the log's policy must list
     Keys(keys::Keys),
     /// The public keys that its Verdicts are signed with, active first
@@ -42,9 +46,15 @@ impl Gateway {
             Self::Check(command) => command.run(context),
             Self::Explain(command) => command.run(context),
             Self::Replay(command) => command.run(context),
+            Self::Tools(command) => command.run(context),
             Self::Keys(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
             Self::StartServer(command) => command.run(),
         }
     }
+}
+
+/// What a command waits with that asks a database or a network.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

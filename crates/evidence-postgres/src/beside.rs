@@ -1,0 +1,56 @@
+//! A command's own hand in the evidence, beside the gateways that keep it: states of streams that are there, and nothing else.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use evidence::{CommitError, Kept, Listed, StoreError};
+use sqlx::PgPool;
+
+use crate::error::commit_error;
+use crate::session::Role;
+use crate::{Options, reader, schema, session};
+
+/// The evidence in a database, in the hands of a command.
+#[derive(Debug)]
+pub struct Beside {
+    pool: PgPool,
+}
+
+impl Beside {
+    /// In a database whose schema is this program's.
+    ///
+    /// # Errors
+    /// When the database cannot be reached or has another schema.
+    pub async fn at(options: &Options) -> Result<Self, StoreError> {
+        let mut connection = options.server.connect(Role::Reader).await?;
+        schema::check(&mut connection).await?;
+        session::close(connection).await;
+        Ok(Self { pool: options.server.pool(Role::Reader, 1) })
+    }
+}
+
+#[async_trait]
+impl evidence::Beside for Beside {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        reader::streams(&self.pool, names).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        reader::list(&self.pool, after, limit).await
+    }
+
+    async fn amend(&self, stream: &str, from: u64, running: &Bytes) -> Result<(), CommitError> {
+        let update = sqlx::query(
+            "UPDATE stream SET version = version + 1, running = $1 WHERE name = $2 AND version = $3 AND NOT closed",
+        );
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let done = update.bind(&running[..]).bind(stream).bind(from).execute(&self.pool).await;
+        match done.map_err(commit_error)?.rows_affected() {
+            1 => Ok(()),
+            _ => Err(CommitError::Conflict(vec![stream.to_owned()])),
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}

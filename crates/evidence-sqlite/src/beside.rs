@@ -1,0 +1,64 @@
+//! A command's own hand in the evidence, beside the gateway that keeps it: states of streams that are there, and nothing else.
+//!
+//! The lock file is left to the gateway, whose numbers of streams and records and whose counts are in its memory: a command makes none
+//! of these. SQLite's own locks keep the two apart, each for as long as a commit takes.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use evidence::{CommitError, Kept, Listed, StoreError};
+use sqlite::{Failure, Repair};
+use sqlx::sqlite::SqlitePool;
+
+use crate::sql::{not_committed, signed};
+use crate::{connect, reader};
+
+/// The evidence in a file, in the hands of a command.
+#[derive(Debug)]
+pub struct Beside {
+    pool: SqlitePool,
+}
+
+impl Beside {
+    /// In a database file.
+    ///
+    /// # Errors
+    /// When there is none, or it is no database.
+    pub async fn at(path: &Path) -> Result<Self, StoreError> {
+        if !path.is_file() {
+            return Err(StoreError::Refused(format!("there is no {}", path.display())));
+        }
+        Ok(Self { pool: connect::command(path).await? })
+    }
+}
+
+#[async_trait]
+impl evidence::Beside for Beside {
+    async fn streams(&self, names: &[&str]) -> Result<Vec<Option<Kept>>, StoreError> {
+        reader::streams(&self.pool, names).await
+    }
+
+    async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>, StoreError> {
+        reader::list(&self.pool, after, limit).await
+    }
+
+    async fn amend(&self, stream: &str, from: u64, running: &Bytes) -> Result<(), CommitError> {
+        let update = sqlx::query(
+            "UPDATE stream SET version = version + 1, running = ? WHERE name = ? AND version = ? AND closed = 0",
+        );
+        let update = update.bind(&running[..]).bind(stream).bind(signed(from));
+        match update.execute(&self.pool).await {
+            Ok(done) if done.rows_affected() == 1 => Ok(()),
+            Ok(_) => Err(CommitError::Conflict(vec![stream.to_owned()])),
+            Err(error) if Repair::after(Failure::of(&error)) == Repair::Settle => {
+                Err(CommitError::MayHaveHappened(error.to_string()))
+            }
+            Err(error) => Err(not_committed(error)),
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}

@@ -1,0 +1,92 @@
+//! What a schema must not hold, found before it is compiled.
+
+use serde_json::Value;
+
+use crate::Unusable;
+use crate::limits::{PATTERN_BYTES, PATTERNS};
+
+/// The drafts that are known, without scheme and fragment.
+const DRAFTS: [&str; 5] = [
+    "json-schema.org/draft-04/schema",
+    "json-schema.org/draft-06/schema",
+    "json-schema.org/draft-07/schema",
+    "json-schema.org/draft/2019-09/schema",
+    "json-schema.org/draft/2020-12/schema",
+];
+
+/// Refuses a document that is no object, speaks an unknown dialect, refers to something outside, or has too many or too long
+/// regular expressions.
+pub fn check(document: &Value) -> Result<(), Unusable> {
+    let top = document.as_object().ok_or(Unusable::NoObject)?;
+    if top.get("$schema").is_some_and(|dialect| !dialect.as_str().is_some_and(is_known)) {
+        return Err(Unusable::Dialect);
+    }
+    let mut patterns = 0;
+    for value in top.values() {
+        look(document, value, &mut patterns)?;
+    }
+    own(document, top, &mut patterns)
+}
+
+fn is_known(dialect: &str) -> bool {
+    let bare = dialect.strip_prefix("https://").or_else(|| dialect.strip_prefix("http://"));
+    bare.is_some_and(|bare| DRAFTS.contains(&bare.strip_suffix('#').unwrap_or(bare)))
+}
+
+/// Looks at every object below, whatever it means there.
+fn look(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unusable> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| look(document, item, patterns)),
+        Value::Object(members) => {
+            if members.get("$id").is_some_and(Value::is_string) {
+                return Err(Unusable::Reference("a subschema has an $id of its own"));
+            }
+            if members.get("$schema").is_some_and(Value::is_string) {
+                return Err(Unusable::Dialect);
+            }
+            own(document, members, patterns)?;
+            members.values().try_for_each(|value| look(document, value, patterns))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Looks at the members of one object.
+fn own(
+    document: &Value,
+    members: &serde_json::Map<String, Value>,
+    patterns: &mut usize,
+) -> Result<(), Unusable> {
+    for name in ["$dynamicRef", "$recursiveRef"] {
+        if members.get(name).is_some_and(Value::is_string) {
+            return Err(Unusable::Reference("a reference depends on where the schema is used"));
+        }
+    }
+    if let Some(Value::String(reference)) = members.get("$ref") {
+        target(document, reference).ok_or(Unusable::Reference("a reference leads out of it, or nowhere"))?;
+    }
+    if let Some(Value::String(pattern)) = members.get("pattern") {
+        count(pattern, patterns)?;
+    }
+    if let Some(Value::Object(by_pattern)) = members.get("patternProperties") {
+        by_pattern.keys().try_for_each(|pattern| count(pattern, patterns))?;
+    }
+    Ok(())
+}
+
+fn count(pattern: &str, patterns: &mut usize) -> Result<(), Unusable> {
+    *patterns += 1;
+    match pattern.len() <= PATTERN_BYTES && *patterns <= PATTERNS {
+        true => Ok(()),
+        false => Err(Unusable::Patterns),
+    }
+}
+
+/// Where a reference leads: `#`, or `#` and a JSON pointer without percent signs, for these are read in more than one way.
+pub fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    match pointer.contains('%') {
+        true => None,
+        false => document.pointer(pointer),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the desk knows of tools: what is pinned of one, and what was listed just now.
+
+use admission::tool::{Description, Pin};
+use evidence::StoreError;
+use tokio::sync::oneshot;
+
+use super::Desk;
+use super::decisions::{ToolsWork, timestamp};
+use super::error::DeskError;
+use super::states::{State, tool_stream};
+
+impl Desk {
+    /// What is kept of a tool; none if nobody has listed it.
+    pub(crate) async fn pin_of(&self, route: &str, tool: &str) -> Result<Option<Pin>, StoreError> {
+        Ok(self.pins(route, &[tool]).await?.pop().flatten())
+    }
+
+    /// Pins what is listed for the first time, and notes what says something else than before; answers whether there was anything to
+    /// note. Once `Ok`, it is durable, and calls are decided by it.
+    pub(crate) async fn tools_listed(
+        &self,
+        route: &str,
+        listed: Vec<(String, Description)>,
+    ) -> Result<bool, DeskError> {
+        if self.is_known(route, &listed).await? {
+            return Ok(false);
+        }
+        let (tell, told) = oneshot::channel();
+        self.hand_in(Box::new(ToolsWork::listed(self.clone(), route, listed, tell)));
+        match tokio::time::timeout(self.inner.house.settings.decide_time, told).await {
+            Ok(Ok(noted)) => noted.map(|()| true),
+            Ok(Err(_)) => Err(DeskError::Stopping),
+            Err(_) => Err(DeskError::Unavailable("the list could not be noted in time".to_owned())),
+        }
+    }
+
+    /// Whether noting a list would change nothing: most lists say what the one before said.
+    async fn is_known(&self, route: &str, listed: &[(String, Description)]) -> Result<bool, DeskError> {
+        let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+        let pins = self.rules_of(route).tools.pins;
+        let now = timestamp(self.inner.house.clock.milliseconds());
+        let kept = self.pins(route, &names).await?;
+        let would_stay = |(kept, (_, description)): (Option<Pin>, &(String, Description))| {
+            kept.is_some_and(|pin| {
+                let mut after = pin.clone();
+                let changed = after.listed(description.clone(), pins, now).is_some();
+                !changed && after == pin && !pin.approval_unrecorded
+            })
+        };
+        Ok(kept.into_iter().zip(listed).all(would_stay))
+    }
+
+    async fn pins(&self, route: &str, tools: &[&str]) -> Result<Vec<Option<Pin>>, StoreError> {
+        let streams: Vec<String> = tools.iter().map(|tool| tool_stream(route, tool)).collect();
+        let names: Vec<&str> = streams.iter().map(String::as_str).collect();
+        let kept = self.inner.store.streams(&names).await?;
+        let read = |(name, kept): (&String, Option<evidence::Kept>)| {
+            let Some(kept) = kept else { return Ok(None) };
+            match State::read(name, None, &kept.running) {
+                Ok(Some(State::Tool(pin))) => Ok(Some(*pin)),
+                Ok(_) => Ok(None),
+                Err(error) => Err(StoreError::Damaged(format!("the state of stream {name}: {error}"))),
+            }
+        };
+        streams.iter().zip(kept).map(read).collect()
+    }
+}

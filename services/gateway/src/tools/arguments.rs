@@ -1,0 +1,93 @@
+//! Whether the arguments of a call fit the schema of its tool.
+//!
+//! The check runs beside the tasks that serve, a few at a time: how long it may take is bounded, and a hostile schema makes it take that
+//! long.
+
+use std::sync::Arc;
+
+use admission::reason::Reason;
+use admission::tool::{CheckedArguments, Description, ToolFault, ToolRules};
+use schema::{Misfit, Schema, Unusable};
+
+use super::{Compiled, Tools};
+use crate::desk::Desk;
+
+impl Tools {
+    /// Holds arguments against what is in force of a tool now. When the call is decided, that must still be in force.
+    pub async fn check(
+        &self,
+        desk: &Desk,
+        rules: ToolRules,
+        (route, tool): (&str, &str),
+        arguments: &str,
+    ) -> CheckedArguments {
+        if !rules.check_arguments {
+            return CheckedArguments::default();
+        }
+        let pin = match desk.pin_of(route, tool).await {
+            Ok(pin) => pin,
+            Err(error) => {
+                tracing::warn!(%error, "the arguments of a call are not checked: the evidence cannot be read");
+                return CheckedArguments::default();
+            }
+        };
+        let Some(description) = pin.as_ref().and_then(|pin| pin.in_force(rules.pins)).cloned() else {
+            return CheckedArguments::default();
+        };
+        let against = Some(description.digest.clone());
+        let fault = self.fault(description, arguments).await;
+        CheckedArguments { against, fault }
+    }
+
+    async fn fault(&self, description: Description, arguments: &str) -> Option<ToolFault> {
+        let key = description.digest.to_string();
+        let known = self.schemas.get(&key);
+        if known.as_ref().is_some_and(|compiled| matches!(&**compiled, Ok(None))) {
+            return None;
+        }
+        let unfinished = || Some(unusable("the check did not come to an end"));
+        let Ok(turn) = self.checks.clone().acquire_owned().await else { return unfinished() };
+        let arguments = arguments.to_owned();
+        let checked = tokio::task::spawn_blocking(move || {
+            let compiled = known.unwrap_or_else(|| Arc::new(compile(&description)));
+            let fault = fault_in(&compiled, &arguments);
+            drop(turn);
+            (compiled, fault)
+        });
+        let Ok((compiled, fault)) = checked.await else { return unfinished() };
+        self.schemas.insert(key, compiled);
+        fault
+    }
+}
+
+/// Arguments held against a description, by itself.
+pub(super) fn checked(description: &Description, arguments: &str) -> CheckedArguments {
+    let compiled = Arc::new(compile(description));
+    CheckedArguments { against: Some(description.digest.clone()), fault: fault_in(&compiled, arguments) }
+}
+
+/// The schema of a tool; none if it has none. What the tool says is not kept if it is too long to be read.
+fn compile(description: &Description) -> Result<Option<Schema>, Unusable> {
+    if description.text.is_none() {
+        return Schema::compile("").map(Some);
+    }
+    description.member("inputSchema").map(|text| Schema::compile(&text)).transpose()
+}
+
+fn fault_in(compiled: &Compiled, arguments: &str) -> Option<ToolFault> {
+    match &**compiled {
+        Err(why) => Some(unusable(&why.to_string())),
+        Ok(None) => None,
+        Ok(Some(schema)) => match schema.check(arguments) {
+            Ok(()) => None,
+            Err(why @ Misfit::TooCostly) => Some(unusable(&why.to_string())),
+            Err(why @ (Misfit::At { .. } | Misfit::Unreadable(_))) => {
+                Some(ToolFault { reason: Reason::ArgumentsInvalid, place: Some(why.to_string()) })
+            }
+        },
+    }
+}
+
+fn unusable(why: &str) -> ToolFault {
+    ToolFault { reason: Reason::ToolSchemaUnusable, place: Some(why.to_owned()) }
+}

@@ -1,0 +1,241 @@
+//! What an operator sees of the tools of a gateway, and approves: in its evidence, beside it or while it is not running.
+//!
+//! An approval is of what was listed last when the operator looked. A running gateway sees it with the next decision, and records it.
+
+use admission::digest::Digest;
+use admission::tool::{Pin, PinnedBy, ToolFault};
+use evidence::{Beside, CommitError, StoreError};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::config::{Config, Evidence};
+use crate::desk::states::{State, tool_stream, tool_streams};
+use crate::gateway::{Look, beside};
+use crate::limits::TOOLS_PAGE;
+
+/// A tool, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tool {
+    /// The path of its route.
+    pub route: String,
+    /// Its name, as clients call it.
+    pub tool: String,
+    /// How it stands.
+    pub state: ToolState,
+    /// When that began.
+    pub since: Option<Timestamp>,
+    /// The digest of what would be, or was, approved.
+    pub digest: Option<Digest>,
+    /// What was pinned before, where it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+    /// What the server says of it now. None: it is too long to be kept.
+    pub says: Option<String>,
+}
+
+/// How a tool stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolState {
+    /// It is pinned as it was first seen.
+    FirstUse,
+    /// It is pinned as an operator approved it.
+    Approved,
+    /// It is not what was pinned.
+    Changed,
+    /// It was listed, and nobody approved it.
+    Waiting,
+}
+
+impl ToolState {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FirstUse => "first-use",
+            Self::Approved => "approved",
+            Self::Changed => "CHANGED",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// Which tools are approved.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// All that are not approved as they are.
+    All,
+    /// One; if a digest is given, only as that.
+    One {
+        /// The path of its route.
+        route: String,
+        /// Its name.
+        tool: String,
+        /// What the operator has looked at.
+        digest: Option<String>,
+    },
+}
+
+/// Why nothing is listed or approved.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The evidence cannot be read or changed.
+    #[error("the evidence: {0}")]
+    Store(#[from] StoreError),
+    /// The change failed.
+    #[error("the evidence: {0}")]
+    Commit(CommitError),
+    /// Nobody has listed such a tool.
+    #[error("no client has listed a tool {1:?} on {0}")]
+    NoTool(String, String),
+    /// It says something else by now.
+    #[error("the tool {0:?} says something else by now: {1}")]
+    Moved(String, String),
+}
+
+/// Every tool that is kept, by route and name.
+///
+/// # Errors
+/// If the evidence cannot be read.
+pub async fn list(config: &Config) -> Result<Vec<Tool>, OperatorError> {
+    let store = beside(config).await?;
+    let pins = pins(&*store).await;
+    store.close().await;
+    Ok(pins?.iter().map(|(_, pin)| Tool::of(pin)).collect())
+}
+
+/// Approves tools as they were listed last; answers those that were not approved before.
+///
+/// # Errors
+/// If there is no such tool, it says something else than what was looked at, or the evidence cannot be changed.
+pub async fn approve(config: &Config, which: &Which) -> Result<Vec<Tool>, OperatorError> {
+    let store = beside(config).await?;
+    let approved = match which {
+        Which::All => approve_all(&*store).await,
+        Which::One { route, tool, digest } => {
+            approve_one(&*store, (route, tool), digest.as_deref()).await.map(Vec::from_iter)
+        }
+    };
+    store.close().await;
+    approved
+}
+
+/// What is wrong with a call of a tool, by what is kept of the tool now. Where no gateway has kept anything yet, nothing is known of it.
+///
+/// # Errors
+/// If the evidence cannot be read.
+pub async fn fault(
+    config: &Config,
+    (route, tool): (&str, &str),
+    arguments: &str,
+) -> Result<Option<ToolFault>, OperatorError> {
+    let Some(rules) = config.route(route).map(|route| route.tools) else { return Ok(None) };
+    let pin = match &config.evidence {
+        Evidence::Sqlite(path) if !path.exists() => None,
+        _ => {
+            let (look, stream) = (Look::at(config).await?, tool_stream(route, tool));
+            let kept = look.streams(&[&stream]).await;
+            look.close().await;
+            match kept?.pop().flatten() {
+                Some(kept) => read(&stream, &kept.running)?,
+                None => None,
+            }
+        }
+    };
+    let described = pin.as_ref().and_then(|pin| pin.in_force(rules.pins)).filter(|_| rules.check_arguments);
+    let checked = described.map(|description| super::arguments::checked(description, arguments));
+    Ok(rules.fault_of(pin.as_ref(), &checked.unwrap_or_default()))
+}
+
+async fn approve_all(store: &dyn Beside) -> Result<Vec<Tool>, OperatorError> {
+    let mut approved = Vec::new();
+    for (_, pin) in pins(store).await? {
+        // What was looked at is what is approved: a tool that moves meanwhile is told.
+        let digest = pin.newest().map(|description| description.digest.to_string());
+        approved.extend(approve_one(store, (&pin.route, &pin.tool), digest.as_deref()).await?);
+    }
+    Ok(approved)
+}
+
+async fn approve_one(
+    store: &dyn Beside,
+    (route, tool): (&str, &str),
+    digest: Option<&str>,
+) -> Result<Option<Tool>, OperatorError> {
+    let stream = tool_stream(route, tool);
+    loop {
+        let kept = store.streams(&[&stream]).await?.pop().flatten();
+        let none = || OperatorError::NoTool(route.to_owned(), tool.to_owned());
+        let kept = kept.ok_or_else(none)?;
+        let mut pin = read(&stream, &kept.running)?.ok_or_else(none)?;
+        let newest = pin.newest().map(|description| description.digest.to_string()).unwrap_or_default();
+        if digest.is_some_and(|digest| digest != newest) {
+            return Err(OperatorError::Moved(tool.to_owned(), newest));
+        }
+        if Tool::of(&pin).state == ToolState::Approved {
+            return Ok(None);
+        }
+        pin.approve(Timestamp::now());
+        let told = Tool::of(&pin);
+        let state =
+            State::Tool(Box::new(pin)).running().map_err(|error| StoreError::Refused(error.to_string()))?;
+        match store.amend(&stream, kept.version, &state).await {
+            Ok(()) => return Ok(Some(told)),
+            // It was listed again meanwhile, or the answer was lost: it is looked at once more.
+            Err(CommitError::Conflict(_) | CommitError::MayHaveHappened(_)) => {}
+            Err(error) => return Err(OperatorError::Commit(error)),
+        }
+    }
+}
+
+async fn pins(store: &dyn Beside) -> Result<Vec<(u64, Pin)>, StoreError> {
+    let mut all = Vec::new();
+    let mut after = tool_streams().to_owned();
+    loop {
+        let listed = store.list(Some(&after), TOOLS_PAGE).await?;
+        let names: Vec<&str> = listed.iter().map(|listed| listed.stream.as_str()).collect();
+        let ours: Vec<&str> =
+            names.iter().copied().take_while(|name| name.starts_with(tool_streams())).collect();
+        for (name, kept) in ours.iter().zip(store.streams(&ours).await?) {
+            let Some(kept) = kept else { continue };
+            all.extend(read(name, &kept.running)?.map(|pin| (kept.version, pin)));
+        }
+        match ours.last() {
+            Some(last) if ours.len() == TOOLS_PAGE => after = (*last).to_owned(),
+            _ => break,
+        }
+    }
+    all.sort_by(|(_, a), (_, b)| (&a.route, &a.tool).cmp(&(&b.route, &b.tool)));
+    Ok(all)
+}
+
+fn read(stream: &str, running: &bytes::Bytes) -> Result<Option<Pin>, StoreError> {
+    match State::read(stream, None, running) {
+        Ok(Some(State::Tool(pin))) => Ok(Some(*pin)),
+        Ok(_) => Ok(None),
+        Err(error) => Err(StoreError::Damaged(format!("the state of stream {stream}: {error}"))),
+    }
+}
+
+impl Tool {
+    fn of(pin: &Pin) -> Self {
+        let newest = pin.newest();
+        let is_changed = pin.changed_at.is_some() || pin.listed.is_some();
+        let (state, since) = match &pin.pinned {
+            None => (ToolState::Waiting, None),
+            Some(_) if is_changed => (ToolState::Changed, pin.changed_at),
+            Some(pinned) if pinned.by == PinnedBy::Operator => (ToolState::Approved, Some(pinned.at)),
+            Some(pinned) => (ToolState::FirstUse, Some(pinned.at)),
+        };
+        let was = pin.pinned.as_ref().filter(|_| pin.listed.is_some());
+        Self {
+            route: pin.route.clone(),
+            tool: pin.tool.clone(),
+            state,
+            since: since.and_then(|since| Timestamp::from_second(since).ok()),
+            digest: newest.map(|description| description.digest.clone()),
+            was: was.and_then(|pinned| pinned.description.text.clone()),
+            says: newest.and_then(|description| description.text.clone()),
+        }
+    }
+}
