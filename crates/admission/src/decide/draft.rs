@@ -14,7 +14,7 @@ use crate::rules::Rules;
 use crate::session::{Meters, Session};
 use crate::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
 
-use super::ruling::{About, Claim, ClaimKind, Flag, Ruling, Said, Stream, Telling};
+use super::ruling::{About, Claim, ClaimKind, Confirmation, Flag, Ruling, Said, Stream, Telling};
 use super::semantic::Semantic;
 
 /// What is known so far.
@@ -39,6 +39,9 @@ pub(super) struct Draft {
     pub req: Option<Digest>,
     pub canon_raw: bool,
     pub claims: Vec<Claim>,
+    pub confirmation: Option<Confirmation>,
+    /// Whether an approver let it through: now, before the upstream asked its own question, or by signing the message.
+    pub approved: bool,
 }
 
 impl Draft {
@@ -63,6 +66,8 @@ impl Draft {
             req: None,
             canon_raw: false,
             claims: Vec::new(),
+            confirmation: None,
+            approved: false,
         }
     }
 
@@ -184,7 +189,9 @@ impl Draft {
             req: self.req,
             canon_raw: self.canon_raw,
             claims: self.claims,
+            confirmation: self.confirmation,
             pending: None,
+            put: None,
             ticket: None,
             effective: None,
             policy_digest: rules.policy_digest.clone(),

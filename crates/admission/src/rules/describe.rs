@@ -28,10 +28,11 @@ impl Rules {
             policy,
             risk,
             judge,
+            approvals,
             gated_methods,
             policy_digest: _,
         } = self;
-        json!({
+        let mut described = json!({
             "route": route,
             "demands": demands_of(demands),
             "posture": posture.as_str(),
@@ -45,7 +46,11 @@ impl Rules {
             "risk": risk_of(risk),
             "judge": judge.as_ref().map(judge_of),
             "gated_methods": gated_methods,
-        })
+        });
+        if let Some(approvals) = approvals.describe() {
+            described["approvals"] = approvals;
+        }
+        described
     }
 
     /// The same rules with the digest of what they say.

@@ -69,15 +69,21 @@ impl Calls {
             return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
         }
         let Some((call, job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        if let Some(response) = self.still_waits(&call, &job).await {
+            return response;
+        }
         let answer = self.shared.desk.call(job).await;
         match self.heard(answer).await {
             Heard::Told(told) => self.answer(call, told).await,
-            Heard::Ask(asked, held) => self.ask(call, *asked, held),
+            Heard::Ask(asked, held) => match asked.approval {
+                Some(question) => self.wait_for_approver(call, &question, held).await,
+                None => self.ask(call, *asked, held),
+            },
         }
     }
 
     /// Answers what was decided.
-    async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
+    pub(super) async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
         self.count(&told);
         match told.pass.take() {
             Some(pass) => self.forward(call, told, pass).await,
@@ -127,6 +133,7 @@ impl Calls {
         let envelope = envelope(&inbound.frame);
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
+        let can_wait = can_wait(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
         let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
@@ -138,6 +145,7 @@ impl Calls {
             tool,
             arguments,
             can_ask,
+            can_wait,
             has_roa_envelope,
             shown: brought.shown,
             aside: None,
@@ -164,6 +172,11 @@ impl Calls {
             (Era::Legacy, None) => false,
         }
     }
+}
+
+/// Whether the request can wait for an approver: on its stream, or since its client will send it again.
+fn can_wait(inbound: &Inbound) -> bool {
+    inbound.era == Era::Legacy || inbound.frame.method().is_some_and(clients::asks)
 }
 
 impl Subject {

@@ -26,6 +26,8 @@ pub struct CallJob {
     pub arguments: String,
     /// Whether the client can be asked something (V-26).
     pub can_ask: bool,
+    /// Whether it can wait for an approver.
+    pub can_wait: bool,
     /// Whether it carries an AgentROA envelope, which nothing here enforces.
     pub has_roa_envelope: bool,
     /// A state of ours that came back with the call.

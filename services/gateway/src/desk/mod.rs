@@ -13,6 +13,7 @@
 //! | `writer` | the one transaction after the other |
 //! | `decisions` | what is decided in them |
 //! | `denials` | what is denied without a record of its own |
+//! | `questions` | what waits for approvers outside of the client |
 //! | `scopes` | what a caller may call, for showing |
 //! | `annex` | what is kept in clear beside a record, and how much |
 //! | `notary`, `published` | statements, and the keys on the log |
@@ -35,6 +36,7 @@ mod outbox;
 mod pass;
 mod place;
 mod published;
+mod questions;
 mod recovery;
 mod scopes;
 mod settings;
@@ -64,7 +66,9 @@ pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, RefusalJob, Shown
 pub use notary::Keys;
 pub use outbox::{Backpressure, Log, NoReceipt, OutboxLimits};
 pub use pass::{Came, Pass};
+pub use questions::{NotAnswered, Standing};
 pub use settings::Settings;
+pub use states::KeptQuestion;
 pub use status::Status;
 pub use told::{Evidence, Told};
 
@@ -74,6 +78,7 @@ use house::House;
 use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
 use place::Queue;
+use questions::Questions;
 use status::Alarms;
 use writer::{Job, Writer};
 
@@ -98,6 +103,7 @@ struct Inner {
     alarms: Arc<Alarms>,
     waiting: Arc<Waiting>,
     denials: Denials,
+    questions: Questions,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
     /// What is owed and not handed in yet.
@@ -166,6 +172,7 @@ impl Desk {
                 alarms,
                 waiting,
                 denials: Denials::default(),
+                questions: Questions::default(),
                 store,
                 rules,
                 owing,
@@ -207,6 +214,11 @@ impl Desk {
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
             .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.house.notary.issuer())))
+    }
+
+    /// The questions that this process put to approvers.
+    fn questions(&self) -> &Questions {
+        &self.inner.questions
     }
 
     /// What time it is.

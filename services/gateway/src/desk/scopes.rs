@@ -26,7 +26,7 @@ impl Desk {
         let of_route = |state: State| match state {
             State::Session(state) => Some(state.session.agreed)
                 .filter(|agreed| agreed.route() == route && agreed.principal().is_shown_by(caller, None)),
-            State::Account(_) | State::Unbound(_) | State::Said(_) => None,
+            State::Account(_) | State::Unbound(_) | State::Said(_) | State::Question(_) => None,
         };
         Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())
     }

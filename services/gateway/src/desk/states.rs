@@ -3,6 +3,7 @@
 //! A session is kept under its id. What belongs to none has names that begin as no session id may (`unbound:`, X-5), with a
 //! point after it for what is the gateway's alone and has no records of calls.
 
+use admission::approval::Question;
 use admission::message::UNBOUND;
 use admission::record::StreamKey;
 use admission::session::{Account, Agreed, ReservationId, Running, Session};
@@ -18,6 +19,8 @@ pub const KEYS_STREAM: &str = "unbound:.keys";
 pub const STATES_STREAM: &str = "unbound:.states";
 /// What principals hold, by `admission`'s key for them.
 const ACCOUNTS: &str = "unbound:.principal:";
+/// Questions that wait for approvers, by their ids.
+pub const QUESTIONS: &str = "unbound:.question:";
 
 /// A stream's state.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub enum State {
     Account(Account),
     /// Keys that were said.
     Said(Said),
+    /// A question for approvers.
+    Question(Box<KeptQuestion>),
 }
 
 /// A session, and what the desk remembers about it.
@@ -65,6 +70,20 @@ pub struct Unbound {
     pub open: u64,
     /// Whether it is to be closed as soon as nothing is under way.
     pub ending: bool,
+}
+
+/// A question for approvers, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptQuestion {
+    /// The question.
+    pub question: Question,
+    /// The answer, as it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Whether it is used, or nobody waits for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
 }
 
 /// Keys that were said.
@@ -107,6 +126,7 @@ impl State {
         }
         let state = match name {
             KEYS_STREAM => Self::Said(read(running)?),
+            name if name.starts_with(QUESTIONS) => Self::Question(read(running)?),
             name if name.starts_with(ACCOUNTS) => Self::Account(read(running)?),
             name if name.starts_with(UNBOUND) => Self::Unbound(read(running)?),
             _ => {
@@ -132,6 +152,7 @@ impl State {
             Self::Unbound(unbound) => write(unbound),
             Self::Account(account) => write(account),
             Self::Said(said) => write(said),
+            Self::Question(kept) => write(kept),
         }
     }
 
@@ -142,7 +163,7 @@ impl State {
     pub fn agreed(&self) -> Result<Bytes, DeskError> {
         match self {
             Self::Session(state) => write(&state.session.agreed),
-            Self::Unbound(_) | Self::Account(_) | Self::Said(_) => Ok(Bytes::new()),
+            Self::Unbound(_) | Self::Account(_) | Self::Said(_) | Self::Question(_) => Ok(Bytes::new()),
         }
     }
 }
@@ -160,6 +181,11 @@ impl Unbound {
 /// Where an account is kept.
 pub fn account_stream(key: &str) -> String {
     format!("{ACCOUNTS}{key}")
+}
+
+/// Where a question is kept.
+pub fn question_stream(id: &str) -> String {
+    format!("{QUESTIONS}{id}")
 }
 
 /// Random bytes.

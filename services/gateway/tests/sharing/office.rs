@@ -99,6 +99,7 @@ impl Office {
             tool: "crm.read".into(),
             header: None,
             arguments: arguments.to_string(),
+            can_wait: true,
             can_ask: false,
             has_roa_envelope: false,
             shown: None,

@@ -111,7 +111,7 @@ pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), De
     let key = match sheet.state() {
         Some(State::Session(state)) => state.session.agreed.key().clone(),
         Some(State::Unbound(unbound)) => unbound.key.clone(),
-        Some(State::Account(_) | State::Said(_)) | None => {
+        Some(State::Account(_) | State::Said(_) | State::Question(_)) | None => {
             return Err(DeskError::Unrecordable(format!("there is no stream {stream}")));
         }
     };
@@ -138,7 +138,8 @@ pub fn states_stream(session_id: Option<&str>) -> &str {
 fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
     let kept = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
         (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
-        (ClaimKind::Jti, None) => None,
+        // Questions to approvers are kept with their state.
+        (ClaimKind::Jti, None) | (ClaimKind::Approval, _) => None,
         (ClaimKind::State, session) => {
             Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))
         }

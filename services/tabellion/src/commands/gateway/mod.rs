@@ -1,5 +1,6 @@
 //! `tabellion gateway`: an MCP reverse proxy that admits or refuses each tool call.
 
+mod approval;
 mod check;
 mod config_file;
 mod explain;
@@ -28,6 +29,9 @@ pub enum Gateway {
     Replay(replay::Replay),
     /// Make the keys that are missing, and say what the log's policy must list
     Keys(keys::Keys),
+    /// What waits for an approver outside of the clients: list, show, answer, verify
+    #[command(subcommand)]
+    Approval(approval::Approval),
     /// The public keys that its Verdicts are signed with, active first
     Jwks(jwks::Jwks),
     /// Restrict this process and become a server: for the gateway itself
@@ -43,6 +47,7 @@ impl Gateway {
             Self::Explain(command) => command.run(context),
             Self::Replay(command) => command.run(context),
             Self::Keys(command) => command.run(context),
+            Self::Approval(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
             Self::StartServer(command) => command.run(),
         }
