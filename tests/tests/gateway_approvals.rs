@@ -650,3 +650,34 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
     let replay = ["gateway", "replay", "--config", "gateway.toml", &agent.session, "--json"];
     gateway.tabellion(&replay).must_succeed();
 }
+
+#[test]
+fn an_approval_does_not_outlive_a_change_of_the_rules() {
+    let world = World::new();
+    let agent = world.agent();
+    let mut older = world.guarded.running.in_session();
+    agent.commit(&mut older);
+    let mut coming = begin(agent, &mut older, &large());
+    let id = world.question();
+    let newer = agent.also_in("a-session-of-the-newer-era");
+    let mut client = world.guarded.running.modern();
+    newer.commit(&mut client);
+    // The operator closes payments while the question is open.
+    let file = world.guarded.gateway.path("gateway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let closed =
+        "[[route.rule]]\nname = \"closed\"\ntool = \"payments.*\"\nthen = \"deny\"\n\n[[route.rule]]";
+    fs::write(&file, text.replacen("[[route.rule]]", closed, 1)).unwrap();
+    world.guarded.running.signal(rustix::process::Signal::HUP);
+    let begun = Instant::now();
+    let small = json!({ "amount": 1, "to": "somebody" });
+    while newer.call(&mut client, "payments.send", small.clone()).verdict().reason() != "policy:closed" {
+        assert!(begun.elapsed() < PATIENCE, "{}", world.guarded.running.said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let before = world.calls();
+    world.approval(&CAROL, &["answer", &id]).must_succeed();
+    let told = coming.message().unwrap();
+    assert_eq!(ended(&told), ("denied".to_owned(), "policy:closed".to_owned()), "{told}");
+    assert_eq!(world.calls(), before);
+}

@@ -202,6 +202,7 @@ impl Desk {
             status.store_failing.get_or_insert_with(|| "nobody writes any more".to_owned());
         }
         Status {
+            open_questions: self.inner.questions.count(self.now().as_second()),
             oldest_age: backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest)),
             outbox_share: gauge.share(limits, now),
             backpressure: gauge.over(limits, now).map(|over| over.to_string()),

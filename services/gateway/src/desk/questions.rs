@@ -89,6 +89,13 @@ impl Questions {
             && open.values().filter(|question| question.whose == whose).count() < PRINCIPAL_QUESTIONS
     }
 
+    /// How many are open.
+    pub fn count(&self, now: i64) -> u64 {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, question| now < question.expires);
+        u64::try_from(open.len()).unwrap_or(u64::MAX)
+    }
+
     /// One was put.
     pub fn put(&self, question: &Question) {
         let (whose, expires) = (question.subject.principal.clone(), question.expires);
@@ -196,6 +203,9 @@ impl Desk {
         if signed.approval().question != id {
             return Err(ApprovalError::Question.into());
         }
+        // Whoever has no key keeps the writer from nothing.
+        let kept = self.question(id).await.map_err(|error| NotAnswered::Unavailable(error.to_string()))?;
+        self.check_answer(kept, &signed, self.now())?;
         let (tell, told) = oneshot::channel();
         self.hand_in(Box::new(AnswerWork::new(self.clone(), signed, text.to_owned(), tell)));
         let until = Instant::now() + self.inner.house.settings.decide_time;
@@ -204,6 +214,24 @@ impl Desk {
             Ok(Err(_)) => Err(NotAnswered::Unavailable(DeskError::Stopping.to_string())),
             Err(_) => Err(NotAnswered::Unavailable("the database does not answer".to_owned())),
         }
+    }
+
+    /// The question that this answers, if it is open, and the answer is one under the rules in force.
+    pub(super) fn check_answer(
+        &self,
+        kept: Option<KeptQuestion>,
+        signed: &SignedApproval,
+        now: Timestamp,
+    ) -> Result<KeptQuestion, NotAnswered> {
+        let kept = kept.ok_or(NotAnswered::Unknown)?;
+        match kept.standing(now) {
+            Standing::Open => {}
+            Standing::Answered => return Err(NotAnswered::Answered),
+            Standing::Over => return Err(NotAnswered::Over),
+        }
+        let rules = self.rules_of(&kept.question.subject.route);
+        rules.approvals.check(signed, &kept.question, now)?;
+        Ok(kept)
     }
 
     /// Nobody waits for the answer any more.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::writing::timestamp;
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
-use crate::desk::questions::{NotAnswered, Standing};
+use crate::desk::questions::NotAnswered;
 use crate::desk::states::{KeptQuestion, State, question_stream};
 use crate::desk::writer::{Books, Job, Step, Work};
 use crate::limits::{FOR_EVER, QUESTION_SHOWN, QUESTION_SLACK};
@@ -72,19 +72,6 @@ impl AnswerWork {
     fn id(&self) -> &str {
         &self.signed.approval().question
     }
-
-    /// The question, if this answers it under the rules in force.
-    fn check(&self, kept: Option<KeptQuestion>, now: jiff::Timestamp) -> Result<KeptQuestion, NotAnswered> {
-        let kept = kept.ok_or(NotAnswered::Unknown)?;
-        match kept.standing(now) {
-            Standing::Open => {}
-            Standing::Answered => return Err(NotAnswered::Answered),
-            Standing::Over => return Err(NotAnswered::Over),
-        }
-        let rules = self.desk.rules_of(&kept.question.subject.route);
-        rules.approvals.check(&self.signed, &kept.question, now)?;
-        Ok(KeptQuestion { answer: Some(self.text.clone()), ..kept })
-    }
 }
 
 impl Work for AnswerWork {
@@ -103,9 +90,10 @@ impl Work for AnswerWork {
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         let now = timestamp(books.now);
         let Some(kept) = kept(books, self.id()) else { return Step::Needs(books.missing()) };
-        match self.check(kept, now) {
+        match self.desk.check_answer(kept, &self.signed, now) {
             Ok(kept) => {
                 self.answered = Ok(kept.question.clone());
+                let kept = KeptQuestion { answer: Some(self.text.clone()), ..kept };
                 if let Some(sheet) = books.sheet(&question_stream(&kept.question.id)) {
                     sheet.put(State::Question(Box::new(kept)), false);
                 }
