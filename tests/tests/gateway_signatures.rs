@@ -112,7 +112,7 @@ fn a_configured_approver_may_sign_an_amendment_and_nothing_else() {
     let approver = Agent::named("did:example:approver", "", 12);
     let guarded = Guarded::built(Upstream::ordinary(), |gateway| {
         std::fs::write(gateway.path("approver.jwk"), approver.jwk().to_string()).unwrap();
-        gateway.table("[[approver]]\njwk = \"approver.jwk\"")
+        gateway.table("[[approver]]\nname = \"approver\"\njwk = \"approver.jwk\"")
     });
     let agent = &guarded.agent;
     let mut client = guarded.running.in_session();

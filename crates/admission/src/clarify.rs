@@ -10,6 +10,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Question;
+
 use crate::limits::{
     QUESTION_ARGUMENT_CHARACTERS, QUESTION_SECONDS, QUESTION_TOOL_CHARACTERS, UPSTREAM_STATE_SECONDS,
 };
@@ -24,6 +26,8 @@ pub struct Asked {
     pub question: String,
     /// To what the answer is bound.
     pub ticket: Ticket,
+    /// The question for an approver; none where the client asks its user.
+    pub approval: Option<Box<Question>>,
 }
 
 /// What a person answered.
@@ -44,6 +48,8 @@ pub enum Answer {
 pub enum Purpose {
     /// Our own question: with the answer, the call goes through once.
     Question,
+    /// A question to an approver: the retry is decided by its answer, which the gateway keeps.
+    Approval,
     /// The upstream's question: its retry is not counted, and not asked about, a second time (reading V-38).
     Upstream,
 }
@@ -70,8 +76,11 @@ pub struct Ticket {
     pub issued: i64,
     /// Until when it is good, in Unix seconds.
     pub expires: i64,
-    /// What makes it single-use.
+    /// What makes it single-use; of a question to an approver, its id.
     pub nonce: String,
+    /// Whether an approver let the call through, where the question is the upstream's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
 }
 
 /// A sealed state that came back, opened.
@@ -105,7 +114,7 @@ impl Ticket {
 #[must_use]
 pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
     let seconds = match purpose {
-        Purpose::Question => QUESTION_SECONDS,
+        Purpose::Question | Purpose::Approval => QUESTION_SECONDS,
         Purpose::Upstream => UPSTREAM_STATE_SECONDS,
     };
     now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(now).as_second()

@@ -38,6 +38,28 @@ impl Pattern {
         pieces.try_fold(inner, |name, piece| Some(&name[name.find(piece)? + piece.len()..])).is_some()
     }
 
+    /// Whether some name fits both patterns.
+    pub fn overlaps(&self, other: &Pattern) -> bool {
+        let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
+        // Whether the rest of the left pattern, from each place on, overlaps that of the right one.
+        let mut later = vec![false; right.len() + 1];
+        for i in (0..=left.len()).rev() {
+            let mut now = vec![false; right.len() + 1];
+            for j in (0..=right.len()).rev() {
+                let (a, b) = (left.get(i), right.get(j));
+                now[j] = match (a, b) {
+                    (None, None) => true,
+                    (Some(b'*'), _) => later[j] || b.is_some() && now[j + 1],
+                    (_, Some(b'*')) => now[j + 1] || a.is_some() && later[j],
+                    (Some(a), Some(b)) => a == b && later[j + 1],
+                    (None, Some(_)) | (Some(_), None) => false,
+                };
+            }
+            later = now;
+        }
+        later[0]
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -10,6 +10,7 @@
 //! Not here: HTTP and JSON-RPC, who keeps a session and when it is durable (the gateway's desk), and how a judge or a
 //! human is asked.
 
+pub mod approval;
 pub mod cache;
 pub mod clarify;
 pub mod decide;

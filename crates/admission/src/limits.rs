@@ -63,6 +63,14 @@ pub const SHORT_SESSION_ID: usize = 16;
 pub const QUESTION_SECONDS: i64 = 300;
 /// Seconds that a question of an upstream's own may take to be answered (V-38).
 pub const UPSTREAM_STATE_SECONDS: i64 = 86_400;
+/// Bytes of a signed approval.
+pub const MAX_APPROVAL: usize = 8 << 10;
+/// Characters of an approver's name.
+pub const MAX_APPROVER: usize = 64;
+/// Characters of the reason that an approver gives.
+pub const MAX_APPROVAL_REASON: usize = 1_000;
+/// Bytes of arguments, or of a message, that an approver can be asked about.
+pub const MAX_APPROVAL_CONTENT: usize = 64 << 10;
 /// Characters of a tool's name that a question shows.
 pub const QUESTION_TOOL_CHARACTERS: usize = 256;
 /// Characters of the arguments that a question shows.

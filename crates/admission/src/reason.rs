@@ -146,6 +146,14 @@ reasons! {
     ConfirmationRequired = "confirmation_required",
     /// V-26: the human declined, or closed the question.
     Declined = "declined",
+    /// V-26: an approver outside of the client has to sign it first.
+    ApprovalRequired = "approval_required",
+    /// V-26: an approver outside of the client denied it.
+    ApprovalDenied = "approval_denied",
+    /// V-26: no approver can be asked about it.
+    ApprovalUnavailable = "approval_unavailable",
+    /// V-26: the approval is not one of an approver who may give it, or not for this.
+    InvalidApproval = "invalid_approval",
     /// V-26: the question was not answered in time.
     Unanswered = "unanswered",
     /// V-26: the answer came with a state that is not ours, not for this call, or used.

@@ -138,8 +138,19 @@ impl AgentKey {
         Ok(AgentKey { holder, kid, thumbprint: key.jwk_thumbprint(), key, not_before, not_after })
     }
 
+    /// The key itself.
+    pub(crate) fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Its RFC 7638 thumbprint.
+    #[must_use]
+    pub fn thumbprint(&self) -> &str {
+        &self.thumbprint
+    }
+
     /// Whose it is, which one, and when it counts, for the digest of the rules.
-    fn describe(&self) -> Value {
+    pub(crate) fn describe(&self) -> Value {
         let AgentKey { holder, kid, thumbprint, key: _, not_before, not_after } = self;
         let holder = match holder {
             Holder::Agent(id) => json!({ "agent": id }),
@@ -154,7 +165,7 @@ impl AgentKey {
         })
     }
 
-    fn is_called(&self, kid: &str) -> bool {
+    pub(crate) fn is_called(&self, kid: &str) -> bool {
         self.kid.as_deref() == Some(kid) || self.thumbprint == kid
     }
 
@@ -166,7 +177,7 @@ impl AgentKey {
         }
     }
 
-    fn is_valid(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_valid(&self, now: Timestamp) -> bool {
         self.not_before.is_none_or(|begin| begin <= now) && self.not_after.is_none_or(|end| now < end)
     }
 }
@@ -193,6 +204,14 @@ impl Keyring {
             Some(kid) => Err(UnusableKey::SecondOfThatName(kid)),
             None => Ok(Keyring { keys, subjects: Vec::new() }),
         }
+    }
+
+    /// The same keys, but of approvers only these, by their thumbprints.
+    #[must_use]
+    pub fn with_approvers(self, thumbprints: &[String]) -> Keyring {
+        let Keyring { mut keys, subjects } = self;
+        keys.retain(|key| key.holder != Holder::Approver || thumbprints.contains(&key.thumbprint));
+        Keyring { keys, subjects }
     }
 
     /// The same keys, and these access tokens.
@@ -307,7 +326,7 @@ pub fn check(
 }
 
 /// What was signed: the canonical message without its signature.
-fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
+pub(crate) fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
     let mut message: Value = jose::json::parse_text(&received.text).map_err(|_| Reason::Malformed)?;
     message.as_object_mut().ok_or(Reason::Malformed)?.remove("signature");
     Ok(jcs::canonical(&message))

@@ -98,6 +98,7 @@ async fn one(desk: &Desk, session: u64, call: u64, due: Instant) -> Duration {
         tool: "crm.read".into(),
         header: None,
         arguments: arguments.to_string(),
+        can_wait: true,
         can_ask: false,
         has_roa_envelope: false,
         checked: None,

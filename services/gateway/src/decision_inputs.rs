@@ -6,8 +6,9 @@
 //!
 //! Not here: the session and what its principal holds, which a replay computes from the records before.
 
+use admission::approval::Question;
 use admission::clarify::{Answer, Ticket};
-use admission::decide::{Finding, Semantic};
+use admission::decide::{Finding, Put, Semantic};
 use admission::decimal::Decimal;
 use admission::principal::{Caller, Era, TokenSubject};
 use admission::risk::Degree;
@@ -50,6 +51,9 @@ pub struct DecisionInputs {
     /// Whether the client could be asked something.
     #[serde(default = "yes")]
     pub can_ask: bool,
+    /// Whether the call could wait for an approver.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub can_wait: bool,
     /// Whether the call carried an AgentROA envelope.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_roa_envelope: bool,
@@ -68,6 +72,9 @@ pub struct DecisionInputs {
     /// The sealed state that came back with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateInputs>,
+    /// The question that was put to approvers, and what came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put: Option<PutInputs>,
     /// What other calls of the session held while somebody was asked about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_for_others: Vec<Reservation>,
@@ -127,6 +134,29 @@ pub struct StateInputs {
     pub answer: Option<Answer>,
 }
 
+/// A question that was put to approvers, as it was when the decision was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PutInputs {
+    /// The question.
+    pub question: Question,
+    /// The answer, as it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Whether it was used before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub spent: bool,
+}
+
+impl PutInputs {
+    /// The same, for a decision.
+    #[must_use]
+    pub fn put(&self) -> Put<'_> {
+        let Self { question, answer, spent } = self;
+        Put { question, answer: answer.as_deref(), spent: *spent }
+    }
+}
+
 impl DecisionInputs {
     /// Those of a message of this caller; the rest is to be set.
     #[must_use]
@@ -144,12 +174,14 @@ impl DecisionInputs {
             method: None,
             sample: 0,
             can_ask: true,
+            can_wait: true,
             has_roa_envelope: false,
             tool_fault: None,
             replayed: false,
             judge: None,
             answer: None,
             state: None,
+            put: None,
             held_for_others: Vec::new(),
             account: None,
         }
@@ -201,6 +233,10 @@ impl JudgeOpinion {
 
 fn yes() -> bool {
     true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn is_false(value: &bool) -> bool {

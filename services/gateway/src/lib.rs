@@ -9,6 +9,7 @@
 //! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), the log's side (`client`).
 
 pub mod again;
+pub mod approvals;
 pub mod calls;
 pub mod check;
 pub mod clarify;

@@ -351,6 +351,26 @@ pub const FEDERATED_ASKED: usize = 256;
 pub const MAX_ASKED_ID_BYTES: usize = 128;
 /// How long somebody can be asked before what holds the call's place is taken back.
 pub const QUESTION_SLACK: Duration = Duration::from_secs(360);
+/// How long a question can be answered by an approver, unless said otherwise.
+pub const APPROVAL_TIME: Duration = Duration::from_secs(900);
+/// The longest that it can be set to.
+pub const MAX_APPROVAL_TIME: Duration = Duration::from_secs(7 * 86_400);
+/// Questions to approvers that one process has open.
+pub const OPEN_QUESTIONS: usize = 1_000;
+/// The same of one principal; callers of whom nothing is known are one.
+pub const PRINCIPAL_QUESTIONS: usize = 16;
+/// Questions that an approver is shown at once, at least.
+pub const QUESTIONS_LISTED: usize = 1_000;
+/// How often a question is looked at that another process may have been told the answer to.
+pub const QUESTION_LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long a question is shown that was answered, used or not answered.
+pub const QUESTION_SHOWN: Duration = Duration::from_secs(86_400);
+/// How long an approver's command waits for the gateway.
+pub const APPROVALS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of an answer to it.
+pub const MAX_APPROVALS_ANSWER: usize = 256 << 20;
+/// How long a call of the modern era that came back is held for an approver's answer before the client is told to come again.
+pub const APPROVAL_HOLD: Duration = Duration::from_secs(10);
 /// How long an answer that cost more than was reserved waits until that is durable.
 pub const SETTLE_TIME: Duration = Duration::from_secs(30);
 /// How often such an instance says that it lives.

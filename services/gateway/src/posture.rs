@@ -7,7 +7,7 @@
 //! Not here: splicing it into a server's answer (`calls`, by [`Reply`](crate::frame::reply::Reply)).
 
 use admission::message::VERSION;
-use admission::rules::Rules;
+use admission::rules::{Decider, Rules};
 use admission::signature::Freshness;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -74,11 +74,20 @@ fn document(config: &Config, rules: &Rules) -> Value {
                    "receipt_required": config.log.receipt_required },
         "gated": rules.gated_methods,
         "tools": { "pins": rules.tools.pins.as_str(), "arguments_checked": rules.tools.check_arguments },
+        "confirmations": confirmations(rules),
     });
     if let Some(judge) = &rules.judge {
         document["semantic_triggers"] = json!(judge.triggers(&rules.risk));
     }
     document
+}
+
+/// Whose word a confirmation is. A rule with `approve` waits for an approver in any case.
+fn confirmations(rules: &Rules) -> &'static str {
+    match rules.approvals.confirmations {
+        Decider::Client => "asserted_by_client",
+        Decider::Approver => "signed_by_approver",
+    }
 }
 
 /// The tiers that run, by the words that a Verdict's `method` is made of. One that does not exist is not advertised (V-28).

@@ -1,5 +1,6 @@
 //! A scope amendment: E(n+1) is computed beside E(n), judged, and takes its place only when it is accepted (reading V-18).
 
+use crate::approval::SubjectKind;
 use crate::decimal::Decimal;
 use crate::effective::Capped;
 use crate::message::slot::Received;
@@ -11,6 +12,7 @@ use crate::verdict::{Trigger, VerdictKind};
 use super::bind::{bind, check_open, count_denied};
 use super::commitment::{Stop, accept, check_effective, denied_unreadable, found};
 use super::draft::Draft;
+use super::person::{approve_message, message_subject, put};
 use super::ruling::{MessageRuling, Ruling};
 use super::semantic::{Gate, Question, pay};
 use super::settle::give_back;
@@ -37,6 +39,11 @@ pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -
             session.agreed = agreed;
             session.running.verdicts.clear();
             ruled(accept(scene, draft, session, changed))
+        }
+        Err(Stop::Put(question)) => {
+            draft.standing(scene.rules, session);
+            count_denied(scene, Some(session), account, &Reason::ApprovalRequired);
+            ruled(put(scene, draft, question))
         }
         Err(Stop::Judge(_)) if !session.running.has_room() => {
             draft.standing(scene.rules, session);
@@ -87,6 +94,12 @@ fn amend(
     check_effective(scene, &effective)?;
     draft.passed("chain_ok");
     draft.passed("budget_ok");
+    // One that an approver has signed itself is approved.
+    if scene.rules.approvals.amendments && !draft.approved {
+        let (principal, commitment) = (session.agreed.account(), Some(session.agreed.digest()));
+        let subject = message_subject(scene, SubjectKind::Amendment, received, principal, commitment)?;
+        approve_message(scene, draft, declared, subject)?;
+    }
     judge(scene, draft, declared, session, amendment)?;
     Ok((session.agreed.amended(effective), changed))
 }

@@ -8,7 +8,7 @@ use crate::message::slot::Received;
 use crate::principal::ProvenBy;
 use crate::reason::Reason;
 use crate::session::{Account, Session};
-use crate::signature::{self, Signed};
+use crate::signature::{self, Holder, Signed};
 
 use super::draft::Draft;
 use super::ruling::ClaimKind;
@@ -39,6 +39,7 @@ pub(super) fn bind<'s>(
     if signed.is_some() {
         draft.passed("signature_ok");
     }
+    draft.approved = signed.as_ref().is_some_and(|signed| signed.holder == Holder::Approver);
     if let Some(jti) = signed.as_ref().and_then(|signed| signed.jti.as_deref()) {
         draft.claim(ClaimKind::Jti, jti);
     }
@@ -91,10 +92,14 @@ pub fn signed_by(
 /// When the message was looked at first, if it was: its own time, where the gateway still holds the request, or that of the
 /// state that came back.
 fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Option<Timestamp> {
+    // A message that waits for an approver is sent again, and as fresh as any.
+    let is_call = matches!(received.message, Message::IntentEnvelope(_));
     let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
         Some(ticket) if scene.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
         Some(_) => return None,
-        None if before.judged.is_some() || before.answer.is_some() => header(received)?["iat"].as_i64()?,
+        None if before.judged.is_some() || before.answer.is_some() || (is_call && before.put.is_some()) => {
+            header(received)?["iat"].as_i64()?
+        }
         None => return None,
     };
     Timestamp::from_second(second).ok()

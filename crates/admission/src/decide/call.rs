@@ -2,19 +2,20 @@
 
 use jiff::Timestamp;
 
-use crate::clarify::{self, Asked, Purpose};
+use crate::clarify::{self, Asked, Purpose, Ticket};
 use crate::message::Deadline;
 use crate::message::slot::Received;
 use crate::principal::Era;
 use crate::reason::Reason;
+use crate::rules::Decider;
 use crate::session::{Account, Reservation, ReservationId, Session, Stage};
 use crate::verdict::VerdictKind;
 
 use super::bind::{bind, count_denied};
 use super::draft::{Draft, canon};
 use super::hearing::{Heard, Hearing, Stop};
-use super::person::pending;
-use super::ruling::{CallRuling, ClaimKind, Ruling};
+use super::person::{approval_question, pending};
+use super::ruling::{CallRuling, Ruling};
 use super::settle::give_back;
 use super::unaware::unaware;
 use super::{Books, Call, Scene};
@@ -70,13 +71,32 @@ fn with_envelope(
         Err(Stop::Judge { question, reservation }) => {
             CallRuling::Judge { question, held: hold(scene, session, account, reservation) }
         }
-        Err(Stop::Ask { reason, reservation }) => ask(&hearing, draft, session, account, reason, reservation),
-        Err(Stop::Denied(reason)) => {
-            draft.standing(scene.rules, session);
-            count_denied(scene, Some(session), account, &reason);
-            ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(reason)))
+        Err(Stop::Ask { reason, by: Decider::Client, reservation }) => {
+            ask(&hearing, draft, session, account, reason, reservation)
         }
+        Err(Stop::Ask { reason, by: Decider::Approver, reservation }) => {
+            match approval_of(&hearing, &draft, session, &reason) {
+                Ok(asked) => {
+                    wait_for_approver(&hearing, draft, (session, account), asked, (reason, reservation))
+                }
+                Err(reason) => ruled(deny(&hearing, draft, session, account, reason)),
+            }
+        }
+        Err(Stop::Denied(reason)) => ruled(deny(&hearing, draft, session, account, reason)),
     }
+}
+
+fn deny(
+    hearing: &Hearing<'_>,
+    mut draft: Draft,
+    session: &mut Session,
+    account: &mut Account,
+    reason: Reason,
+) -> Ruling {
+    let scene = hearing.scene;
+    draft.standing(scene.rules, session);
+    count_denied(scene, Some(session), account, &reason);
+    draft.rule(scene.rules, VerdictKind::Denied, Some(reason))
 }
 
 pub(super) fn ruled(ruling: Ruling) -> CallRuling {
@@ -99,16 +119,15 @@ fn admit(
     if let Some(until) = found.until.filter(|_| found.consistent) {
         session.running.verdicts.keep(key, until, scene.now);
     }
-    if let Some(nonce) = &approved.nonce {
-        draft.claim(ClaimKind::State, nonce);
-    }
+    approved.claim(&mut draft);
     draft.standing(scene.rules, session);
     let mut ruling = draft.rule(scene.rules, VerdictKind::Served, None);
     let until = found.until.and_then(|until| Timestamp::from_second(until).ok());
     ruling.verdict.expires_at = until.map(Deadline::from);
     ruling.forward = true;
     ruling.reservation = Some(id);
-    ruling.ticket = Some(Box::new(hearing.ticket(session, Purpose::Upstream)));
+    let ticket = hearing.ticket(session, Purpose::Upstream);
+    ruling.ticket = Some(Box::new(Ticket { approved: approved.by == Some(Decider::Approver), ..ticket }));
     ruling
 }
 
@@ -125,12 +144,50 @@ fn ask(
     let asked = Asked {
         question: clarify::question(call.tool, call.arguments),
         ticket: hearing.ticket(session, Purpose::Question),
+        approval: None,
     };
     if call.can_ask && scene.caller.era == Era::Legacy {
         let held = hold(scene, session, account, reservation);
         return CallRuling::Ask { asked: Box::new(asked), held: Some(held) };
     }
     ruled(pending(scene, draft, asked, call.can_ask, reason, Some(session)))
+}
+
+/// The question for an approver. One call is asked about once.
+fn approval_of(
+    hearing: &Hearing<'_>,
+    draft: &Draft,
+    session: &Session,
+    because: &Reason,
+) -> Result<Asked, Reason> {
+    let Hearing { scene, call, .. } = hearing;
+    if !call.can_wait || call.before.put.is_some() {
+        return Err(Reason::ApprovalUnavailable);
+    }
+    let ticket = hearing.ticket(session, Purpose::Approval);
+    let (subject, id) = (hearing.subject(session), ticket.nonce.clone());
+    let question = approval_question(scene, draft, subject, id, because)?;
+    Ok(Asked {
+        question: clarify::question(call.tool, call.arguments),
+        ticket: Ticket { expires: question.expires, ..ticket },
+        approval: Some(question),
+    })
+}
+
+/// The call waits for an approver: held (legacy), or to be sent again (modern).
+fn wait_for_approver(
+    hearing: &Hearing<'_>,
+    draft: Draft,
+    (session, account): (&mut Session, &mut Account),
+    asked: Asked,
+    (reason, reservation): (Reason, Reservation),
+) -> CallRuling {
+    let scene = hearing.scene;
+    if scene.caller.era == Era::Legacy {
+        let held = hold(scene, session, account, reservation);
+        return CallRuling::Ask { asked: Box::new(asked), held: Some(held) };
+    }
+    ruled(pending(scene, draft, asked, true, reason, Some(session)))
 }
 
 /// Puts a reservation into the session, and with the principal.

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use crate::approval::{self, SubjectKind};
 use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
 use crate::message::slot::{Received, Unreadable};
@@ -17,6 +18,7 @@ use crate::verdict::{Downgrade, Trigger, VerdictKind};
 
 use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
+use super::person::{Unapproved, approve_message, message_subject, put};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
 use super::semantic::{Gate, Meaning, Question, meaning, pay};
 use super::{Books, Declared, Scene};
@@ -37,6 +39,10 @@ pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) 
             MessageRuling::Ruled(Box::new(ruling))
         }
         Err(Stop::Judge(question)) => MessageRuling::Judge { question, held: None },
+        Err(Stop::Put(question)) => {
+            count_denied(scene, None, account, &Reason::ApprovalRequired);
+            MessageRuling::Ruled(Box::new(put(scene, draft, question)))
+        }
         Err(Stop::Denied(reason)) => {
             count_denied(scene, None, account, &reason);
             MessageRuling::Ruled(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
@@ -60,11 +66,22 @@ pub(super) fn denied_unreadable(
 pub(super) enum Stop {
     Denied(Reason),
     Judge(Box<Question>),
+    /// An approver is asked.
+    Put(Box<approval::Question>),
 }
 
 impl From<Reason> for Stop {
     fn from(reason: Reason) -> Self {
         Stop::Denied(reason)
+    }
+}
+
+impl From<Unapproved> for Stop {
+    fn from(unapproved: Unapproved) -> Self {
+        match unapproved {
+            Unapproved::Denied(reason) => Stop::Denied(reason),
+            Unapproved::Waits(question) => Stop::Put(question),
+        }
     }
 }
 
@@ -109,6 +126,11 @@ fn open(
     };
     let mut fresh = Session::new(Agreed::new(effective, owner));
     draft.agreed(&fresh);
+    if scene.rules.approvals.commitments {
+        let principal = fresh.agreed.account();
+        let subject = message_subject(scene, SubjectKind::Commitment, received, principal, None)?;
+        approve_message(scene, draft, declared, subject)?;
+    }
     judge(scene, draft, declared, &mut fresh)?;
     Ok(Opened { fresh, changed })
 }

@@ -14,7 +14,7 @@ use crate::rules::Rules;
 use crate::session::{Meters, Session};
 use crate::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
 
-use super::ruling::{About, Claim, ClaimKind, Flag, Ruling, Said, Stream, Telling};
+use super::ruling::{About, Claim, ClaimKind, Confirmation, Flag, Ruling, Said, Stream, Telling};
 use super::semantic::Semantic;
 
 /// What is known so far.
@@ -40,6 +40,9 @@ pub(super) struct Draft {
     pub canon_raw: bool,
     pub claims: Vec<Claim>,
     pub fault_place: Option<String>,
+    pub confirmation: Option<Confirmation>,
+    /// Whether an approver let it through: now, before the upstream asked its own question, or by signing the message.
+    pub approved: bool,
 }
 
 impl Draft {
@@ -65,6 +68,8 @@ impl Draft {
             canon_raw: false,
             claims: Vec::new(),
             fault_place: None,
+            confirmation: None,
+            approved: false,
         }
     }
 
@@ -186,7 +191,9 @@ impl Draft {
             req: self.req,
             canon_raw: self.canon_raw,
             claims: self.claims,
+            confirmation: self.confirmation,
             pending: None,
+            put: None,
             ticket: None,
             effective: None,
             policy_digest: rules.policy_digest.clone(),

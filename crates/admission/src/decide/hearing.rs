@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::approval::Subject;
 use crate::cache::{VerdictKey, is_cacheable};
 use crate::clarify::{Purpose, Ticket};
 use crate::digest::Canon;
@@ -10,14 +11,15 @@ use crate::message::slot::Received;
 use crate::message::{IntentEnvelope, Message};
 use crate::principal::ProvenBy;
 use crate::reason::{Reason, RuleName};
+use crate::rules::Decider;
 use crate::session::{Account, Mark, Reservation, Session};
 
 use super::bind::check_open;
 use super::budget::{Projected, Spending, project};
 use super::draft::Draft;
-use super::person::{Approved, check_state, said_yes, ticket};
+use super::person::{Approved, call_subject, check_approval, check_state, said_yes, ticket};
 use super::policy::{Facts, Policed, police};
-use super::ruling::Flag;
+use super::ruling::{Confirmation, Flag};
 use super::semantic::{Gate, Meaning, Question, Suspect, gate, meaning};
 use super::signals::{Seen, shape, signals};
 use super::{Call, Scene};
@@ -63,7 +65,7 @@ pub(super) enum Stop {
     Denied(Reason),
     Wait,
     Judge { question: Box<Question>, reservation: Reservation },
-    Ask { reason: Reason, reservation: Reservation },
+    Ask { reason: Reason, by: Decider, reservation: Reservation },
 }
 
 impl From<Reason> for Stop {
@@ -85,15 +87,14 @@ impl Hearing<'_> {
         self.check_declared(draft, envelope)?;
         self.check_scope(draft, session)?;
         check_tool(draft, self.call)?;
-        let shown = self.call.before.shown.as_ref();
-        let approved = check_state(self.scene, draft, shown, |purpose| self.ticket(session, purpose))?;
-        if self.call.replayed && approved.nonce.is_none() {
+        let approved = self.check_answer(draft, session)?;
+        if self.call.replayed && approved.nonce.is_none() && self.call.before.put.is_none() {
             return Err(Reason::Replayed.into());
         }
         let mut reservation = self.check_budget(draft, session, account, &approved)?;
         let confirm = self.check_policy(draft, session)?;
         let suspect = self.suspect(draft, session, envelope, &reservation);
-        let answered = approved.person || self.call.before.answer.is_some();
+        let answered = approved.by.is_some() || self.call.before.answer.is_some();
         let found = self.check_semantic(draft, session, envelope, &suspect, &mut reservation, answered)?;
         self.check_person(draft, confirm, found, &approved, &reservation)?;
         Ok(Heard { reservation, approved, marks: self.marks(), key: suspect.key, found })
@@ -145,8 +146,24 @@ impl Hearing<'_> {
         }
     }
 
-    /// C4. Returns the rule that asks for a confirmation.
-    fn check_policy(&self, draft: &mut Draft, session: &Session) -> Result<Option<RuleName>, Reason> {
+    /// What came back with the call: the answer of an approver, or a state of ours.
+    fn check_answer(&self, draft: &mut Draft, session: &Session) -> Result<Approved, Reason> {
+        let before = &self.call.before;
+        match &before.put {
+            Some(put) => check_approval(self.scene, draft, put, &self.subject(session)),
+            None => {
+                let shown = before.shown.as_ref();
+                check_state(self.scene, draft, shown, |purpose| self.ticket(session, purpose))
+            }
+        }
+    }
+
+    /// C4. Returns the rule that asks for a confirmation, and of whom.
+    fn check_policy(
+        &self,
+        draft: &mut Draft,
+        session: &Session,
+    ) -> Result<Option<(RuleName, Decider)>, Reason> {
         let rules = self.scene.rules;
         draft.policed = !rules.policy.is_empty();
         let facts = Facts {
@@ -157,7 +174,7 @@ impl Hearing<'_> {
         };
         match police(rules, facts) {
             Policed::Denied(reason) => return Err(reason),
-            Policed::Confirm(name) => return Ok(Some(name)),
+            Policed::Confirm(name, by) => return Ok(Some((name, by))),
             Policed::Allowed(Some(name)) => draft.passed(&Reason::Policy(name).as_str()),
             Policed::Allowed(None) if draft.policed => draft.passed("policy_ok"),
             Policed::Allowed(None) => {}
@@ -242,22 +259,44 @@ impl Hearing<'_> {
     fn check_person(
         &self,
         draft: &mut Draft,
-        confirm: Option<RuleName>,
+        confirm: Option<(RuleName, Decider)>,
         found: Found,
         approved: &Approved,
         reservation: &Reservation,
     ) -> Result<(), Stop> {
-        let unsure = found.unsure.then_some(Reason::ConfirmationRequired);
-        match (approved.person, self.call.before.answer, confirm.map(Reason::Policy).or(unsure)) {
-            (false, None, None) => return Ok(()),
-            (false, None, Some(reason)) => {
-                return Err(Stop::Ask { reason, reservation: reservation.clone() });
+        let usual = self.scene.rules.approvals.confirmations;
+        let unsure = found.unsure.then_some((Reason::ConfirmationRequired, usual));
+        let asked = confirm.map(|(name, by)| (Reason::Policy(name), by)).or(unsure);
+        let by = asked.as_ref().map_or(usual, |(_, by)| *by);
+        match (approved.by, self.call.before.answer, asked) {
+            (None, None, None) => return Ok(()),
+            (None, answer @ Some(said), _) => {
+                draft.confirmation = Some(Confirmation::Client(said));
+                said_yes(answer)?;
+                if by == Decider::Approver {
+                    // The client was asked before its answers ceased to count.
+                    return Err(Reason::ApprovalUnavailable.into());
+                }
             }
-            (false, answer @ Some(_), _) => said_yes(answer)?,
-            (true, _, _) => {}
+            // What the client says is not what an approver signs.
+            (None, None, Some((reason, by))) => {
+                return Err(Stop::Ask { reason, by, reservation: reservation.clone() });
+            }
+            (Some(Decider::Client), _, Some((reason, Decider::Approver))) => {
+                let (by, reservation) = (Decider::Approver, reservation.clone());
+                return Err(Stop::Ask { reason, by, reservation });
+            }
+            (Some(_), _, _) => {}
         }
         draft.passed("confirmed");
         Ok(())
+    }
+
+    /// What an approver is asked about.
+    pub fn subject(&self, session: &Session) -> Subject {
+        let agreed = &session.agreed;
+        let whose = (agreed.session_id(), agreed.account());
+        call_subject(self.scene, self.call.tool, self.arguments, whose, Some(agreed.digest()))
     }
 
     /// What a state about this call is bound to.

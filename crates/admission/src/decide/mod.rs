@@ -43,7 +43,8 @@ pub use call::call;
 pub use commitment::commitment;
 pub use draft::{CALLS_METER, JUDGE_METER};
 pub use ruling::{
-    About, Advised, CallRuling, Claim, ClaimKind, Flag, MessageRuling, Ruling, Said, Stream, Telling,
+    About, Advised, CallRuling, Claim, ClaimKind, Confirmation, Flag, MessageRuling, Ruling, Said, Stream,
+    Telling,
 };
 pub use semantic::{Field, Finding, Question, Semantic};
 pub use settle::{Outcome, Settled, Status, close, hold_again, refund, refund_questions, settle};
@@ -52,6 +53,7 @@ pub use unaware::denied_to_all;
 
 use jiff::Timestamp;
 
+use crate::approval::Question as ApprovalQuestion;
 use crate::clarify::{Answer, Shown};
 use crate::message::slot::{Received, Unreadable};
 use crate::principal::{Caller, Identity, Principal};
@@ -106,6 +108,8 @@ pub struct Call<'a> {
     pub arguments: &'a str,
     /// Whether the client can be asked something (reading V-26).
     pub can_ask: bool,
+    /// Whether the call can wait for an approver, and another question be put.
+    pub can_wait: bool,
     /// Whether it carries an AgentROA envelope. None is enforced: where the call is decided, it is denied.
     pub has_roa_envelope: bool,
     /// What is wrong with its tool or its arguments. Where the call is decided, it is denied.
@@ -127,6 +131,19 @@ pub struct Before<'a> {
     pub answer: Option<Answer>,
     /// A state of ours that came back with the call, opened (readings V-26, V-38).
     pub shown: Option<Shown<'a>>,
+    /// The question about it that was put to approvers, and what came of it.
+    pub put: Option<Put<'a>>,
+}
+
+/// A question that was put to approvers.
+#[derive(Clone, Copy, Debug)]
+pub struct Put<'a> {
+    /// The question.
+    pub question: &'a ApprovalQuestion,
+    /// The answer, as it was signed.
+    pub answer: Option<&'a str>,
+    /// Whether it was used before.
+    pub spent: bool,
 }
 
 /// A commitment or an amendment whose carrier succeeded.
@@ -136,6 +153,8 @@ pub struct Declared<'a> {
     pub message: Slot<'a>,
     /// Whether its `jti` was seen before in its session.
     pub replayed: bool,
+    /// Whether another question can be put to approvers.
+    pub can_wait: bool,
     /// What was done about it already.
     pub before: Before<'a>,
 }

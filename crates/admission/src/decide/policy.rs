@@ -11,15 +11,15 @@ use expression::Answer;
 use serde_json::{Value, json};
 
 use crate::reason::{Reason, RuleName};
-use crate::rules::{Rules, Then};
+use crate::rules::{Decider, Rules, Then};
 
 /// What C4 says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Policed {
     /// No rule, or one that allows. Its name, if there is one.
     Allowed(Option<RuleName>),
-    /// A person is asked first.
-    Confirm(RuleName),
+    /// A person is asked first: the client's user, or an approver.
+    Confirm(RuleName, Decider),
     /// Denied.
     Denied(Reason),
 }
@@ -53,7 +53,8 @@ pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
                 let name = rule.name().clone();
                 return match rule.then() {
                     Then::Allow => Policed::Allowed(Some(name)),
-                    Then::Confirm => Policed::Confirm(name),
+                    Then::Confirm => Policed::Confirm(name, rules.approvals.confirmations),
+                    Then::Approve => Policed::Confirm(name, Decider::Approver),
                     Then::Deny => Policed::Denied(Reason::Policy(name)),
                 };
             }

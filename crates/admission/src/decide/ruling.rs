@@ -1,6 +1,7 @@
 //! What was decided: everything that the answer, the record and the outcome need.
 
-use crate::clarify::{Asked, Ticket};
+use crate::approval::{self, Decision};
+use crate::clarify::{Answer, Asked, Ticket};
 use crate::digest::Digest;
 use crate::message::slot::{Key, Shape};
 use crate::principal::ProvenBy;
@@ -25,7 +26,8 @@ pub enum CallRuling {
         /// What holds the place.
         held: ReservationId,
     },
-    /// A person is asked first, on the open stream (legacy). The reservation holds the call's place, five minutes at most.
+    /// A person is asked first, on the open stream (legacy), or an approver. The reservation holds the call's place, for as long
+    /// as the question can be answered.
     Ask {
         /// What is asked.
         asked: Box<Asked>,
@@ -85,8 +87,12 @@ pub struct Ruling {
     pub canon_raw: bool,
     /// What must not be used again: claimed in the transaction that keeps the decision.
     pub claims: Vec<Claim>,
+    /// Who confirmed it, or declined.
+    pub confirmation: Option<Confirmation>,
     /// Modern: the question that the caller takes to a person, to be sealed into `requestState`.
     pub pending: Option<Box<Asked>>,
+    /// The question that a commitment or an amendment puts to approvers: it counts once it is sent again and approved.
+    pub put: Option<Box<approval::Question>>,
     /// What an upstream's own question is bound to, should it ask one (reading V-38).
     pub ticket: Option<Box<Ticket>>,
     /// E(n), in JCS, when a commitment or an amendment was accepted: it is returned to the agent (reading V-17).
@@ -107,6 +113,26 @@ pub struct Advised {
     pub verdict: VerdictKind,
     /// Why it would not have been simply served.
     pub reason: Option<Reason>,
+}
+
+/// Who answered a question about a call or a message, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The client says that its user said so: nobody can show that there is one.
+    Client(Answer),
+    /// An approver signed it.
+    Approver {
+        /// The approver's name.
+        approver: String,
+        /// The key.
+        kid: String,
+        /// The question.
+        question: String,
+        /// The decision.
+        decision: Decision,
+        /// The digest of the signed approval.
+        approval: Digest,
+    },
 }
 
 /// What a decision is about.
@@ -171,6 +197,8 @@ pub enum ClaimKind {
     Jti,
     /// A sealed state of ours.
     State,
+    /// The answer to a question that was put to approvers.
+    Approval,
 }
 
 impl ClaimKind {
@@ -180,6 +208,7 @@ impl ClaimKind {
         match self {
             ClaimKind::Jti => "jti",
             ClaimKind::State => "state",
+            ClaimKind::Approval => "approval",
         }
     }
 }

@@ -77,7 +77,7 @@ fn refuses(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reas
     };
     match police(scene.rules, facts) {
         Policed::Allowed(_) => None,
-        Policed::Confirm(_) => Some(Reason::ConfirmationRequired),
+        Policed::Confirm(..) => Some(Reason::ConfirmationRequired),
         Policed::Denied(reason) => Some(reason),
     }
 }

@@ -6,12 +6,13 @@
 
 use serde_json::{Value, json};
 
+use crate::approval::Subject;
 use crate::clarify::{self, Asked, Purpose, Ticket};
 use crate::digest::Canon;
 use crate::message::NO_SESSION;
 use crate::principal::{Era, Principal, ProvenBy};
 use crate::reason::Reason;
-use crate::rules::{Posture, Rules};
+use crate::rules::{Decider, Posture, Rules};
 use crate::session::Account;
 use crate::verdict::{Downgrade, VerdictKind};
 
@@ -19,9 +20,11 @@ use super::bind::count_denied;
 use super::call::ruled;
 use super::draft::{Draft, canon, principal_bytes};
 use super::hearing::check_tool;
-use super::person::{Approved, check_state, pending, said_yes, ticket};
+use super::person::{
+    approval_question, call_subject, check_approval, check_state, pending, said_yes, ticket,
+};
 use super::policy::{Facts, Policed, police};
-use super::ruling::{Advised, CallRuling, ClaimKind, Telling};
+use super::ruling::{Advised, CallRuling, Confirmation, Telling};
 use super::{Call, Scene, account_key};
 
 /// Decides about a call of which its agent says nothing.
@@ -82,7 +85,7 @@ fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
     }
     match police(scene.rules, facts(scene, call)) {
         Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
-        Policed::Confirm(name) => {
+        Policed::Confirm(name, _) => {
             Advised { verdict: VerdictKind::Clarify, reason: Some(Reason::Policy(name)) }
         }
         Policed::Denied(reason) => denied(reason),
@@ -102,7 +105,7 @@ fn restricted(
     match police(scene.rules, facts(scene, call)) {
         Policed::Denied(reason) => Err(reason),
         Policed::Allowed(_) => Ok(None),
-        Policed::Confirm(name) => confirm(scene, draft, call, arguments, Reason::Policy(name)),
+        Policed::Confirm(name, by) => confirm(scene, draft, call, arguments, (Reason::Policy(name), by)),
     }
 }
 
@@ -112,25 +115,71 @@ fn confirm(
     draft: &mut Draft,
     call: &Call<'_>,
     arguments: &Canon,
-    reason: Reason,
+    (reason, by): (Reason, Decider),
 ) -> Result<Option<CallRuling>, Reason> {
     let ticket = |purpose| bound(scene, call, arguments, purpose);
-    let approved = check_state(scene, draft, call.before.shown.as_ref(), ticket)?;
-    if let Approved { person: true, nonce: Some(nonce), .. } = approved {
-        draft.claim(ClaimKind::State, &nonce);
+    let approved = match &call.before.put {
+        Some(put) => check_approval(scene, draft, put, &subject(scene, call, arguments))?,
+        None => check_state(scene, draft, call.before.shown.as_ref(), ticket)?,
+    };
+    let is_approved = approved.by == Some(Decider::Approver);
+    if is_approved || (by == Decider::Client && approved.by.is_some()) {
+        draft.approved = is_approved;
+        approved.claim(draft);
         draft.passed("confirmed");
         return Ok(None);
     }
-    if call.before.answer.is_some() {
-        return said_yes(call.before.answer).map(|()| None);
+    if let Some(answer) = call.before.answer {
+        draft.confirmation = Some(Confirmation::Client(answer));
+        said_yes(Some(answer))?;
+        // What the client was asked before its answers ceased to count.
+        return if by == Decider::Client { Ok(None) } else { Err(Reason::ApprovalUnavailable) };
     }
-    let asked =
-        Asked { question: clarify::question(call.tool, call.arguments), ticket: ticket(Purpose::Question) };
+    if by == Decider::Approver {
+        return wait_for_approver(scene, draft, call, arguments, reason).map(Some);
+    }
+    let asked = Asked {
+        question: clarify::question(call.tool, call.arguments),
+        ticket: ticket(Purpose::Question),
+        approval: None,
+    };
     if call.can_ask && scene.caller.era == Era::Legacy {
         return Ok(Some(CallRuling::Ask { asked: Box::new(asked), held: None }));
     }
     let draft = std::mem::replace(draft, Draft::of_unaware(None));
     Ok(Some(ruled(pending(scene, draft, asked, call.can_ask, reason, None))))
+}
+
+/// Asks an approver about a call that belongs to no session.
+fn wait_for_approver(
+    scene: &Scene<'_>,
+    draft: &mut Draft,
+    call: &Call<'_>,
+    arguments: &Canon,
+    reason: Reason,
+) -> Result<CallRuling, Reason> {
+    if !call.can_wait || call.before.put.is_some() {
+        return Err(Reason::ApprovalUnavailable);
+    }
+    let ticket = bound(scene, call, arguments, Purpose::Approval);
+    let (subject, id) = (subject(scene, call, arguments), ticket.nonce.clone());
+    let question = approval_question(scene, draft, subject, id, &reason)?;
+    let asked = Asked {
+        question: clarify::question(call.tool, call.arguments),
+        ticket: Ticket { expires: question.expires, ..ticket },
+        approval: Some(question),
+    };
+    if scene.caller.era == Era::Legacy {
+        return Ok(CallRuling::Ask { asked: Box::new(asked), held: None });
+    }
+    let draft = std::mem::replace(draft, Draft::of_unaware(None));
+    Ok(ruled(pending(scene, draft, asked, true, reason, None)))
+}
+
+/// What an approver is asked about, of whoever calls, as far as it is known.
+fn subject(scene: &Scene<'_>, call: &Call<'_>, arguments: &Canon) -> Subject {
+    let holder = account_key(scene.caller, None).unwrap_or_default();
+    call_subject(scene, call.tool, arguments, (NO_SESSION, &holder), None)
 }
 
 /// What a state about a call without a session is bound to: whoever calls, as far as it is known.
@@ -140,11 +189,13 @@ fn bound(scene: &Scene<'_>, call: &Call<'_>, arguments: &Canon, purpose: Purpose
 }
 
 fn served(scene: &Scene<'_>, draft: Draft, call: &Call<'_>, arguments: &Canon) -> CallRuling {
+    let approved = draft.approved;
     let mut ruling = draft.rule(scene.rules, VerdictKind::Downgraded, Some(Reason::Restricted));
     let note = Some("served in restricted mode: the call carried no VAP".to_owned());
     ruling.verdict.downgrade = Some(Downgrade { applied_scope: None, note });
     ruling.forward = true;
-    ruling.ticket = Some(Box::new(bound(scene, call, arguments, Purpose::Upstream)));
+    let ticket = bound(scene, call, arguments, Purpose::Upstream);
+    ruling.ticket = Some(Box::new(Ticket { approved, ..ticket }));
     ruled(ruling)
 }
 

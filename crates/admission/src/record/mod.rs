@@ -15,7 +15,9 @@ use serde_json::{Map, Value, json};
 
 pub use commitments::{RecordKey, StreamKey};
 
-use crate::decide::{About, Advised, Ruling, Status};
+use crate::approval::Decision;
+use crate::clarify::Answer;
+use crate::decide::{About, Advised, Confirmation, Ruling, Status};
 use crate::digest::Canon;
 use crate::invocation::AiInvocation;
 use crate::limits::{MAX_NAME, RECORDED_TOOLS};
@@ -84,6 +86,9 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     }
     if let Some(advised) = &ruling.advised {
         record.insert("advised".into(), advised_of(advised));
+    }
+    if let Some(confirmation) = ruling.confirmation.as_ref().and_then(confirmation_of) {
+        record.insert("confirmation".into(), confirmation);
     }
     if let Some(Binding { iat, jti, req }) = binding {
         let mut bound = json!({ "iat": iat, "jti": jti });
@@ -235,6 +240,25 @@ fn advised_of(advised: &Advised) -> Value {
         told["reason"] = reason.as_str().into();
     }
     told
+}
+
+/// Who answered, and what. What a client says is its own word for it: the record says so.
+fn confirmation_of(confirmation: &Confirmation) -> Option<Value> {
+    Some(match confirmation {
+        Confirmation::Client(Answer::Unanswered) => return None,
+        Confirmation::Client(answer) => {
+            let is_yes = *answer == Answer::Confirmed;
+            json!({ "by": "client", "answer": if is_yes { "confirmed" } else { "declined" } })
+        }
+        Confirmation::Approver { approver, kid, question, decision, approval } => json!({
+            "by": "approver",
+            "answer": if *decision == Decision::Approve { "confirmed" } else { "declined" },
+            "approver": approver,
+            "kid": kid,
+            "question": question,
+            "approval": approval,
+        }),
+    })
 }
 
 fn time(at: Timestamp) -> String {

@@ -30,10 +30,11 @@ impl Rules {
             risk,
             judge,
             tools,
+            approvals,
             gated_methods,
             policy_digest: _,
         } = self;
-        json!({
+        let mut described = json!({
             "route": route,
             "demands": demands_of(demands),
             "posture": posture.as_str(),
@@ -48,7 +49,11 @@ impl Rules {
             "judge": judge.as_ref().map(judge_of),
             "tools": tools_of(*tools),
             "gated_methods": gated_methods,
-        })
+        });
+        if let Some(approvals) = approvals.describe() {
+            described["approvals"] = approvals;
+        }
+        described
     }
 
     /// The same rules with the digest of what they say.

@@ -3,6 +3,7 @@
 //! A call is decided under one snapshot; its digest goes into every record. Not here: how rules are written down (the
 //! gateway's configuration), and what is decided by them ([`decide`](crate::decide)).
 
+mod approvals;
 mod ceiling;
 mod cost;
 mod describe;
@@ -10,6 +11,7 @@ mod judge;
 mod policy;
 mod sensitivity;
 
+pub use approvals::{Approvals, Approver, Decider};
 pub use ceiling::{Ceiling, PrincipalCeiling};
 pub use cost::CostRules;
 pub use judge::JudgeRules;
@@ -49,6 +51,8 @@ pub struct Rules {
     pub judge: Option<JudgeRules>,
     /// What is demanded of tools and of their arguments.
     pub tools: ToolRules,
+    /// Who outside of the client decides, and about what.
+    pub approvals: Approvals,
     /// Methods besides `tools/call` that are judged like calls, by a name of their own (`resources/read`, …).
     pub gated_methods: Vec<String>,
     /// `sha256:` and the digest of what was configured.
@@ -102,6 +106,7 @@ impl Rules {
             risk: crate::risk::Weights::default(),
             judge: None,
             tools: ToolRules::default(),
+            approvals: Approvals::default(),
             gated_methods: Vec::new(),
             policy_digest: policy_digest.to_owned(),
         }

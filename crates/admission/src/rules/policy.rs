@@ -21,8 +21,10 @@ pub enum Then {
     Allow,
     /// The call is denied.
     Deny,
-    /// A person is asked first.
+    /// A person is asked first: by the client, unless the route says otherwise.
     Confirm,
+    /// An approver outside of the client is asked first.
+    Approve,
 }
 
 impl Then {
@@ -33,6 +35,7 @@ impl Then {
             Then::Allow => "allow",
             Then::Deny => "deny",
             Then::Confirm => "confirm",
+            Then::Approve => "approve",
         }
     }
 }

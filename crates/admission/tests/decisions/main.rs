@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod amendments;
+mod approvals;
 mod binding;
 mod budgets;
 mod bypasses;

@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use admission::approval::Question;
 use admission::clarify::{Answer, Shown, Ticket};
 use admission::decide::{
-    self, Before, Books, Call, CallRuling, Declared, Dice, MessageRuling, Outcome, Ruling, Scene, Semantic,
-    Settled, Status, Stream,
+    self, Before, Books, Call, CallRuling, Declared, Dice, MessageRuling, Outcome, Put, Ruling, Scene,
+    Semantic, Settled, Status, Stream,
 };
 use admission::message::slot::{self, Carrier};
 use admission::principal::{Caller, Era, TokenSubject};
@@ -57,6 +58,8 @@ pub struct Try {
     pub answer: Option<Answer>,
     pub ticket: Option<Option<Ticket>>,
     pub ticket_answer: Option<Answer>,
+    /// A question to an approver, its answer, and whether it was used.
+    pub put: Option<(Question, Option<String>, bool)>,
 }
 
 pub fn world() -> World {
@@ -163,6 +166,7 @@ impl Try {
             answer: None,
             ticket: None,
             ticket_answer: None,
+            put: None,
         }
     }
 
@@ -248,7 +252,7 @@ impl World {
         };
         let is_amendment =
             message.is_ok_and(|received| received.message.kind().as_str() == "scope_amendment");
-        let declared = Declared { message, replayed, before };
+        let declared = Declared { message, replayed, can_wait: true, before };
         let ruling = match is_amendment {
             true => decide::amendment(&scene, books, &declared),
             false => decide::commitment(&scene, books, &declared),
@@ -287,10 +291,21 @@ impl World {
             header: attempt.header.as_deref(),
             arguments: &attempt.arguments,
             can_ask: attempt.can_ask,
+            can_wait: true,
             has_roa_envelope: attempt.has_roa_envelope,
             tool_fault: attempt.tool_fault.as_ref(),
             replayed,
-            before: Before { held: attempt.held, judged: attempt.judged, answer: attempt.answer, shown },
+            before: Before {
+                held: attempt.held,
+                judged: attempt.judged,
+                answer: attempt.answer,
+                shown,
+                put: attempt.put.as_ref().map(|(question, answer, spent)| Put {
+                    question,
+                    answer: answer.as_deref(),
+                    spent: *spent,
+                }),
+            },
         };
         let ruling = decide::call(&scene, Books { session, account }, &call);
         if let CallRuling::Ruled(ruling) = &ruling {

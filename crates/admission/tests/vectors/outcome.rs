@@ -66,6 +66,7 @@ fn rule(vector: &Value) -> Result<Value, String> {
         header: None,
         arguments: text(vector, "arguments"),
         can_ask: false,
+        can_wait: false,
         has_roa_envelope: false,
         tool_fault: None,
         replayed: false,

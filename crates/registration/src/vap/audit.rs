@@ -71,6 +71,17 @@ pub struct Decided {
     pub aer_id: Option<String>,
     /// What the rules would have decided, of a call that was let through all the same.
     pub advised: Option<Advised>,
+    /// Who answered a question about it, and what.
+    pub confirmation: Option<Confirmation>,
+}
+
+/// The answer to a question about a call or a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// Whether it was a yes.
+    pub is_confirmed: bool,
+    /// The approver who signed it; none where it is the client's word.
+    pub approver: Option<String>,
 }
 
 /// What an operator's rules would have decided, had they been enforced.
@@ -265,6 +276,11 @@ impl AuditRecord {
                     if let Some(text) = text {
                         facts.text(name, text);
                     }
+                }
+                if let Some(Confirmation { is_confirmed, approver }) = &decided.confirmation {
+                    facts.text("confirmed_by", if approver.is_some() { "approver" } else { "client" });
+                    facts.text("confirmation", if *is_confirmed { "confirmed" } else { "declined" });
+                    approver.iter().for_each(|approver| facts.text("approver", approver));
                 }
                 if let Some(Advised { verdict, reason }) = &decided.advised {
                     facts.text("advised_verdict", verdict.as_str());

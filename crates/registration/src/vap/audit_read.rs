@@ -6,7 +6,9 @@ use data_encoding::HEXLOWER;
 use merkle::EntryDigest;
 use serde_json::Value;
 
-use super::audit::{Advised, AuditKind, Decided, Denials, Outcome, Status, ToolEvent, Tools, UNBOUND};
+use super::audit::{
+    Advised, AuditKind, Confirmation, Decided, Denials, Outcome, Status, ToolEvent, Tools, UNBOUND,
+};
 use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
@@ -18,7 +20,7 @@ use crate::vrf::VerifiedAt;
 /// Members of every kind.
 const COMMON: [&str; 6] = ["version", "kind", "gateway", "stream", "seq", "at"];
 /// What a commitment, an amendment or a decision may hold besides.
-const DECIDED: [&str; 13] = [
+const DECIDED: [&str; 14] = [
     "agent_id",
     "agent_proven_by",
     "asserted_client",
@@ -31,8 +33,13 @@ const DECIDED: [&str; 13] = [
     "aer_id",
     "binding",
     "advised",
+    "confirmation",
     "canon",
 ];
+/// What a confirmation by a client says.
+const BY_CLIENT: [&str; 2] = ["by", "answer"];
+/// What a confirmation by an approver says.
+const BY_APPROVER: [&str; 6] = ["by", "answer", "approver", "kid", "question", "approval"];
 /// How an agent's name can have been shown.
 const PROVEN_BY: [&str; 5] = ["asserted", "session", "token", "certificate", "key"];
 /// What an outcome may hold besides.
@@ -119,6 +126,7 @@ fn decided(top: &Members<'_>) -> Result<Decided, Violation> {
         agent_proven_by: proven_by(top)?,
         aer_id: top.get("aer_id").map(|_| aer_id(top)).transpose()?,
         advised: advised(top)?,
+        confirmation: confirmation(top)?,
     })
 }
 
@@ -133,6 +141,30 @@ fn advised(top: &Members<'_>) -> Result<Option<Advised>, Violation> {
         check_code(reason, advised.pointer("reason"))?;
     }
     Ok(Some(Advised { verdict, reason }))
+}
+
+/// Who answered a question about it, and what.
+fn confirmation(top: &Members<'_>) -> Result<Option<Confirmation>, Violation> {
+    let Some(confirmation) = top.optional_object("confirmation")? else { return Ok(None) };
+    let by = one_of(&confirmation, "by", AuditRule::Member, &["client", "approver"])?;
+    let is_confirmed =
+        one_of(&confirmation, "answer", AuditRule::Member, &["confirmed", "declined"])? == "confirmed";
+    if by == "client" {
+        closed(&confirmation, &[&BY_CLIENT])?;
+        return Ok(Some(Confirmation { is_confirmed, approver: None }));
+    }
+    closed(&confirmation, &[&BY_APPROVER])?;
+    for name in ["kid", "question"] {
+        identifier(&confirmation, name)?;
+    }
+    if !is_tagged_hex(confirmation.text("approval")?, "sha256:") {
+        return Err(confirmation.broken(
+            MEMBER,
+            "approval",
+            "\"sha256:\" and 64 lower-case hex digits are needed here",
+        ));
+    }
+    Ok(Some(Confirmation { is_confirmed, approver: Some(identifier(&confirmation, "approver")?) }))
 }
 
 /// How the agent's name was shown, where there is a name.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::AgainError;
 use super::annex::Annex;
 use super::session::{Again, Called, Now, Said, presumed_opinion};
-use crate::decision_inputs::{DecisionInputs, JudgeOpinion, NotWhole, whole};
+use crate::decision_inputs::{DecisionInputs, JudgeOpinion, NotWhole, PutInputs, whole};
 
 /// A verdict and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +54,9 @@ pub struct Compared {
     /// Why it cannot be said, or what else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The question that was put to approvers, with its signed answer: `tabellion gateway approval verify` checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Value>,
     /// Whether the answer is another one.
     pub differs: bool,
 }
@@ -91,7 +94,9 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
         None => Err(NotAgain::NotWhole),
         Some(inputs) => decided_again(again, stored, &annex, inputs, (at, came_to)),
     };
-    Ok(compare(stored, tool, at, (then, advised_then(stored)?), now))
+    let mut compared = compare(stored, tool, at, (then, advised_then(stored)?), now);
+    compared.approval = inputs.and_then(|inputs| serde_json::to_value(inputs.put?).ok());
+    Ok(compared)
 }
 
 /// Why a decision is not made again.
@@ -149,6 +154,8 @@ fn decided_again(
         replayed: inputs.replayed,
         judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
         answer: inputs.answer,
+        can_wait: inputs.can_wait,
+        put: inputs.put.as_ref().map(PutInputs::put),
         held_for_others: &inputs.held_for_others,
         account: inputs.account.as_ref(),
         ..Said::new(&inputs.route, &caller, now, message)
@@ -197,6 +204,7 @@ fn compare(
         advised_then,
         advised_now,
         note,
+        approval: None,
         differs,
     }
 }

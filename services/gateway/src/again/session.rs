@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use admission::clarify::{Answer, Shown, Ticket};
+use admission::clarify::{Answer, Purpose, Shown, Ticket};
 use admission::decide::{
-    self, Before, Books, Call, CallRuling, Declared, Dice, Finding, MessageRuling, Outcome, Ruling, Scene,
-    Semantic, Status,
+    self, Before, Books, Call, CallRuling, Declared, Dice, Finding, MessageRuling, Outcome, Put, Ruling,
+    Scene, Semantic, Status,
 };
 use admission::decimal::Decimal;
 use admission::message::MessageType;
@@ -54,6 +54,10 @@ pub struct Said<'a> {
     pub judged: Semantic,
     /// What a person says when one is asked on the open stream; none if nobody was.
     pub answer: Option<Answer>,
+    /// Whether a question could be put to approvers.
+    pub can_wait: bool,
+    /// The question that was put to approvers, and what came of it.
+    pub put: Option<Put<'a>>,
     /// What other calls of the session held meanwhile.
     pub held_for_others: &'a [Reservation],
     /// What the principal held, where that is known.
@@ -74,6 +78,8 @@ impl<'a> Said<'a> {
             replayed: false,
             judged: presumed_opinion(None),
             answer: None,
+            can_wait: true,
+            put: None,
             held_for_others: &[],
             account: None,
         }
@@ -146,9 +152,9 @@ impl Again {
         let Some(message) = &read else { return Now::NoRoute };
         let message = message.as_ref().map_err(|unreadable| &**unreadable);
         let others = self.begin(said);
-        let mut before = Before::default();
+        let mut before = Before { put: said.put, ..Before::default() };
         let ruling = loop {
-            let declared = Declared { message, replayed: said.replayed, before };
+            let declared = Declared { message, replayed: said.replayed, can_wait: said.can_wait, before };
             let scene = scene(&rules, said, &before);
             let books = Books { session: &mut self.session, account: &mut self.account };
             let ruling = match kind {
@@ -160,7 +166,7 @@ impl Again {
             match ruling {
                 MessageRuling::Ruled(ruling) => break ruling,
                 MessageRuling::Judge { held, .. } => {
-                    before = Before { held, judged: Some(said.judged), ..Before::default() };
+                    before = Before { held, judged: Some(said.judged), put: said.put, ..Before::default() };
                 }
             }
         };
@@ -195,7 +201,9 @@ impl Again {
             spent: state.spent,
             answer: state.answer,
         });
-        let mut before = Before { shown, ..Before::default() };
+        // One that came again brought the state that names the question; one that was held is asked about first.
+        let put = said.put.filter(|_| called.state.is_some());
+        let mut before = Before { shown, put, ..Before::default() };
         loop {
             let call = Call {
                 envelope,
@@ -203,6 +211,7 @@ impl Again {
                 header: called.header,
                 arguments: called.arguments,
                 can_ask: called.can_ask,
+                can_wait: said.can_wait,
                 has_roa_envelope: called.has_roa_envelope,
                 tool_fault: called.tool_fault,
                 replayed: said.replayed,
@@ -216,6 +225,9 @@ impl Again {
                 CallRuling::Judge { held, .. } => {
                     before =
                         Before { held: Some(held), judged: Some(said.judged), shown, ..Before::default() };
+                }
+                CallRuling::Ask { held, .. } if said.put.is_some() && before.put.is_none() => {
+                    before = Before { held, put: said.put, shown, ..Before::default() };
                 }
                 CallRuling::Ask { held, .. } if said.answer.is_some() => {
                     before = Before { held, answer: said.answer, shown, ..Before::default() };
@@ -262,7 +274,8 @@ impl Again {
 
 /// Under which circumstances a message is decided: before anybody was asked, at the time when it was looked at first.
 fn scene<'a>(rules: &'a Rules, said: &'a Said<'_>, before: &Before<'_>) -> Scene<'a> {
-    let is_last = before.answer.is_some() || (before.judged.is_some() && said.answer.is_none());
+    let is_asked = said.answer.is_some() || said.put.is_some();
+    let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
     let now = if is_last { said.now } else { said.first };
     let dice = Dice { sample: said.sample, secret: [0; 32] };
     Scene { rules, caller: said.caller, now, dice }
@@ -276,6 +289,9 @@ fn received(message: Option<&str>, carrier: Carrier) -> Option<Result<Received, 
 /// been asked under them; one that was not, to none.
 fn bound_to(rules: &Rules, state: &StateInputs) -> Option<Ticket> {
     let ticket = state.ticket.clone()?;
+    if ticket.purpose == Purpose::Approval {
+        return Some(ticket);
+    }
     Some(match state.of_these_rules {
         true => Ticket { policy: rules.policy_digest.clone(), ..ticket },
         false => Ticket { policy: String::new(), ..ticket },

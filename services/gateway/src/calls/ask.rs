@@ -33,19 +33,11 @@ impl Calls {
 
     async fn ask_on(self, opened: Opened, call: Call, asked: Asked, held: HeldCall) {
         let answer = self.question(&opened, &call, &asked.question).await;
-        let mut told = match self.heard(held.answered(answer).await).await {
-            Heard::Told(told) => told,
+        match self.heard(held.answered(answer).await).await {
+            Heard::Told(told) => self.answer_on(opened, call, told).await,
             // One call is asked about once: what would be asked again is dropped, and given back.
             Heard::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
-                return;
-            }
-        };
-        self.count(&told);
-        match told.pass.take() {
-            Some(pass) => self.forward_on(opened, call, told, pass).await,
-            None => {
-                opened.send(&self.refusal(&call, &told)).await;
             }
         }
     }
@@ -68,15 +60,14 @@ impl Calls {
         let asked = told.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
-        let question = json!({
-            "method": "elicitation/create",
-            "params": { "mode": "form", "message": asked.question, "requestedSchema": asked::schema() },
-        });
-        let name = Value::from(ANSWER);
+        let requests = match asked.approval {
+            // Nothing that the client could say is an answer: it comes again until there is one.
+            Some(_) => String::new(),
+            None => input_requests(&asked.question),
+        };
         let meta = additions(call, told).object();
-        let result = format!(
-            r#"{{"resultType":"input_required","inputRequests":{{{name}:{question}}},"requestState":{state},"_meta":{meta}}}"#
-        );
+        let result =
+            format!(r#"{{"resultType":"input_required",{requests}"requestState":{state},"_meta":{meta}}}"#);
         Some(reply::result(&call.id, &result))
     }
 
@@ -86,6 +77,16 @@ impl Calls {
             self.shared.asked.withdraw(&self.route, inbound.caller.mcp_session.as_deref(), &id)
         })
     }
+}
+
+/// The question for the client's user, as a member of the result.
+fn input_requests(words: &str) -> String {
+    let question = json!({
+        "method": "elicitation/create",
+        "params": { "mode": "form", "message": words, "requestedSchema": asked::schema() },
+    });
+    let name = Value::from(ANSWER);
+    format!(r#""inputRequests":{{{name}:{question}}},"#)
 }
 
 /// The answer, while the stream shows signs of life.

@@ -55,6 +55,11 @@ impl Brought {
                 let answer = Some(answer(frame));
                 Self { shown: Some(ShownState { ticket: Some(ticket), answer }), change: Change::WithoutOurs }
             }
+            // The client has nothing to say to it: what an approver signed is kept here.
+            Purpose::Approval => {
+                let shown = Some(ShownState { ticket: Some(ticket), answer: None });
+                Self { shown, change: Change::WithoutOurs }
+            }
             Purpose::Upstream => {
                 let shown = Some(ShownState { ticket: Some(ticket), answer: None });
                 Self { shown, change: Change::Unwrapped(upstream) }

@@ -72,6 +72,9 @@ impl Calls {
         if let Some(told) = self.shared.desk.refused_at_once(&job) {
             return self.answer(call, Box::new(told)).await;
         }
+        if let Some(response) = self.still_waits(&call, &job).await {
+            return response;
+        }
         if subject == Subject::Tool && self.rules.tools.watches() {
             let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
             let checked = tools.check(&self.shared.desk, self.rules.tools, called, &job.arguments).await;
@@ -80,12 +83,15 @@ impl Calls {
         let answer = self.shared.desk.call(job).await;
         match self.heard(answer).await {
             Heard::Told(told) => self.answer(call, told).await,
-            Heard::Ask(asked, held) => self.ask(call, *asked, held),
+            Heard::Ask(asked, held) => match asked.approval {
+                Some(question) => self.wait_for_approver(call, &question, held).await,
+                None => self.ask(call, *asked, held),
+            },
         }
     }
 
     /// Answers what was decided.
-    async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
+    pub(super) async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
         self.count(&told);
         match told.pass.take() {
             Some(pass) => self.forward(call, told, pass).await,
@@ -136,6 +142,7 @@ impl Calls {
         let brought = Brought::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
         let asserted_client = self.asserted_client(&inbound);
+        let can_wait = can_wait(&inbound);
         let (tool, arguments) = subject.named(&inbound.frame);
         let Inbound { route, mut exchange, has_roa_envelope, aside, era, caller, client, .. } = inbound;
         brought.restore(&mut exchange);
@@ -147,6 +154,7 @@ impl Calls {
             tool,
             arguments,
             can_ask,
+            can_wait,
             has_roa_envelope,
             checked: None,
             asserted_client,
@@ -184,6 +192,11 @@ impl Calls {
             (Era::Legacy, None) => false,
         }
     }
+}
+
+/// Whether the request can wait for an approver: on its stream, or since its client will send it again.
+fn can_wait(inbound: &Inbound) -> bool {
+    inbound.era == Era::Legacy || inbound.frame.method().is_some_and(clients::asks)
 }
 
 impl Subject {

@@ -9,6 +9,7 @@
 //! | `call` | a call, from the request to the desk's answer |
 //! | `brought` | the `requestState` that came back with it |
 //! | `ask` | a person asked on an open stream, or by an `input_required` result |
+//! | `approve` | a call that waits for an approver outside of the client |
 //! | `refused` | denials, and questions that nobody can be asked |
 //! | `outcome` | the answer of an upstream on its way: cost, result, Verdict |
 //! | `ending` | what an admitted call still owes, whoever brings its answer |
@@ -23,6 +24,7 @@
 //! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
 
 mod additions;
+mod approve;
 mod ask;
 mod brought;
 mod call;

@@ -5,7 +5,7 @@
 use admission::rules::{Ceiling, Posture, Then};
 
 use super::{Finding, Outcome};
-use crate::config::{Config, Requirement, Route, UpstreamConfig};
+use crate::config::{Config, Requirement, Route, UpstreamConfig, waits};
 
 /// A warning for each setting without effect, route by route.
 #[must_use]
@@ -28,6 +28,7 @@ fn of_route(config: &Config, route: &Route) -> Vec<Finding> {
             findings.push(warn("rule".to_owned(), detail));
         }
     }
+    findings.extend(asserted(route).into_iter().map(|detail| warn("confirmations".to_owned(), detail)));
     if route.without_vap != Posture::Deny {
         let posture = route.without_vap.as_str();
         findings.extend(sessions_only(config, route).into_iter().map(|setting| {
@@ -58,6 +59,19 @@ fn of_route(config: &Config, route: &Route) -> Vec<Finding> {
         findings.push(warn("principal_ceiling".to_owned(), detail));
     }
     findings
+}
+
+/// What is said where a question goes to the client that asked for the call.
+fn asserted(route: &Route) -> Option<String> {
+    let asking = route.rules.iter().filter(|rule| rule.then() == Then::Confirm && !waits(route, rule));
+    let names: Vec<&str> = asking.map(|rule| rule.name().as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "a yes to {} is asserted by the client: the software that asks for the call answers for its user; with \
+             then = \"approve\", or confirmations = \"approver\", somebody outside of it signs",
+            names.join(", ")
+        )
+    })
 }
 
 /// Settings that only mean something in a VAP session.

@@ -143,6 +143,7 @@ mod tests {
             issued: 700,
             expires: 1_000,
             nonce: "n-1".into(),
+            approved: false,
         };
         Sealed { ticket, upstream: Some("theirs".into()) }
     }

@@ -66,6 +66,8 @@ impl Config {
             judge: None,
             agents: Vec::new(),
             keyring: Default::default(),
+            approvals: None,
+            approvers: Vec::new(),
             keys: KeyFiles { evidence: Some(dev.evidence_key), ..KeyFiles::default() },
             routes: vec![Route {
                 without_vap: dev.without_vap,
@@ -90,6 +92,9 @@ impl Route {
             restricted: Vec::new(),
             signed: Requirement::Optional,
             amendments_signed: true,
+            confirmations: Default::default(),
+            commitments_need_approval: false,
+            amendments_need_approval: false,
             freshness: Freshness::Optional,
             ceiling: Default::default(),
             principal_ceiling: None,

@@ -24,7 +24,7 @@
 //! name = "large"
 //! tool = "payments.send"
 //! when = "input.arguments.amount > 1000"
-//! then = "confirm"                          # allow | deny | confirm
+//! then = "confirm"                          # allow | deny | confirm | approve
 //! ```
 
 use std::collections::BTreeMap;
@@ -65,6 +65,7 @@ pub struct File {
     pub judge: Option<Spanned<Judge>>,
     #[serde(default, rename = "agent")]
     pub agents: Vec<Agent>,
+    pub approvals: Option<Spanned<Approvals>>,
     #[serde(default, rename = "approver")]
     pub approvers: Vec<Approver>,
     #[serde(default, rename = "route")]
@@ -149,7 +150,20 @@ pub struct AgentOAuth {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Approvals {
+    pub listen: Text,
+    pub url: Option<Text>,
+    pub expires: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Approver {
+    pub name: Text,
+    #[serde(default)]
+    pub routes: Vec<Text>,
+    #[serde(default)]
+    pub tools: Vec<Text>,
     pub jwk: Spanned<PathBuf>,
     pub not_before: Option<Text>,
     pub not_after: Option<Text>,
@@ -181,6 +195,9 @@ pub struct Route {
     pub restricted: Vec<Text>,
     pub signed: Option<Text>,
     pub amendments_signed: Option<bool>,
+    pub confirmations: Option<Text>,
+    pub commitments_need_approval: Option<bool>,
+    pub amendments_need_approval: Option<bool>,
     pub freshness: Option<Text>,
     #[serde(default)]
     pub ceiling: Ceiling,

@@ -10,6 +10,7 @@
 
 mod agents;
 mod amounts;
+mod approvals;
 mod dev;
 mod duration;
 mod file;
@@ -34,6 +35,8 @@ use url::Url;
 
 pub use admission::rules::Posture;
 pub use agents::AgentKeys;
+pub(crate) use approvals::waits;
+pub use approvals::{ApprovalsListener, Approver};
 pub use dev::Dev;
 pub use mistake::{Mistake, Mistakes};
 pub use oauth::{KeySource, OAuth, OAuthMode};
@@ -79,6 +82,10 @@ pub struct Config {
     pub agents: Vec<AgentKeys>,
     /// Their keys, and those of approvers, whose signature on an amendment counts beside the agent's own (V-19).
     pub keyring: Keyring,
+    /// Where approvers find what waits for them.
+    pub approvals: Option<ApprovalsListener>,
+    /// Who outside of the clients may approve.
+    pub approvers: Vec<Approver>,
     /// Keys that are not in the state folder.
     pub keys: KeyFiles,
     /// The endpoints.
@@ -217,6 +224,7 @@ impl Config {
             ("issuer", self.issuer != new.issuer),
             ("listen", self.listen != new.listen),
             ("admin_listen", self.admin_listen != new.admin_listen),
+            ("approvals", reached(self) != reached(new)),
             ("state", self.state != new.state),
             ("evidence", self.evidence != new.evidence),
             ("evidence_keep", self.evidence_keep != new.evidence_keep),
@@ -229,6 +237,11 @@ impl Config {
         ];
         changed.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
+}
+
+/// Where approvers reach a gateway.
+fn reached(config: &Config) -> Option<(SocketAddr, Option<&Url>)> {
+    config.approvals.as_ref().map(|approvals| (approvals.listen, approvals.url.as_ref()))
 }
 
 impl Default for Outbox {

@@ -15,7 +15,7 @@ use super::file::{self, File, Text};
 use super::{
     AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistake, Mistakes, Outbox, Route,
 };
-use super::{amounts, duration, routes};
+use super::{amounts, approvals, duration, routes};
 use crate::judge::Meter;
 use crate::limits;
 
@@ -63,7 +63,10 @@ impl Reader<'_> {
         let origins = file.origins.iter().filter_map(|text| self.origin(text)).collect();
         let log = self.log(file.log);
         let judge = file.judge.and_then(|judge| self.judge(judge.into_inner()));
-        let agents = self.agents(&file.agents, &file.approvers);
+        let mut agents = self.agents(&file.agents);
+        let (approvers, signers) = approvals::approvers(self, &file.approvers);
+        agents.extend(signers);
+        let approvals = approvals::listener(self, file.approvals);
         let keyring = self.keyring(&agents);
         let outbox = self.outbox(file.outbox);
         let intake = self.intake(file.limits);
@@ -72,6 +75,7 @@ impl Reader<'_> {
         let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
+        approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
         let keyring = keyring.with_subjects(self.subjects(&file.agents, &routes));
         Some(Config {
             issuer: issuer?,
@@ -91,6 +95,8 @@ impl Reader<'_> {
             judge,
             agents: agents.into_iter().map(|(_, keys)| keys).collect(),
             keyring,
+            approvals,
+            approvers,
             keys: KeyFiles {
                 evidence: self.relative(file.keys.evidence),
                 verdict: self.relative(file.keys.verdict),
@@ -252,11 +258,7 @@ impl Reader<'_> {
         }
     }
 
-    fn agents(
-        &mut self,
-        agents: &[file::Agent],
-        approvers: &[file::Approver],
-    ) -> Vec<(Range<usize>, AgentKeys)> {
+    fn agents(&mut self, agents: &[file::Agent]) -> Vec<(Range<usize>, AgentKeys)> {
         let mut read = Vec::new();
         for agent in agents {
             let holder = Holder::Agent(agent.id.get_ref().clone());
@@ -269,10 +271,6 @@ impl Reader<'_> {
                     self.mistake(Some(agent.id.span()), "agent", why);
                 }
             }
-        }
-        for approver in approvers {
-            let validity = [&approver.not_before, &approver.not_after];
-            read.extend(self.keys("approver", Holder::Approver, &approver.jwk, validity));
         }
         read
     }
@@ -305,7 +303,8 @@ impl Reader<'_> {
         read
     }
 
-    fn keys(
+    /// The keys in a file, which somebody may sign with for a time.
+    pub fn keys(
         &mut self,
         what: &str,
         holder: Holder,
@@ -395,7 +394,8 @@ impl Reader<'_> {
         }
     }
 
-    fn address(&mut self, key: &str, text: &Text) -> Option<SocketAddr> {
+    /// An address and a port.
+    pub fn address(&mut self, key: &str, text: &Text) -> Option<SocketAddr> {
         match text.get_ref().parse() {
             Ok(address) => Some(address),
             Err(_) => self.wrong(text, key, "an address is written like 127.0.0.1:7400"),

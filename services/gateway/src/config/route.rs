@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use admission::glob::Pattern;
 use admission::risk::{Degree, Weights};
-use admission::rules::{Ceiling, CostRules, PolicyRule, Posture, PrincipalCeiling, SensitivityRules};
+use admission::rules::{
+    Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, SensitivityRules,
+};
 use admission::signature::Freshness;
 use admission::tool::ToolRules;
 use url::Url;
@@ -29,6 +31,12 @@ pub struct Route {
     pub signed: Requirement,
     /// Whether amendments must be, whatever the rest is (V-19).
     pub amendments_signed: bool,
+    /// Who answers what a rule with `confirm` or an unsure judge asks.
+    pub confirmations: Decider,
+    /// Whether commitments wait for an approver.
+    pub commitments_need_approval: bool,
+    /// Whether amendments do that no approver has signed.
+    pub amendments_need_approval: bool,
     /// Whether signed messages must say when and for whom (V-21).
     pub freshness: Freshness,
     /// What no session may exceed, whatever it declares (V-23).

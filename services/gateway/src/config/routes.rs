@@ -6,7 +6,7 @@ use admission::glob::Pattern;
 use admission::message::Sensitivity;
 use admission::risk::{Degree, Weights};
 use admission::rules::{
-    Ceiling, CostRules, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
+    Ceiling, CostRules, Decider, PolicyRule, Posture, PrincipalCeiling, RuleError, SensitivityRules, Then,
 };
 use admission::signature::Freshness;
 use admission::tool::{ToolPins, ToolRules};
@@ -75,6 +75,7 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
         pins: chosen(reader, "tool_pins", route.tool_pins.as_ref(), &pins),
         check_arguments: route.check_arguments.unwrap_or(true),
     };
+    let deciders = [("client", Decider::Client), ("approver", Decider::Approver)];
     let (risk, threshold) = risk(reader, route.risk);
     let oauth_at = route.oauth.as_ref().map(Spanned::span);
     let oauth = route
@@ -91,6 +92,9 @@ fn one(reader: &mut Reader<'_>, route: Spanned<file::Route>, public_url: Option<
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
         signed,
         amendments_signed: route.amendments_signed.unwrap_or(true),
+        confirmations: chosen(reader, "confirmations", route.confirmations.as_ref(), &deciders),
+        commitments_need_approval: route.commitments_need_approval.unwrap_or(false),
+        amendments_need_approval: route.amendments_need_approval.unwrap_or(false),
         freshness,
         ceiling: ceiling(reader, "ceiling", &route.ceiling),
         principal_ceiling: route.principal_ceiling.map(|given| principal_ceiling(reader, &given)),
@@ -141,7 +145,7 @@ fn chosen<T: Copy>(reader: &mut Reader<'_>, key: &str, text: Option<&Text>, word
 }
 
 /// A pattern of tool names (V-8): any text, `*` for any run.
-fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Pattern> {
+pub fn pattern(reader: &mut Reader<'_>, key: &str, text: &Text) -> Option<Pattern> {
     match Pattern::new(text.get_ref()) {
         Ok(pattern) if !text.get_ref().is_empty() => Some(pattern),
         Ok(_) => reader.wrong(text, key, "an empty pattern matches nothing"),
@@ -287,7 +291,12 @@ fn rules(reader: &mut Reader<'_>, given: Vec<file::Rule>) -> Vec<PolicyRule> {
 }
 
 fn one_rule(reader: &mut Reader<'_>, rule: &file::Rule) -> Option<PolicyRule> {
-    let words = [("deny", Then::Deny), ("allow", Then::Allow), ("confirm", Then::Confirm)];
+    let words = [
+        ("deny", Then::Deny),
+        ("allow", Then::Allow),
+        ("confirm", Then::Confirm),
+        ("approve", Then::Approve),
+    ];
     let then = chosen(reader, "rule.then", Some(&rule.then), &words);
     let tool = rule.tool.as_ref().map(|text| pattern(reader, "rule.tool", text));
     let when = rule.when.as_ref().map(|text| text.get_ref().as_str());

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use admission::risk::Degree;
-use admission::rules::{JudgeRules, Rules};
+use admission::rules::{Approvals, JudgeRules, Rules};
 use admission::signature::Demands;
 use jiff::SignedDuration;
 
@@ -12,6 +12,7 @@ impl Config {
     /// The rules of a route.
     #[must_use]
     pub fn rules(&self, route: &Route) -> Rules {
+        let approvals = self.approvals_of(route);
         let judge = self.judge.as_ref().filter(|_| route.judge);
         let rules = Rules {
             demands: Demands {
@@ -22,7 +23,7 @@ impl Config {
             },
             posture: route.without_vap,
             restricted: route.restricted.clone(),
-            keyring: self.keyring.clone(),
+            keyring: self.keyring.clone().with_approvers(&thumbprints(&approvals)),
             ceiling: route.ceiling.clone(),
             principal_ceiling: route.principal_ceiling.clone(),
             costs: route.costs.clone(),
@@ -32,10 +33,17 @@ impl Config {
             judge: judge.map(|judge| judge_rules(judge, route.threshold)),
             tools: route.tools,
             gated_methods: route.gated.clone(),
+            approvals,
             ..Rules::new(&route.path, &self.issuer, "")
         };
         rules.digested()
     }
+}
+
+/// The keys of approvers on a route: nobody else's signature on an amendment counts beside the agent's own.
+fn thumbprints(approvals: &Approvals) -> Vec<String> {
+    let keys = approvals.approvers.iter().flat_map(|approver| &approver.keys);
+    keys.map(|key| key.thumbprint().to_owned()).collect()
 }
 
 fn judge_rules(judge: &Judge, threshold: Degree) -> JudgeRules {

@@ -128,6 +128,8 @@ sample_rate = 0.5
 cap = 20
 
 [[approver]]
+name = "carol"
+routes = ["/all"]
 jwk = "agent.pub.json"
 not_before = "2026-01-01T00:00:00Z"
 not_after = "2027-01-01T00:00:00Z"

@@ -17,6 +17,8 @@ pub struct HeldCall {
     desk: Desk,
     job: Arc<CallJob>,
     held: Option<ReservationId>,
+    /// The question that was put to approvers about it.
+    question: Option<String>,
     /// What was done about it: for the person's turn, what the judge said.
     done: Done,
 }
@@ -32,8 +34,13 @@ pub struct HeldMessage {
 }
 
 impl HeldCall {
-    pub(super) fn new(desk: Desk, job: Arc<CallJob>, held: Option<ReservationId>, done: Done) -> Self {
-        Self { desk, job, held, done }
+    pub(super) fn new(
+        desk: Desk,
+        job: Arc<CallJob>,
+        (held, question): (Option<ReservationId>, Option<String>),
+        done: Done,
+    ) -> Self {
+        Self { desk, job, held, question, done }
     }
 
     /// The call.
@@ -45,14 +52,21 @@ impl HeldCall {
     pub async fn judged(self, judged: Semantic, words: &str) -> CallAnswer {
         let opinion = Some(Arc::new(JudgeOpinion::new(&judged, words)));
         let first_at = self.done.first_at;
-        let done = Done { held: self.held, judged: Some(judged), answer: None, opinion, first_at };
+        let done = Done { held: self.held, judged: Some(judged), opinion, first_at, ..Done::default() };
         self.again(done).await
     }
 
     /// The person answered, or did not: the call is decided again, from C1 on.
     pub async fn answered(self, answer: Answer) -> CallAnswer {
         let Done { opinion, first_at, .. } = self.done.clone();
-        let done = Done { held: self.held, judged: None, answer: Some(answer), opinion, first_at };
+        let done = Done { held: self.held, answer: Some(answer), opinion, first_at, ..Done::default() };
+        self.again(done).await
+    }
+
+    /// The question to approvers was answered, or is over: the call is decided again, from C1 on, with what is kept of it.
+    pub async fn approved(self) -> CallAnswer {
+        let (Done { opinion, first_at, .. }, question) = (self.done.clone(), self.question.clone());
+        let done = Done { held: self.held, question, opinion, first_at, ..Done::default() };
         self.again(done).await
     }
 
@@ -66,6 +80,9 @@ impl HeldCall {
 
 impl Drop for HeldCall {
     fn drop(&mut self) {
+        if let Some(question) = &self.question {
+            self.desk.withdraw_question(question);
+        }
         let stream = self.job.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
         if let (Some(held), Some(received)) = (self.held, stream) {
             let stream = received.message.session_id().to_owned();
@@ -88,7 +105,7 @@ impl HeldMessage {
     /// The judge answered, in these words: the message is decided again.
     pub async fn judged(self, judged: Semantic, words: &str) -> MessageAnswer {
         let (opinion, first_at) = (Some(Arc::new(JudgeOpinion::new(&judged, words))), self.first_at);
-        let done = Done { held: self.held, judged: Some(judged), answer: None, opinion, first_at };
+        let done = Done { held: self.held, judged: Some(judged), opinion, first_at, ..Done::default() };
         let answer = self.desk.decide_message(self.job.clone(), self.kind, done).await;
         drop(self);
         answer

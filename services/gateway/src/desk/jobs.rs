@@ -27,6 +27,8 @@ pub struct CallJob {
     pub arguments: String,
     /// Whether the client can be asked something (V-26).
     pub can_ask: bool,
+    /// Whether it can wait for an approver.
+    pub can_wait: bool,
     /// Whether it carries an AgentROA envelope, which nothing here enforces.
     pub has_roa_envelope: bool,
     /// What its arguments were held against; none for what is no tool.

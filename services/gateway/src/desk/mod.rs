@@ -14,6 +14,8 @@
 //! | `decisions` | what is decided in them |
 //! | `client_streams` | where records of clients without VAP are |
 //! | `denials`, `strangers` | what is denied without a record of its own |
+//! | `denials` | what is denied without a record of its own |
+//! | `questions` | what waits for approvers outside of the client |
 //! | `scopes` | what a caller may call, for showing |
 //! | `tools` | what is pinned of tools |
 //! | `annex` | what is kept in clear beside a record, and how much |
@@ -38,6 +40,7 @@ mod outbox;
 mod pass;
 mod place;
 mod published;
+mod questions;
 mod recovery;
 mod scopes;
 mod settings;
@@ -69,7 +72,9 @@ pub use jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob, RefusalJob, Shown
 pub use notary::Keys;
 pub use outbox::{Backpressure, Log, NoReceipt, OutboxLimits};
 pub use pass::{Came, Pass};
+pub use questions::{NotAnswered, Standing};
 pub use settings::Settings;
+pub use states::KeptQuestion;
 pub use status::Status;
 pub use told::{Evidence, Told};
 
@@ -80,6 +85,7 @@ use house::House;
 use notary::Notary;
 use outbox::{Courier, Gauge, Waiting};
 use place::Queue;
+use questions::Questions;
 use status::Alarms;
 use writer::{Job, Writer};
 
@@ -105,6 +111,7 @@ struct Inner {
     waiting: Arc<Waiting>,
     denials: Denials,
     client_streams: ClientStreams,
+    questions: Questions,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
     /// What is owed and not handed in yet.
@@ -174,6 +181,7 @@ impl Desk {
                 waiting,
                 denials: Denials::default(),
                 client_streams: ClientStreams::default(),
+                questions: Questions::default(),
                 store,
                 rules,
                 owing,
@@ -203,6 +211,7 @@ impl Desk {
             status.store_failing.get_or_insert_with(|| "nobody writes any more".to_owned());
         }
         Status {
+            open_questions: self.inner.questions.count(self.now().as_second()),
             oldest_age: backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest)),
             outbox_share: gauge.share(limits, now),
             backpressure: gauge.over(limits, now).map(|over| over.to_string()),
@@ -215,6 +224,11 @@ impl Desk {
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
             .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.house.notary.issuer())))
+    }
+
+    /// The questions that this process put to approvers.
+    fn questions(&self) -> &Questions {
+        &self.inner.questions
     }
 
     /// What time it is.

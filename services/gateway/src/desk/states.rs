@@ -3,6 +3,7 @@
 //! A session is kept under its id. What belongs to none has names that begin as no session id may (`unbound:`, X-5), with a
 //! point after it for what is the gateway's alone and has no records of calls.
 
+use admission::approval::Question;
 use admission::message::UNBOUND;
 use admission::record::StreamKey;
 use admission::session::{Account, Agreed, ReservationId, Running, Session};
@@ -25,6 +26,8 @@ const CATALOGUES: &str = "unbound:.tools:";
 const TOOLS: &str = "unbound:.tool:";
 /// What principals hold, by `admission`'s key for them.
 const ACCOUNTS: &str = "unbound:.principal:";
+/// Questions that wait for approvers, by their ids.
+pub const QUESTIONS: &str = "unbound:.question:";
 
 /// A stream's state.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ pub enum State {
     Catalogue(Catalogue),
     /// What is kept of a tool.
     Tool(Box<Pin>),
+    /// A question for approvers.
+    Question(Box<KeptQuestion>),
 }
 
 /// A session, and what the desk remembers about it.
@@ -76,6 +81,20 @@ pub struct Unbound {
     pub open: u64,
     /// Whether it is to be closed as soon as nothing is under way.
     pub ending: bool,
+}
+
+/// A question for approvers, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptQuestion {
+    /// The question.
+    pub question: Question,
+    /// The answer, as it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Whether it is used, or nobody waits for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
 }
 
 /// Keys that were said.
@@ -128,6 +147,7 @@ impl State {
             KEYS_STREAM => Self::Said(read(running)?),
             name if name.starts_with(CATALOGUES) => Self::Catalogue(read(running)?),
             name if name.starts_with(TOOLS) => Self::Tool(Box::new(read(running)?)),
+            name if name.starts_with(QUESTIONS) => Self::Question(read(running)?),
             name if name.starts_with(ACCOUNTS) => Self::Account(read(running)?),
             name if name.starts_with(UNBOUND) => Self::Unbound(read(running)?),
             _ => {
@@ -155,6 +175,7 @@ impl State {
             Self::Said(said) => write(said),
             Self::Catalogue(catalogue) => write(catalogue),
             Self::Tool(pin) => write(pin),
+            Self::Question(kept) => write(kept),
         }
     }
 
@@ -165,9 +186,12 @@ impl State {
     pub fn agreed(&self) -> Result<Bytes, DeskError> {
         match self {
             Self::Session(state) => write(&state.session.agreed),
-            Self::Unbound(_) | Self::Account(_) | Self::Said(_) | Self::Catalogue(_) | Self::Tool(_) => {
-                Ok(Bytes::new())
-            }
+            Self::Unbound(_)
+            | Self::Account(_)
+            | Self::Said(_)
+            | Self::Catalogue(_)
+            | Self::Tool(_)
+            | Self::Question(_) => Ok(Bytes::new()),
         }
     }
 }
@@ -206,6 +230,11 @@ pub const fn tool_streams() -> &'static str {
 /// Whether commands change a stream beside the gateway, so that it is read anew for every decision.
 pub fn is_changed_by_commands(name: &str) -> bool {
     name.starts_with(TOOLS)
+}
+
+/// Where a question is kept.
+pub fn question_stream(id: &str) -> String {
+    format!("{QUESTIONS}{id}")
 }
 
 /// Random bytes.

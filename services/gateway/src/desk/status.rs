@@ -38,6 +38,8 @@ pub struct Status {
     pub sessions_in_memory: u64,
     /// Calls that wait for another one's cost (V-12).
     pub waiting_for_cost: u64,
+    /// Questions to approvers that this process put and that are open.
+    pub open_questions: u64,
 }
 
 /// What goes wrong, told once when it begins and once when it ends.

@@ -21,11 +21,12 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 
-pub(crate) use build::rules_of;
+pub(crate) use build::{CurrentRules, rules_of};
 pub(crate) use build::{confinement, one as one_server};
 pub use error::StartError;
 pub(crate) use evidence::{Look, beside, log_client};
 
+use crate::approvals::Listener;
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
@@ -37,7 +38,7 @@ use crate::isolation::{self, Host};
 use crate::keys::Keys;
 use crate::telemetry::Telemetry;
 use admin::Admin;
-use build::{Builder, CurrentRules};
+use build::Builder;
 
 /// A running gateway.
 pub struct Gateway {
@@ -49,6 +50,7 @@ pub struct Gateway {
     front: Arc<Front>,
     public: Serving,
     admin: Option<Admin>,
+    approvals: Option<Listener>,
     telemetry: Arc<Telemetry>,
 }
 
@@ -73,11 +75,11 @@ impl Gateway {
             Desk::open(store, &desk_keys, log, Clock::system(), settings, rules_now).await?;
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
         let shared = Shared::new(desk.clone(), sealer, telemetry.clone(), Patience::default());
-        let builder = Builder::new(keys.clone(), shared, rules);
-        match Self::serve(&config, builder, &desk, &telemetry).await {
-            Ok((builder, front, public, admin)) => {
+        let builder = Builder::new(keys.clone(), shared, rules.clone());
+        match Self::serve(&config, builder, &desk, (rules, &telemetry)).await {
+            Ok((builder, front, public, (admin, approvals))) => {
                 let builder = Mutex::new(builder);
-                Ok(Self { config, keys, desk, running, builder, front, public, admin, telemetry })
+                Ok(Self { config, keys, desk, running, builder, front, public, admin, approvals, telemetry })
             }
             Err(error) => {
                 running.stop().await;
@@ -90,8 +92,8 @@ impl Gateway {
         config: &Config,
         mut builder: Builder,
         desk: &Desk,
-        telemetry: &Arc<Telemetry>,
-    ) -> Result<(Builder, Arc<Front>, Serving, Option<Admin>), StartError> {
+        (rules, telemetry): (CurrentRules, &Arc<Telemetry>),
+    ) -> Result<(Builder, Arc<Front>, Serving, (Option<Admin>, Option<Listener>)), StartError> {
         let listener = listen(config.listen).await?;
         let front = Front::new(builder.plan(config)?);
         front.time(telemetry.clone());
@@ -105,9 +107,18 @@ impl Gateway {
             }
             None => None,
         };
+        let approvals = match &config.approvals {
+            Some(approvals) => {
+                let listener = listen(approvals.listen).await?;
+                let url = approvals.url.as_ref().map(url::Url::as_str);
+                let served = Listener::serve(listener, url, desk.clone(), rules);
+                Some(served.map_err(|error| at(approvals.listen, error))?)
+            }
+            None => None,
+        };
         let public = front.serve(listener, Times::default()).map_err(|error| at(config.listen, error))?;
         tracing::info!(address = %public.address, issuer = config.issuer, "the gateway serves");
-        Ok((builder, front, public, admin))
+        Ok((builder, front, public, (admin, approvals)))
     }
 
     /// Where clients come.
@@ -120,6 +131,12 @@ impl Gateway {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Where approvers are served.
+    #[must_use]
+    pub fn approvals_address(&self) -> Option<SocketAddr> {
+        self.approvals.as_ref().map(Listener::address)
     }
 
     /// The desk, for whoever wants to know how it stands.
@@ -203,6 +220,9 @@ impl Gateway {
         self.running.stop().await;
         if let Some(admin) = self.admin {
             admin.stop().await;
+        }
+        if let Some(approvals) = self.approvals {
+            approvals.stop().await;
         }
     }
 }

@@ -82,6 +82,7 @@ pub struct Telemetry {
     records: IntCounter,
     conflicts: IntCounter,
     sessions: IntGauge,
+    questions: IntGauge,
     rendering: Mutex<()>,
 }
 
@@ -131,6 +132,7 @@ impl Telemetry {
                 "times another process was first",
             )?,
             sessions: gauge(&registry, "gateway_sessions_in_memory", "sessions in memory")?,
+            questions: gauge(&registry, "gateway_open_questions", "questions that wait for an approver")?,
             share: Gauge::with_opts(Opts::new(
                 "gateway_evidence_share",
                 "the part of the outbox that is taken",
@@ -190,6 +192,7 @@ impl Telemetry {
             raise(&self.conflicts, status.conflicts);
         }
         self.sessions.set(signed(status.sessions_in_memory));
+        self.questions.set(signed(status.open_questions));
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);

@@ -79,6 +79,7 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
         tool: tool.into(),
         header: None,
         arguments: arguments.to_string(),
+        can_wait: true,
         can_ask: false,
         has_roa_envelope: false,
         checked: None,

@@ -153,15 +153,15 @@ async fn calls_without_vap_are_in_the_stream_of_their_mcp_session_which_ends_wit
     let store = Memory::new("one");
     let (desk, running) = open(&store, &site, settings()).await;
     let plain = |session: &str, route: &str| {
-        let caller = agent::caller_in(session);
+        let caller = caller_in(session);
         CallJob { caller, asserted_client: Some("editor".into()), ..agent::unaware(route, "t", &json!({})) }
     };
     assert_eq!(denied(&agent::call(&desk, plain("a", "/mcp")).await), "no_envelope");
     for session in ["a", "b", "a"] {
-        agent::run(agent::call(&desk, plain(session, agent::ADVISORY)).await, None).await;
+        run(agent::call(&desk, plain(session, agent::ADVISORY)).await, None).await;
     }
     assert_eq!(denied(&agent::call(&desk, plain("a", "/mcp")).await), "no_envelope");
-    desk.end_sessions_of(&agent::caller_in("a")).await;
+    desk.end_sessions_of(&caller_in("a")).await;
     let streams = async || {
         let listed = store.list(Some("unbound:one:"), 10).await.unwrap();
         let mut stories = Vec::new();

@@ -11,8 +11,10 @@ mod stores;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::approval::{Approval, Decision};
 use admission::reason::Reason;
 use evidence::{Call, EvidenceStore, Failing, Fault, Memory, RecordKind, Standing};
+use gateway::desk::{NotAnswered, ShownState};
 use office::*;
 use serde_json::{Value, json};
 use site::Site;
@@ -44,6 +46,7 @@ over_each_store! {
     what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
     a_living_gateways_calls_are_not_called_unknown,
     every_record_of_both_gateways_is_on_the_log_once,
+    a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
 }
 
 /// V-3, V-12: two processes do not mint budget.
@@ -173,6 +176,51 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
     assert_eq!(payload(&outcome.record.statement)["status"], "executed");
     one.stop().await;
     two.stop().await;
+}
+
+/// An approver reaches one of them, and the call comes again to any.
+async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
+    let arguments = json!({ "approved": true });
+    let asked = offices[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
+    let question = *asked.approval.unwrap();
+    assert_eq!(offices[1].desk.open_questions().await.unwrap(), std::slice::from_ref(&question));
+    let waiting = {
+        let (office, id) = (offices[0].clone(), question.id.clone());
+        tokio::spawn(async move { office.desk.wait_for_answer(&id, Duration::from_secs(60)).await })
+    };
+    let signed = Approval::of(&question, "carol", Decision::Approve, None).sign(&approver()).unwrap();
+    offices[1].desk.answer_question(&question.id, &signed).await.unwrap();
+    assert_eq!(waiting.await.unwrap(), gateway::desk::Standing::Answered);
+    let second = offices[0].desk.answer_question(&question.id, &signed).await;
+    assert!(matches!(second, Err(NotAnswered::Answered)), "{second:?}");
+    let mut again = Vec::new();
+    for office in offices.iter().cycle().take(4) {
+        let (office, ticket, arguments) = (office.clone(), asked.ticket.clone(), arguments.clone());
+        again.push(tokio::spawn(async move {
+            let shown = Some(ShownState { ticket: Some(ticket), answer: None });
+            let mut told = office.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
+            match told.pass.take() {
+                Some(pass) => {
+                    pass.settle(ran(None)).await;
+                    true
+                }
+                None => {
+                    assert_eq!(reason(&told), Some(Reason::InvalidState));
+                    false
+                }
+            }
+        }));
+    }
+    let mut served = 0;
+    for call in again {
+        served += usize::from(call.await.unwrap());
+    }
+    assert_eq!(served, 1);
+    assert_eq!(offices[0].desk.open_questions().await.unwrap(), []);
+    close(offices).await;
 }
 
 /// Each record is one leaf, whoever brought it.

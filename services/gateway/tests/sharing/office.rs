@@ -7,12 +7,13 @@ use admission::decide::Status;
 use admission::message::slot::{self, Carrier};
 use admission::principal::{Caller, Era, TokenSubject};
 use admission::reason::Reason;
-use admission::rules::Rules;
+use admission::rules::{Approver, PolicyRule, Rules, Then};
 use admission::signature::{AgentKey, Holder, Keyring};
 use admission::verdict::VerdictKind;
 use evidence::{EvidenceStore, RecordKind, Stored};
 use gateway::desk::{
-    CallAnswer, CallJob, Came, Clock, Desk, Keys, Log, MessageAnswer, MessageJob, Running, Settings, Told,
+    CallAnswer, CallJob, Came, Clock, Desk, Keys, Log, MessageAnswer, MessageJob, Running, Settings,
+    ShownState, Told,
 };
 use jose::{jcs, jws};
 use scitt::{Signer, SigningKey};
@@ -91,6 +92,17 @@ impl Office {
     }
 
     pub async fn call_with(&self, caller: &Caller, envelope: &Value, arguments: &Value) -> Told {
+        self.call_again(caller, envelope, arguments, None).await
+    }
+
+    /// The same with a state of the gateway's own.
+    pub async fn call_again(
+        &self,
+        caller: &Caller,
+        envelope: &Value,
+        arguments: &Value,
+        shown: Option<ShownState>,
+    ) -> Told {
         let envelope = slot::read(Some(&envelope.to_string()), None, Carrier::ToolsCall);
         let job = CallJob {
             route: self.rules.route.clone(),
@@ -99,11 +111,12 @@ impl Office {
             tool: "crm.read".into(),
             header: None,
             arguments: arguments.to_string(),
+            can_wait: true,
             can_ask: false,
             has_roa_envelope: false,
             checked: None,
             asserted_client: None,
-            shown: None,
+            shown,
             aside: None,
         };
         match self.desk.call(job).await {
@@ -128,11 +141,20 @@ fn rules() -> Rules {
     let mut rules = Rules::new("/mcp", testkit::GATEWAY, POLICY);
     let key = AgentKey::new(Holder::Agent(AGENT.into()), &agent().public_key().to_jwk(), None, None);
     rules.keyring = Keyring::new(vec![key.unwrap()]).unwrap();
+    let when = Some("object.get(input.arguments, \"approved\", false) == true");
+    rules.policy.push(PolicyRule::new("approved", None, when, Then::Approve).unwrap());
+    let key = AgentKey::new(Holder::Approver, &approver().public_key().to_jwk(), None, None).unwrap();
+    rules.approvals.approvers.push(Approver { name: "carol".into(), tools: Vec::new(), keys: vec![key] });
     rules
 }
 
 pub fn agent() -> SigningKey {
     SigningKey::from_ed25519_seed(&[1; 32]).unwrap()
+}
+
+/// Signs approvals.
+pub fn approver() -> SigningKey {
+    SigningKey::from_ed25519_seed(&[2; 32]).unwrap()
 }
 
 pub fn alice() -> Caller {

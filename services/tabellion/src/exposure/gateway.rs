@@ -64,6 +64,17 @@ fn listeners(config: &Config) -> Vec<Mistake> {
         );
         warnings.push(mistake("listen", what));
     }
+    if let Some(approvals) = config.approvals.as_ref().filter(|approvals| {
+        let ends_tls = approvals.url.as_ref().is_some_and(|url| url.scheme() == "https");
+        !approvals.listen.ip().to_canonical().is_loopback() && !ends_tls
+    }) {
+        let what = format!(
+            "{} is not loopback, and the gateway speaks plain HTTP: what approvers are asked can be read on the way. Let a \
+             proxy end TLS, and name its URL in approvals.url",
+            approvals.listen
+        );
+        warnings.push(mistake("approvals.listen", what));
+    }
     if let Some(admin) = config.admin_listen.filter(|admin| !admin.ip().to_canonical().is_loopback()) {
         let what = format!("{admin} is not loopback: whoever reaches it reads the metrics");
         warnings.push(mistake("admin_listen", what));

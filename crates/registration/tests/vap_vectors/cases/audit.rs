@@ -55,7 +55,47 @@ fn outcome_with(pointer: &str, value: Value) -> Vec<u8> {
 }
 
 pub fn cases() -> Vec<Case> {
-    [json_cases(), member_cases(), common_cases(), decided_cases(), outcome_cases()].concat()
+    [json_cases(), member_cases(), common_cases(), decided_cases(), confirmation_cases(), outcome_cases()]
+        .concat()
+}
+
+/// Who answered a question about a call.
+fn confirmation_cases() -> Vec<Case> {
+    let by_client = json!({ "by": "client", "answer": "confirmed" });
+    let by_approver = json!({
+        "by": "approver", "answer": "declined", "approver": "carol", "kid": "key-1",
+        "question": "0123456789abcdef0123456789abcdef",
+        "approval": format!("sha256:{}", "ab".repeat(32)),
+    });
+    let confirmed = |confirmation: &Value| decision_with("/confirmation", confirmation.clone());
+    let other = |name: &str, value: Value| confirmed(&with(by_approver.clone(), &format!("/{name}"), value));
+    let mut unsigned = by_approver.clone();
+    unsigned.as_object_mut().unwrap().remove("approval");
+    vec![
+        keeps(R::Member, "confirmed-by-client", "The client's word for its user.", confirmed(&by_client)),
+        keeps(R::Member, "confirmed-by-approver", "An approver signed.", confirmed(&by_approver)),
+        breaks(R::Member, "confirmed-by-nobody", "Nobody like that answers.", other("by", json!("judge"))),
+        breaks(R::Member, "confirmed-otherwise", "There is yes and no.", other("answer", json!("perhaps"))),
+        breaks(
+            R::Member,
+            "confirmed-unsigned",
+            "What an approver signed has a digest.",
+            confirmed(&unsigned),
+        ),
+        breaks(
+            R::Member,
+            "confirmed-digest",
+            "A digest of another form.",
+            other("approval", json!("sha256:AB")),
+        ),
+        breaks(R::Identifier, "approver-empty", "An approver has a name.", other("approver", json!(""))),
+        breaks(
+            R::UnknownMember,
+            "confirmed-by-client-signed",
+            "A client signs nothing.",
+            confirmed(&with(by_client.clone(), "/approver", json!("carol"))),
+        ),
+    ]
 }
 
 fn json_cases() -> Vec<Case> {

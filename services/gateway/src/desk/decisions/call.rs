@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use admission::clarify::{Answer, Shown};
+use admission::approval;
+use admission::clarify::{Answer, Purpose, Shown};
 use admission::decide::{self, Before, Call, CallRuling, Dice, Scene, Semantic};
 use admission::message::slot::Received;
 use admission::rules::Rules;
@@ -15,16 +16,17 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::copies::{Copies, Sent};
+use super::question;
 use super::tools::ToolsWork;
 use super::writing::{Written, claim, jti_of, milliseconds, states_stream, timestamp, write_for};
-use crate::decision_inputs::{DecisionInputs, JudgeOpinion, StateInputs, Text};
+use crate::decision_inputs::{DecisionInputs, JudgeOpinion, PutInputs, StateInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldCall;
 use crate::desk::jobs::{CallAnswer, CallJob};
 use crate::desk::pass::{Pass, Ticket};
 use crate::desk::place::Place;
-use crate::desk::states::{STATES_STREAM, State, tool_stream};
+use crate::desk::states::{KeptQuestion, STATES_STREAM, State, question_stream, tool_stream};
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Turn, Work};
 
@@ -37,6 +39,8 @@ pub struct Done {
     pub judged: Option<Semantic>,
     /// What a person said.
     pub answer: Option<Answer>,
+    /// The question that was put to approvers.
+    pub question: Option<String>,
     /// What the judge said, in full: for the annex (V-27).
     pub opinion: Option<Arc<JudgeOpinion>>,
     /// When it was looked at first, in milliseconds since the Unix epoch.
@@ -57,6 +61,10 @@ pub struct CallWork {
     tool: Tool,
     /// Where its record is if it belongs to no session; none: in the gateway's own stream.
     client_stream: Option<String>,
+    /// The question that was put to approvers, as it stands.
+    put: Option<PutInputs>,
+    /// Whether it can wait for one.
+    can_wait: bool,
     made: Option<Made>,
 }
 
@@ -87,9 +95,22 @@ impl CallWork {
         tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
     ) -> Self {
         let rules = desk.rules_of(&job.route);
-        let (tool, since) = (Tool::default(), Instant::now());
         let client_stream = desk.client_stream(&job.caller).filter(|_| job.envelope.is_none());
-        Self { desk, job, done, dice, since, place, tell, rules, tool, client_stream, made: None }
+        Self {
+            can_wait: job.can_wait,
+            desk,
+            job,
+            done,
+            dice,
+            since: Instant::now(),
+            place,
+            tell,
+            rules,
+            tool: Tool::default(),
+            client_stream,
+            put: None,
+            made: None,
+        }
     }
 
     fn received(&self) -> Option<&Received> {
@@ -117,7 +138,17 @@ impl CallWork {
             judged: self.done.judged,
             answer: self.done.answer,
             shown: shown.map(|state| Shown { ticket: state.ticket.as_ref(), spent, answer: state.answer }),
+            put: self.put.as_ref().map(PutInputs::put),
         }
+    }
+
+    /// The question that was put to approvers about it: held here, or named by the state that came back.
+    fn question_id(&self) -> Option<&str> {
+        let shown = || {
+            let ticket = self.job.shown.as_ref()?.ticket.as_ref()?;
+            (ticket.purpose == Purpose::Approval).then_some(ticket.nonce.as_str())
+        };
+        self.done.question.as_deref().or_else(shown)
     }
 
     fn is_replayed(&self, books: &Books<'_>) -> bool {
@@ -149,6 +180,7 @@ impl CallWork {
             header: job.header.as_deref(),
             arguments: &job.arguments,
             can_ask: job.can_ask,
+            can_wait: self.can_wait,
             has_roa_envelope: job.has_roa_envelope,
             tool_fault: self.tool.fault.as_ref(),
             replayed,
@@ -182,6 +214,7 @@ impl CallWork {
         if ruling.forward && ruling.reservation.is_none() {
             books.count_open(&written.stream);
         }
+        question::used_up_by(&ruling).for_each(|id| question::spend(books, id));
         self.made = Some(Made::Ruled(ruling, written, snapshot));
         Step::Decided
     }
@@ -211,6 +244,8 @@ impl CallWork {
             header: job.header.as_deref().map(Text::whole),
             sample: self.dice.sample,
             can_ask: job.can_ask,
+            can_wait: self.can_wait,
+            put: self.put.clone(),
             has_roa_envelope: job.has_roa_envelope,
             tool_fault: self.tool.fault.clone(),
             replayed: self.is_replayed(books),
@@ -224,6 +259,23 @@ impl CallWork {
     }
 }
 
+/// Against whose bound a question about the call would count.
+fn whose(copies: &Copies) -> String {
+    match &copies.session {
+        Some(session) => session.agreed.account().to_owned(),
+        None => decide::account_key(&copies.caller, None).unwrap_or_default(),
+    }
+}
+
+/// The question that a decision puts to approvers.
+fn asked_of_approvers(ruling: &CallRuling) -> Option<&approval::Question> {
+    match ruling {
+        CallRuling::Ask { asked, .. } => asked.approval.as_deref(),
+        CallRuling::Ruled(ruling) => ruling.pending.as_ref()?.approval.as_deref(),
+        CallRuling::Wait | CallRuling::Judge { .. } => None,
+    }
+}
+
 /// Whether a denial has no record of its own: nobody knows whose message it was, and there were many such within the minute.
 /// What uses something up is recorded all the same.
 pub fn is_only_counted(
@@ -234,7 +286,7 @@ pub fn is_only_counted(
     ruling: &decide::Ruling,
 ) -> bool {
     let is_denied = ruling.verdict.verdict == VerdictKind::Denied && ruling.stream == decide::Stream::Unbound;
-    let uses_up = ruling.claims.iter().any(|claim| claim.kind == decide::ClaimKind::State);
+    let uses_up = ruling.claims.iter().any(|claim| claim.kind != decide::ClaimKind::Jti);
     is_denied && !uses_up && is_stranger(books, sent, session) && !desk.takes_a_stranger(books.now / 1000)
 }
 
@@ -268,6 +320,7 @@ impl Work for CallWork {
         if self.job.checked.is_some() {
             streams.push(tool_stream(&self.job.route, &self.job.tool));
         }
+        streams.extend(self.question_id().map(question_stream));
         streams
     }
 
@@ -301,6 +354,11 @@ impl Work for CallWork {
             None => return Step::Needs(books.missing()),
         };
         let (job, rules) = (self.job.clone(), self.rules.clone());
+        if let Some(id) = self.question_id().map(str::to_owned) {
+            let Some(kept) = question::kept(books, &id) else { return Step::Needs(books.missing()) };
+            self.put =
+                kept.map(|KeptQuestion { question, answer, spent }| PutInputs { question, answer, spent });
+        }
         let before = self.before(books);
         let sent = Sent { rules: &rules, caller: &job.caller, received: self.received(), before };
         let Some(mut copies) = Copies::of_message(books, &sent) else {
@@ -308,7 +366,14 @@ impl Work for CallWork {
         };
         copies.forget_questions(books, &rules);
         let account = copies.account.clone();
+        self.can_wait =
+            job.can_wait && self.desk.questions().has_room(&whose(&copies), timestamp(books.now).as_second());
         let ruling = self.ruling(books, &mut copies);
+        if let Some(question) = asked_of_approvers(&ruling)
+            && !question::put(books, question)
+        {
+            return Step::Needs(books.missing());
+        }
         if matches!(ruling, CallRuling::Judge { .. } | CallRuling::Ask { .. }) {
             self.done.first_at.get_or_insert(milliseconds(books.now));
         }
@@ -328,7 +393,8 @@ impl Work for CallWork {
                 Step::Decided
             }
             CallRuling::Ask { asked, held } => {
-                copies.hold(books, self.done.held, held);
+                let until = asked.approval.as_ref().map_or(0, |question| question.expires);
+                copies.hold_until(books, self.done.held, held, u64::try_from(until).unwrap_or(0));
                 self.made = Some(Made::Ask(asked, held));
                 Step::Decided
             }
@@ -340,9 +406,14 @@ impl Work for CallWork {
             let work = ToolsWork::approved(self.desk.clone(), &self.job.route, &self.job.tool);
             self.desk.hand_in(Box::new(work));
         }
-        let held = |held| HeldCall::new(self.desk.clone(), self.job.clone(), held, self.done.clone());
+        let held = |held, question| {
+            HeldCall::new(self.desk.clone(), self.job.clone(), (held, question), self.done.clone())
+        };
         let answer = match self.made {
             Some(Made::Ruled(ruling, written, snapshot)) => {
+                let pending = ruling.pending.as_ref().and_then(|asked| asked.approval.as_deref());
+                pending.into_iter().for_each(|question| self.desk.questions().put(question));
+                question::used_up_by(&ruling).for_each(|id| self.desk.questions().tell(id));
                 let pass = ruling.forward.then(|| {
                     let ticket = Ticket {
                         rules: self.rules.clone(),
@@ -358,8 +429,13 @@ impl Work for CallWork {
                 CallAnswer::Ruled(Box::new(Told::of(ruling, written, pass)))
             }
             Some(Made::Counted(ruling)) => CallAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),
-            Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation)),
-            Some(Made::Ask(asked, reservation)) => CallAnswer::Ask(asked, held(reservation)),
+            Some(Made::Judge(question, reservation)) => CallAnswer::Judge(question, held(reservation, None)),
+            Some(Made::Ask(asked, reservation)) => {
+                let put = asked.approval.as_deref();
+                put.into_iter().for_each(|question| self.desk.questions().put(question));
+                let id = put.map(|question| question.id.clone());
+                CallAnswer::Ask(asked, held(reservation, id))
+            }
             None => return,
         };
         // Nobody there any more: the answer is dropped, and with it the pass or the reservation, which gives it back.

@@ -15,7 +15,7 @@ use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::states::State;
 use crate::desk::writer::{Books, Job, NewRecord, Sheet, Step, Work};
-use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER};
+use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER, QUESTION_SHOWN};
 
 /// Closes a stream, now or as soon as nothing in it is under way.
 pub struct CloseWork {
@@ -79,6 +79,12 @@ impl CloseWork {
             let idle = account.is_idle(at);
             if let Some(sheet) = books.sheet(&self.stream) {
                 if idle { sheet.close(now) } else { sheet.keep(now + ACCOUNT_DUE.as_secs()) }
+            }
+            return Ok(Step::Decided);
+        }
+        if let Some(State::Question(_)) = sheet.state() {
+            if let Some(sheet) = books.sheet(&self.stream) {
+                sheet.close(now + QUESTION_SHOWN.as_secs());
             }
             return Ok(Step::Decided);
         }

@@ -115,10 +115,21 @@ impl Copies {
 
     /// Replaces the originals, with what is `held` while somebody is asked: who asks, and how long that can take. What was
     /// held `before` is not asked about any more.
-    pub fn hold(mut self, books: &mut Books<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
+    pub fn hold(self, books: &mut Books<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
+        self.hold_until(books, before, held, 0);
+    }
+
+    /// The same for a question that can be answered until a time, in Unix seconds.
+    pub fn hold_until(
+        mut self,
+        books: &mut Books<'_>,
+        before: Option<ReservationId>,
+        held: Option<ReservationId>,
+        until: u64,
+    ) {
         self.asking.retain(|asking| Some(asking.held) != before);
         if let Some(held) = held {
-            let until = books.now / 1000 + QUESTION_SLACK.as_secs();
+            let until = until.max(books.now / 1000) + QUESTION_SLACK.as_secs();
             self.asking.push(Asking { held, instance: books.house.instance.clone(), until });
         }
         self.keep(books);

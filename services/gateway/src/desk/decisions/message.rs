@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use admission::approval::Question;
 use admission::decide::{self, Before, Declared, Dice, MessageRuling, Scene};
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId};
@@ -12,12 +13,14 @@ use tokio::sync::oneshot;
 
 use super::call::{Done, depends_on_others, is_only_counted};
 use super::copies::{Copies, Sent};
+use super::question;
 use super::writing::{Written, jti_of, milliseconds, timestamp, write};
-use crate::decision_inputs::{DecisionInputs, Text};
+use crate::decision_inputs::{DecisionInputs, PutInputs, Text};
 use crate::desk::Desk;
 use crate::desk::error::DeskError;
 use crate::desk::held::HeldMessage;
 use crate::desk::jobs::{MessageAnswer, MessageJob};
+use crate::desk::states::KeptQuestion;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Work};
 
@@ -39,6 +42,10 @@ pub struct MessageWork {
     dice: Dice,
     since: Instant,
     tell: oneshot::Sender<Result<MessageAnswer, DeskError>>,
+    /// The question that was put to approvers, as it stands.
+    put: Option<PutInputs>,
+    /// Whether another can be put.
+    can_wait: bool,
     made: Option<Made>,
 }
 
@@ -58,15 +65,27 @@ impl MessageWork {
         dice: Dice,
         tell: oneshot::Sender<Result<MessageAnswer, DeskError>>,
     ) -> Self {
-        Self { desk, job, kind, done, dice, since: Instant::now(), tell, made: None }
+        Self {
+            desk,
+            job,
+            kind,
+            done,
+            dice,
+            since: Instant::now(),
+            tell,
+            put: None,
+            can_wait: true,
+            made: None,
+        }
     }
 
     fn jti(&self) -> Option<Claim> {
         jti_of(self.job.message.as_ref().ok()?)
     }
 
-    fn before(&self) -> Before<'static> {
-        Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None }
+    fn before(&self) -> Before<'_> {
+        let put = self.put.as_ref().map(PutInputs::put);
+        Before { held: self.done.held, judged: self.done.judged, answer: None, shown: None, put }
     }
 
     fn ruling(&self, rules: &Rules, books: &Books<'_>, copies: &mut Copies) -> MessageRuling {
@@ -74,6 +93,7 @@ impl MessageWork {
         let declared = Declared {
             message: job.message.as_ref().map_err(|unreadable| &**unreadable),
             replayed: self.is_replayed(books),
+            can_wait: self.can_wait,
             before: self.before(),
         };
         let caller = copies.caller.clone();
@@ -87,6 +107,10 @@ impl MessageWork {
 
     fn is_replayed(&self, books: &Books<'_>) -> bool {
         self.jti().is_some_and(|claim| books.is_used(&claim))
+    }
+
+    fn has_room(&self, question: &Question, books: &Books<'_>) -> bool {
+        self.desk.questions().has_room(&question.subject.principal, timestamp(books.now).as_second())
     }
 
     fn is_only_counted(
@@ -111,11 +135,27 @@ impl MessageWork {
             unreadable: job.message.is_err(),
             replayed: self.is_replayed(books),
             judge: self.done.opinion.as_deref().cloned(),
+            can_wait: self.can_wait,
+            put: self.put.clone(),
             held_for_others: copies.held_for_others(self.done.held),
             account,
             ..DecisionInputs::of(&job.route, &copies.caller)
         }
     }
+}
+
+/// The question that a decision about a message puts to approvers.
+fn put_by(ruling: &MessageRuling) -> Option<&Question> {
+    match ruling {
+        MessageRuling::Ruled(ruling) => ruling.put.as_deref(),
+        MessageRuling::Judge { .. } => None,
+    }
+}
+
+/// What was put to approvers about the same before, if it is open or its answer still counts.
+fn usable(kept: KeptQuestion, question: &Question, now: jiff::Timestamp) -> Option<PutInputs> {
+    let is_usable = !kept.spent && !kept.question.is_over(now) && kept.question.subject == question.subject;
+    is_usable.then_some(PutInputs { question: kept.question, answer: kept.answer, spent: false })
 }
 
 impl Work for MessageWork {
@@ -151,7 +191,20 @@ impl Work for MessageWork {
         };
         copies.forget_questions(books, &rules);
         let account = copies.account.clone();
-        match self.ruling(&rules, books, &mut copies) {
+        let (session, asking) = (copies.session.clone(), copies.asking.clone());
+        (self.put, self.can_wait) = (None, true);
+        let mut ruling = self.ruling(&rules, books, &mut copies);
+        if let Some(question) = put_by(&ruling) {
+            // Whether it was put before, and answered meanwhile, is known by its id.
+            let Some(kept) = question::kept(books, &question.id) else { return Step::Needs(books.missing()) };
+            self.put = kept.and_then(|kept| usable(kept, question, timestamp(books.now)));
+            self.can_wait = self.put.is_some() || self.has_room(question, books);
+            if self.put.is_some() || !self.can_wait {
+                (copies.session, copies.asking, copies.account) = (session, asking, account.clone());
+                ruling = self.ruling(&rules, books, &mut copies);
+            }
+        }
+        match ruling {
             MessageRuling::Ruled(ruling) if self.is_only_counted(&rules, books, &copies, &ruling) => {
                 self.made = Some(Made::Counted(ruling));
                 return Step::Nothing;
@@ -160,10 +213,18 @@ impl Work for MessageWork {
                 let account = depends_on_others(&ruling, &rules).then_some(account);
                 let inputs = self.inputs(books, &copies, account);
                 copies.hold(books, self.done.held, None);
-                match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
-                    Ok(written) => self.made = Some(Made::Ruled(ruling, written)),
+                let written = match write(books, &mut ruling, self.job.aside.as_ref(), json!(inputs)) {
+                    Ok(written) => written,
                     Err(why) => return Step::Impossible(why),
+                };
+                if let Some(question) = ruling.put.as_ref().filter(|_| self.put.is_none()) {
+                    question::put(books, question);
                 }
+                // A no stands for as long as the question was open.
+                if ruling.verdict.verdict.is_permit() {
+                    question::used_up_by(&ruling).for_each(|id| question::spend(books, id));
+                }
+                self.made = Some(Made::Ruled(ruling, written));
             }
             MessageRuling::Judge { question, held } => {
                 self.done.first_at.get_or_insert(milliseconds(books.now));
@@ -177,6 +238,7 @@ impl Work for MessageWork {
     fn committed(self: Box<Self>) {
         let answer = match self.made {
             Some(Made::Ruled(ruling, written)) => {
+                ruling.put.iter().for_each(|question| self.desk.questions().put(question));
                 MessageAnswer::Ruled(Box::new(Told::of(ruling, written, None)))
             }
             Some(Made::Counted(ruling)) => MessageAnswer::Ruled(Box::new(self.desk.count_and_tell(ruling))),

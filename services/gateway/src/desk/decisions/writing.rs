@@ -165,7 +165,8 @@ pub fn states_stream(session_id: Option<&str>) -> &str {
 fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
     let kept = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
         (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
-        (ClaimKind::Jti, None) => None,
+        // Questions to approvers are kept with their state.
+        (ClaimKind::Jti, None) | (ClaimKind::Approval, _) => None,
         (ClaimKind::State, session) => {
             Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))
         }

@@ -1,5 +1,6 @@
 //! `tabellion gateway`: an MCP reverse proxy that admits or refuses each tool call.
 
+mod approval;
 mod check;
 mod config_file;
 mod explain;
@@ -32,6 +33,9 @@ pub enum Gateway {
     Tools(tools::Tools),
     /// Make the keys that are missing, and say what the log's policy must list
     Keys(keys::Keys),
+    /// What waits for an approver outside of the clients: list, show, answer, verify
+    #[command(subcommand)]
+    Approval(approval::Approval),
     /// The public keys that its Verdicts are signed with, active first
     Jwks(jwks::Jwks),
     /// Restrict this process and become a server: for the gateway itself
@@ -48,6 +52,7 @@ impl Gateway {
             Self::Replay(command) => command.run(context),
             Self::Tools(command) => command.run(context),
             Self::Keys(command) => command.run(context),
+            Self::Approval(command) => command.run(context),
             Self::Jwks(command) => command.run(context),
             Self::StartServer(command) => command.run(),
         }

@@ -178,6 +178,8 @@ struct Serving {
     issuer: String,
     listen: String,
     admin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvals: Option<String>,
     routes: Vec<Endpoint>,
     log: String,
     state: String,
@@ -207,6 +209,7 @@ impl Serving {
             issuer: config.issuer.clone(),
             listen: address.to_string(),
             admin: gateway.admin_address().map(|address| address.to_string()),
+            approvals: gateway.approvals_address().map(|address| address.to_string()),
             routes: config.routes.iter().map(endpoint).collect(),
             log: config.log.url.clone(),
             state: config.state.display().to_string(),
@@ -229,6 +232,12 @@ impl Report for Serving {
         writeln!(out, "  state      {}", safe(&self.state))?;
         if let Some(admin) = &self.admin {
             writeln!(out, "  health     http://{admin}/readyz, metrics http://{admin}/metrics")?;
+        }
+        if let Some(approvals) = &self.approvals {
+            writeln!(
+                out,
+                "  approvers  tabellion gateway approval list --url http://{approvals} --key FILE"
+            )?;
         }
         if self.dev {
             writeln!(out, "  warning    dev mode: no TLS, no tokens, loopback only. Not for production.")?;

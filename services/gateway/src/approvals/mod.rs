@@ -1,0 +1,251 @@
+//! The approvals listener: where approvers find the questions that wait for them, and bring their signed answers.
+//!
+//! It has an address of its own, apart from that of clients, and takes no credential of theirs. Reading needs a proof signed by an
+//! approver's key for this listener, just now (`Authorization: Bearer`), and shows what that approver may answer. An answer is
+//! its own credential: what counts is the signature, not where it came from.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /approvals` | the open questions |
+//! | `GET /approvals/{id}` | one of them, with its answer once there is one |
+//! | `POST /approvals/{id}` | takes a signed answer, once |
+//!
+//! Not here: what a question and an answer are (`admission::approval`), and what becomes of the call (the desk).
+
+mod client;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use admission::approval::{ApprovalError, Question, SignedReader, Subject, SubjectKind, is_id};
+use admission::limits::MAX_APPROVAL;
+use admission::rules::{Approver, Rules};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::{HeaderMap, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use client::{ApprovalsClient, ClientError};
+
+use crate::desk::{Desk, KeptQuestion, NotAnswered, Standing};
+use crate::gateway::CurrentRules;
+
+/// The listener.
+pub struct Listener {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    desk: Desk,
+    rules: CurrentRules,
+    origin: Arc<str>,
+}
+
+/// The open questions that an approver may answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// The approver's name, as the gateway has it.
+    pub approver: String,
+    /// The questions, oldest first.
+    pub questions: Vec<Question>,
+}
+
+/// A question, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The approver's name, as the gateway has it.
+    pub approver: String,
+    /// `open`, `answered` or `over`.
+    pub standing: String,
+    /// The question.
+    pub question: Question,
+    /// The answer, as it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// A code.
+    pub code: String,
+    /// In words.
+    pub detail: String,
+}
+
+impl Listener {
+    /// Serves there until it is stopped. `url` is what approvers reach it by, unless it is the address itself.
+    ///
+    /// # Errors
+    /// If the listener has no address.
+    pub fn serve(
+        listener: TcpListener,
+        url: Option<&str>,
+        desk: Desk,
+        rules: CurrentRules,
+    ) -> io::Result<Self> {
+        let (address, stop) = (listener.local_addr()?, CancellationToken::new());
+        let origin =
+            url.map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
+        let router = Router::new()
+            .route("/approvals", get(list))
+            .route("/approvals/{id}", get(show).post(answer))
+            .layer(DefaultBodyLimit::max(MAX_APPROVAL))
+            .with_state(Shared { desk, rules, origin: origin.into() });
+        let told = stop.clone();
+        let task = tokio::spawn(async move {
+            let served =
+                axum::serve(listener, router).with_graceful_shutdown(async move { told.cancelled().await });
+            if let Err(error) = served.await {
+                tracing::error!(%error, "approvers are not served any more");
+            }
+        });
+        tracing::info!(%address, "approvers are served");
+        Ok(Self { address, stop, task })
+    }
+
+    /// Where.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops it.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Listed>, Refused> {
+    let reader = shared.reader(&headers)?;
+    let open =
+        shared.desk.open_questions().await.map_err(|error| Refused::unavailable(&error.to_string()))?;
+    let mut approver = None;
+    let mut questions = Vec::new();
+    for question in open {
+        if let Some(name) = shared.may_answer(&reader, &question.subject) {
+            approver = Some(name);
+            questions.push(question);
+        }
+    }
+    let approver = approver.or_else(|| shared.name_of(&reader)).ok_or_else(Refused::not_an_approver)?;
+    Ok(Json(Listed { approver, questions }))
+}
+
+async fn show(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Shown>, Refused> {
+    let reader = shared.reader(&headers)?;
+    let kept = shared.kept(&id).await?;
+    // What an approver may not answer is told like what is not there.
+    let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(Refused::unknown)?;
+    let standing = match kept.standing(shared.desk.now()) {
+        Standing::Open => "open",
+        Standing::Answered => "answered",
+        Standing::Over => "over",
+    };
+    let KeptQuestion { question, answer, spent: _ } = kept;
+    Ok(Json(Shown { approver, standing: standing.to_owned(), question, answer }))
+}
+
+async fn answer(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    body: String,
+) -> Result<Response, Refused> {
+    if !is_id(&id) {
+        return Err(Refused::unknown());
+    }
+    let question = shared.desk.answer_question(&id, body.trim()).await?;
+    tracing::info!(question = id, route = question.subject.route, "a question was answered");
+    Ok((StatusCode::OK, Json(json!({ "question": id }))).into_response())
+}
+
+impl Shared {
+    /// The proof that came with a request. Whose it is depends on what is to be read.
+    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Refused> {
+        let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(Refused::not_an_approver)?;
+        let reader = SignedReader::parse(text, self.desk.now()).map_err(|_| Refused::not_an_approver())?;
+        match reader.reader().origin == *self.origin && self.name_of(&reader).is_some() {
+            true => Ok(reader),
+            false => Err(Refused::not_an_approver()),
+        }
+    }
+
+    /// The name of the approver, on whichever route.
+    fn name_of(&self, reader: &SignedReader) -> Option<String> {
+        let (rules, now) = (self.rules.load(), self.desk.now());
+        let found = rules.values().find_map(|rules: &Arc<Rules>| rules.approvals.reader(reader, now).ok());
+        found.map(|approver| approver.name.clone())
+    }
+
+    /// The name of the approver, if it may answer a question about this.
+    fn may_answer(&self, reader: &SignedReader, subject: &Subject) -> Option<String> {
+        let rules = self.desk.rules_of(&subject.route);
+        let approver: &Approver = rules.approvals.reader(reader, self.desk.now()).ok()?;
+        let kind: SubjectKind = subject.kind;
+        approver.may_answer(kind, subject.name()).then(|| approver.name.clone())
+    }
+
+    async fn kept(&self, id: &str) -> Result<KeptQuestion, Refused> {
+        if !is_id(id) {
+            return Err(Refused::unknown());
+        }
+        let kept = self.desk.question(id).await.map_err(|error| Refused::unavailable(&error.to_string()))?;
+        kept.ok_or_else(Refused::unknown)
+    }
+}
+
+/// A refusal.
+struct Refused(StatusCode, &'static str, String);
+
+impl Refused {
+    fn unknown() -> Self {
+        Self(StatusCode::NOT_FOUND, "no-question", NotAnswered::Unknown.to_string())
+    }
+
+    fn not_an_approver() -> Self {
+        let detail =
+            "questions are shown to approvers, who sign for this address with a key of theirs, just now";
+        Self(StatusCode::UNAUTHORIZED, "not-an-approver", detail.to_owned())
+    }
+
+    fn unavailable(why: &str) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, "try-again", why.to_owned())
+    }
+}
+
+impl From<NotAnswered> for Refused {
+    fn from(error: NotAnswered) -> Self {
+        let (status, code) = match &error {
+            NotAnswered::Unknown => (StatusCode::NOT_FOUND, "no-question"),
+            NotAnswered::Answered => (StatusCode::CONFLICT, "question-answered"),
+            NotAnswered::Over => (StatusCode::GONE, "question-over"),
+            NotAnswered::Approval(ApprovalError::Form(_)) => (StatusCode::BAD_REQUEST, "approval-refused"),
+            NotAnswered::Approval(_) => (StatusCode::FORBIDDEN, "approval-refused"),
+            NotAnswered::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "try-again"),
+        };
+        Self(status, code, error.to_string())
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Self(status, code, detail) = self;
+        (status, Json(Problem { code: code.to_owned(), detail })).into_response()
+    }
+}

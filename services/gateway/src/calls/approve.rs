@@ -1,0 +1,134 @@
+//! A call waits for an approver outside of the client (V-26): on the stream that it opened, or by coming again.
+//!
+//! In the modern era a result with nothing but `requestState` says to come again; each time the call is held for a while, so that
+//! the answer finds it. Nothing that the client says is an answer.
+
+use std::sync::Arc;
+
+use admission::approval::Question;
+use admission::clarify::{Answer, Purpose, Ticket};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::Value;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::Calls;
+use super::call::{Call, Heard};
+use crate::clarify::state::Sealed;
+use crate::desk::{CallJob, HeldCall, Standing, Told};
+use crate::frame::reply;
+use crate::front::Response;
+use crate::limits::{APPROVAL_HOLD, MAX_APPROVAL_TIME, QUESTION_KEEP_ALIVE};
+use crate::relay::{self, Opened};
+
+impl Calls {
+    /// A call that came again while its question is open (modern): it is held for a while, and told to come again. There is no
+    /// record of it. None: it is to be decided.
+    pub(super) async fn still_waits(&self, call: &Call, job: &CallJob) -> Option<Response> {
+        let ticket = job.shown.as_ref()?.ticket.as_ref()?;
+        if ticket.purpose != Purpose::Approval {
+            return None;
+        }
+        match self.shared.desk.wait_for_answer(&ticket.nonce, APPROVAL_HOLD).await {
+            Standing::Open => Some(relay::json(StatusCode::OK, self.come_again(call, ticket)?)),
+            Standing::Answered | Standing::Over => None,
+        }
+    }
+
+    /// Waits for the answer, and goes on with it (legacy).
+    pub(super) async fn wait_for_approver(
+        &self,
+        call: Call,
+        question: &Question,
+        held: HeldCall,
+    ) -> Response {
+        if !call.client.reads_events() {
+            return self.wait_in_silence(call, question, held).await;
+        }
+        let (opened, response) = relay::open(&call.client);
+        let (calls, id) = (self.clone(), question.id.clone());
+        call.client.clone().spawn(async move { calls.wait_on(opened, call, &id, held).await });
+        response
+    }
+
+    /// A client that reads no events is answered when there is an answer.
+    async fn wait_in_silence(&self, call: Call, question: &Question, held: HeldCall) -> Response {
+        tokio::select! {
+            _ = self.shared.desk.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
+            // What is held is given back, and the question withdrawn.
+            _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
+        }
+        match self.heard(held.approved().await).await {
+            Heard::Told(told) => self.answer(call, told).await,
+            Heard::Ask(..) => relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error"),
+        }
+    }
+
+    async fn wait_on(self, opened: Opened, call: Call, id: &str, held: HeldCall) {
+        let session = call.caller.mcp_session.as_deref();
+        let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
+        let heard = match self.waited(&opened, id, withdrawn.token()).await {
+            Waited::Over => held.approved().await,
+            Waited::TakenBack => held.answered(Answer::Declined).await,
+            // What is held is given back, and the question withdrawn.
+            Waited::Gone => return,
+        };
+        drop(withdrawn);
+        match self.heard(heard).await {
+            Heard::Told(told) => self.answer_on(opened, call, told).await,
+            // One call is asked about once.
+            Heard::Ask(..) => {
+                opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
+            }
+        }
+    }
+
+    /// Waits while the stream shows signs of life.
+    async fn waited(&self, opened: &Opened, id: &str, withdrawn: Arc<CancellationToken>) -> Waited {
+        let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let answer = self.shared.desk.wait_for_answer(id, MAX_APPROVAL_TIME);
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                _ = &mut answer => return Waited::Over,
+                () = opened.gone() => return Waited::Gone,
+                () = withdrawn.cancelled() => return Waited::TakenBack,
+                _ = alive.tick() => {
+                    opened.keep_alive().await;
+                }
+            }
+        }
+    }
+
+    /// Answers on a stream that is open what was decided.
+    pub(super) async fn answer_on(self, opened: Opened, call: Call, mut told: Box<Told>) {
+        self.count(&told);
+        match told.pass.take() {
+            Some(pass) => self.forward_on(opened, call, told, pass).await,
+            None => {
+                opened.send(&self.refusal(&call, &told)).await;
+            }
+        }
+    }
+
+    /// The result that says to come again, with the state that names the question.
+    fn come_again(&self, call: &Call, ticket: &Ticket) -> Option<Bytes> {
+        let sealed = Sealed { ticket: ticket.clone(), upstream: None };
+        let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
+        let meta = call.echo.object();
+        let result = format!(r#"{{"resultType":"input_required","requestState":{state},"_meta":{meta}}}"#);
+        Some(reply::result(&call.id, &result))
+    }
+}
+
+/// How the waiting ended.
+enum Waited {
+    /// The question is answered or over.
+    Over,
+    /// The client took its call back.
+    TakenBack,
+    /// The client went away.
+    Gone,
+}

@@ -1,0 +1,175 @@
+//! Approvers: who outside of the clients decides, about what, and where they are reached.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use admission::glob::Pattern;
+use admission::limits::MAX_APPROVER;
+use admission::rules::{Approvals, Approver as Approving, Decider, PolicyRule, Then};
+use admission::signature::{AgentKey, Holder};
+use jiff::SignedDuration;
+use toml::Spanned;
+use url::Url;
+
+use super::agents::AgentKeys;
+use super::file;
+use super::read::Reader;
+use super::route::Route;
+use super::{Config, routes};
+use crate::limits::{APPROVAL_TIME, MAX_APPROVAL_TIME};
+
+/// Where approvers find what waits for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalsListener {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The URL that approvers reach it by; that of `listen` unless said.
+    pub url: Option<Url>,
+    /// How long a question can be answered.
+    pub time: Duration,
+}
+
+/// Somebody who may approve.
+#[derive(Clone, Debug)]
+pub struct Approver {
+    /// The name.
+    pub name: String,
+    /// The paths of routes; all of them where there is none.
+    pub routes: Vec<Pattern>,
+    /// The tools; all of them, and commitments and amendments, where there is none.
+    pub tools: Vec<Pattern>,
+    /// The keys.
+    pub keys: Vec<AgentKey>,
+}
+
+impl Approver {
+    /// Whether it may approve on this route.
+    fn is_of(&self, route: &str) -> bool {
+        self.routes.is_empty() || self.routes.iter().any(|pattern| pattern.matches(route))
+    }
+}
+
+impl Config {
+    /// What waits for approvers on a route.
+    pub(super) fn approvals_of(&self, route: &Route) -> Approvals {
+        let time = self.approvals.as_ref().map_or(APPROVAL_TIME, |approvals| approvals.time);
+        Approvals {
+            approvers: approving(&self.approvers, &route.path),
+            confirmations: route.confirmations,
+            commitments: route.commitments_need_approval,
+            amendments: route.amendments_need_approval,
+            time: SignedDuration::try_from(time).unwrap_or(SignedDuration::from_secs(1)),
+        }
+    }
+}
+
+/// Those who may approve on a route.
+fn approving(approvers: &[Approver], route: &str) -> Vec<Approving> {
+    let here = approvers.iter().filter(|approver| approver.is_of(route));
+    here.map(|Approver { name, tools, keys, .. }| Approving {
+        name: name.clone(),
+        tools: tools.clone(),
+        keys: keys.clone(),
+    })
+    .collect()
+}
+
+/// Reads the listener.
+pub fn listener(
+    reader: &mut Reader<'_>,
+    given: Option<Spanned<file::Approvals>>,
+) -> Option<ApprovalsListener> {
+    let given = given?.into_inner();
+    let time = reader.time("approvals.expires", given.expires.as_ref()).unwrap_or(APPROVAL_TIME);
+    if let Some(text) = given.expires.as_ref().filter(|_| time > MAX_APPROVAL_TIME) {
+        let why = format!("{} days at most", MAX_APPROVAL_TIME.as_secs() / 86_400);
+        reader.mistake(Some(text.span()), "approvals.expires", why);
+    }
+    let url = given.url.as_ref().and_then(|text| reader.http("approvals.url", text));
+    Some(ApprovalsListener { listen: reader.address("approvals.listen", &given.listen)?, url, time })
+}
+
+/// Reads approvers, and their keys as signers of amendments.
+pub fn approvers(
+    reader: &mut Reader<'_>,
+    given: &[file::Approver],
+) -> (Vec<Approver>, Vec<(Range<usize>, AgentKeys)>) {
+    let (mut approvers, mut signers) = (Vec::new(), Vec::new());
+    for approver in given {
+        let validity = [&approver.not_before, &approver.not_after];
+        let name = approver.name.get_ref();
+        if name.trim().is_empty()
+            || name.chars().nth(MAX_APPROVER).is_some()
+            || name.chars().any(char::is_control)
+        {
+            let why = format!("a name of 1 to {MAX_APPROVER} characters");
+            reader.mistake(Some(approver.name.span()), "approver.name", why);
+        }
+        let Some((span, keys)) = reader.keys("approver", Holder::Approver, &approver.jwk, validity) else {
+            continue;
+        };
+        let mut patterns = |key: &str, given: &[file::Text]| -> Vec<Pattern> {
+            given.iter().filter_map(|text| routes::pattern(reader, key, text)).collect()
+        };
+        let (routes, tools) =
+            (patterns("approver.routes", &approver.routes), patterns("approver.tools", &approver.tools));
+        let key = |jwk| AgentKey::new(Holder::Approver, jwk, keys.not_before, keys.not_after).ok();
+        // One that cannot be used is a mistake of the ring of all keys.
+        let own = keys.keys.iter().filter_map(key).collect();
+        approvers.push(Approver { name: name.clone(), routes, tools, keys: own });
+        signers.push((span, keys));
+    }
+    (approvers, signers)
+}
+
+/// Refuses what would wait for an approver, and for nobody.
+pub fn check(
+    reader: &mut Reader<'_>,
+    listener: Option<&ApprovalsListener>,
+    approvers: &[Approver],
+    routes: &[Route],
+    has_judge: bool,
+) {
+    for route in routes {
+        let here = approving(approvers, &route.path);
+        let answerable =
+            |rule: &PolicyRule| here.iter().any(|approver| approver.may_answer_some(rule.tool()));
+        let waits = |rule: &&PolicyRule| waits(route, rule);
+        for rule in route.rules.iter().filter(waits).filter(|rule| !answerable(rule)) {
+            let why = format!(
+                "no [[approver]] may answer what rule {} of route {} asks: give one this route and tool",
+                rule.name().as_str(),
+                route.path
+            );
+            reader.mistake(None, "route.rule", why);
+        }
+        let of_messages = [
+            ("commitments_need_approval", route.commitments_need_approval),
+            ("amendments_need_approval", route.amendments_need_approval),
+        ];
+        let of_messages = of_messages.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name);
+        let judged =
+            (route.confirmations == Decider::Approver && route.judge && has_judge).then_some("confirmations");
+        for setting in of_messages.clone().chain(judged) {
+            if !here.iter().any(|approver| approver.tools.is_empty()) {
+                let why = format!("no [[approver]] for all tools of route {} may answer that", route.path);
+                reader.mistake(None, setting, why);
+            }
+        }
+        let any = route.rules.iter().any(|rule| waits(&rule)) || of_messages.chain(judged).next().is_some();
+        if any && listener.is_none() {
+            let why = format!("route {} waits for approvers, who need [approvals] with `listen`", route.path);
+            reader.mistake(None, "approvals", why);
+        }
+    }
+}
+
+/// Whether what a rule asks waits for an approver.
+pub fn waits(route: &Route, rule: &PolicyRule) -> bool {
+    match rule.then() {
+        Then::Approve => true,
+        Then::Confirm => route.confirmations == Decider::Approver,
+        Then::Allow | Then::Deny => false,
+    }
+}

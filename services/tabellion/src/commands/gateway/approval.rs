@@ -1,0 +1,285 @@
+//! `tabellion gateway approval`: an approver's questions, shown and answered with the approver's own key.
+
+mod verify;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use admission::approval::{Approval as Answered, Decision, Question, SubjectKind};
+use admission::limits::MAX_APPROVAL_REASON;
+use clap::{Args, Subcommand};
+use gateway::approvals::{ApprovalsClient, ClientError, Listed, Shown};
+use jiff::Timestamp;
+use scitt::SigningKey;
+use serde::Serialize;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::cli::Context;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
+
+/// Where a gateway of this host serves approvers, in the examples.
+const URL: &str = "http://127.0.0.1:7402";
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion gateway approval list --key approver.pem")]
+pub enum Approval {
+    /// The questions that wait for an answer of yours
+    List(List),
+    /// One question, with everything that an answer would be about
+    Show(Show),
+    /// Sign an answer to one, and bring it to the gateway
+    Answer(Answer),
+    /// Check a signed answer, offline
+    Verify(verify::Verify),
+}
+
+/// Which gateway, and who asks.
+#[derive(Debug, Args)]
+struct Reached {
+    /// Where the gateway serves approvers
+    #[arg(long, value_name = "URL", default_value = URL)]
+    url: String,
+    /// Your private key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion gateway approval list --key approver.pem")]
+pub struct List {
+    #[command(flatten)]
+    reached: Reached,
+}
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion gateway approval show 0123… --key approver.pem")]
+pub struct Show {
+    /// The question
+    id: String,
+    #[command(flatten)]
+    reached: Reached,
+}
+
+#[derive(Debug, Args)]
+#[command(before_help = "example:  tabellion gateway approval answer 0123… --key approver.pem")]
+pub struct Answer {
+    /// The question
+    id: String,
+    #[command(flatten)]
+    reached: Reached,
+    /// No, instead of yes
+    #[arg(long)]
+    deny: bool,
+    /// Why, in your words: kept with the evidence, and told to nobody who asked
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Refuse to sign anything but what `show` gave this digest
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    /// Where to keep question and answer, for `approval verify`
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Approval {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List(command) => command.run(context),
+            Self::Show(command) => command.run(context),
+            Self::Answer(command) => command.run(context),
+            Self::Verify(command) => command.run(context),
+        }
+    }
+}
+
+impl List {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let gateway = self.reached.connect()?;
+        let listed = gateway.ask(gateway.client.list(&gateway.key, now()))?;
+        context.console.result(&Questions(listed))
+    }
+}
+
+impl Show {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let gateway = self.reached.connect()?;
+        let shown = gateway.show(&self.id)?;
+        context.console.result(&Whole { digest: shown.question.subject.digest().to_string(), shown })
+    }
+}
+
+impl Answer {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.reason.as_deref().is_some_and(|reason| reason.chars().nth(MAX_APPROVAL_REASON).is_some()) {
+            let what = format!("a reason has at most {MAX_APPROVAL_REASON} characters");
+            return Err(Failure::new(Exit::Usage, "usage", what));
+        }
+        let gateway = self.reached.connect()?;
+        let shown = gateway.show(&self.id)?;
+        // The digest is that of what was shown; the gateway's word for it counts for nothing.
+        let digest = shown.question.subject.digest().to_string();
+        if let Some(expected) = self.digest.filter(|expected| *expected != digest) {
+            return Err(Failure::new(
+                Exit::Refused,
+                "approval-differs",
+                "the question is not the one that you saw",
+            )
+            .fact("expected", expected)
+            .fact("found", digest)
+            .why("nothing was signed"));
+        }
+        let decision = if self.deny { Decision::Deny } else { Decision::Approve };
+        let answer = Answered::of(&shown.question, &shown.approver, decision, self.reason);
+        let signed = answer.sign(&gateway.key).map_err(ClientError::Unsigned).map_err(failed)?;
+        gateway.ask(gateway.client.answer(&self.id, signed.clone()))?;
+        let told = Told {
+            question: self.id,
+            decision: decision.as_str(),
+            digest,
+            approver: shown.approver,
+            subject: in_short(&shown.question),
+        };
+        context.console.result(&told)?;
+        if let Some(output) = &self.output {
+            let evidence = json!({ "question": shown.question, "answer": signed }).to_string();
+            files::write(output, evidence.as_bytes(), Access::Ordinary, Existing::Keep)?;
+            context.console.note(format!("wrote      {}", output.display()));
+        }
+        Ok(())
+    }
+}
+
+/// A gateway, and the key that is shown to it.
+struct Gateway {
+    client: ApprovalsClient,
+    key: SigningKey,
+    runtime: Runtime,
+}
+
+impl Reached {
+    fn connect(&self) -> Result<Gateway, Failure> {
+        let key = keyfile::read(&self.key)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Gateway { client: ApprovalsClient::new(&self.url).map_err(failed)?, key, runtime })
+    }
+}
+
+impl Gateway {
+    fn ask<T>(&self, exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
+        self.runtime.block_on(exchange).map_err(failed)
+    }
+
+    fn show(&self, id: &str) -> Result<Shown, Failure> {
+        if !admission::approval::is_id(id) {
+            return Err(Failure::new(Exit::Usage, "usage", "the id of a question is 32 hexadecimal digits"));
+        }
+        let shown = self.ask(self.client.show(id, &self.key, now()))?;
+        match shown.question.id == id {
+            true => Ok(shown),
+            false => Err(failed(ClientError::Nonsense("it shows another question".to_owned()))),
+        }
+    }
+}
+
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_second()).unwrap_or_default()
+}
+
+fn failed(error: ClientError) -> Failure {
+    match error {
+        ClientError::Setup(why) => Failure::new(Exit::Usage, "usage", why),
+        ClientError::Unreachable(_) => Failure::new(Exit::TryAgain, "unreachable", error.to_string())
+            .hint("tabellion gateway approval list --url URL: what [approvals] listen says"),
+        ClientError::Refused(_, problem) => {
+            let exit = match problem.code.as_str() {
+                "no-question" => Exit::NotFound,
+                "try-again" => Exit::TryAgain,
+                _ => Exit::Refused,
+            };
+            Failure::new(exit, problem.code, problem.detail)
+        }
+        ClientError::Nonsense(_) => Failure::new(Exit::Failure, "nonsense", error.to_string()),
+        ClientError::Unsigned(_) => Failure::new(Exit::Failure, "cannot-sign", error.to_string()),
+    }
+}
+
+/// What a question is about, on one line.
+fn in_short(question: &Question) -> String {
+    let subject = &question.subject;
+    match subject.kind {
+        SubjectKind::Call => format!("call of {} on {}", subject.name(), subject.route),
+        SubjectKind::Commitment | SubjectKind::Amendment => {
+            format!("{} on {}", subject.name(), subject.route)
+        }
+    }
+}
+
+fn time(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Questions(Listed);
+
+impl Report for Questions {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Listed { approver, questions } = &self.0;
+        for question in questions {
+            let (id, what) = (safe(&question.id), in_short(question));
+            writeln!(out, "{id}  {}  until {}", safe(&what), time(question.expires))?;
+        }
+        match questions.len() {
+            0 => writeln!(out, "nothing waits for {}", safe(approver)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Whole {
+    /// Of the subject as it is shown here: what an answer is signed over.
+    digest: String,
+    #[serde(flatten)]
+    shown: Shown,
+}
+
+impl Report for Whole {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Shown { approver, standing, question, .. } = &self.shown;
+        let subject = &question.subject;
+        writeln!(out, "question    {}   {standing}", safe(&question.id))?;
+        writeln!(out, "about       {}", safe(&in_short(question)))?;
+        writeln!(out, "gateway     {}", safe(&subject.gateway))?;
+        writeln!(out, "session     {}", safe(&subject.session_id))?;
+        if let Some(agent) = &question.agent_id {
+            writeln!(out, "agent       {}   shown by {}", safe(agent), safe(&question.agent_proven_by))?;
+        }
+        writeln!(out, "because     {}", safe(&question.because))?;
+        let of = if subject.kind == SubjectKind::Call { "arguments" } else { "message" };
+        writeln!(out, "{of:12}{}", safe(&subject.content))?;
+        writeln!(out, "digest      {}", self.digest)?;
+        writeln!(out, "asked       {}   until {}", time(question.asked), time(question.expires))?;
+        writeln!(out, "answered by {}", safe(approver))
+    }
+}
+
+#[derive(Serialize)]
+struct Told {
+    question: String,
+    decision: &'static str,
+    digest: String,
+    approver: String,
+    subject: String,
+}
+
+impl Report for Told {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { decision, subject, approver, digest, .. } = self;
+        writeln!(out, "{decision}  {}, signed as {}", safe(subject), safe(approver))?;
+        writeln!(out, "digest   {digest}")
+    }
+}

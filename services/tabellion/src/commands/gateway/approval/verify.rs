@@ -1,0 +1,129 @@
+//! `tabellion gateway approval verify`: a signed answer, checked with nobody asked.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use admission::approval::{Question, SignedApproval};
+use clap::Args;
+use jiff::Timestamp;
+use registration::vap::AuditRecord;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::commands::verify::input;
+use crate::console::{Exit, Failure, Report, files, safe};
+use crate::keyfile;
+
+#[derive(Debug, Args)]
+#[command(
+    before_help = "example:  tabellion gateway approval verify approval.json --key approver.pub.json --statement decision.cose"
+)]
+pub struct Verify {
+    /// Question and answer: of `approval answer --output` or `approval show --json`, or `approval` of a decision in `gateway replay
+    /// --json`
+    file: PathBuf,
+    /// The approver's public key
+    #[arg(long, value_name = "KEY")]
+    key: String,
+    /// The log's record of the decision that it let through
+    #[arg(long, value_name = "FILE")]
+    statement: Option<PathBuf>,
+}
+
+/// What lies in the file, whatever else does.
+#[derive(Deserialize)]
+struct Evidence {
+    question: Question,
+    answer: String,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    checks: Vec<Check>,
+    approver: String,
+    decision: &'static str,
+    verified: bool,
+}
+
+#[derive(Serialize)]
+struct Check {
+    what: &'static str,
+    ok: bool,
+    detail: String,
+}
+
+impl Verify {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let nothing = |why: String| Failure::new(Exit::NotVerified, "no-approval", why);
+        let Evidence { question, answer } =
+            jose::json::read_bytes(&files::read(&self.file)?).map_err(|error| {
+                nothing(format!("{} holds no question with its answer: {error}", self.file.display()))
+            })?;
+        let signed = SignedApproval::parse(&answer).map_err(|error| nothing(error.to_string()))?;
+        let key = keyfile::read_public(&self.key)?;
+        let says = signed.approval();
+        let mut checks = Vec::new();
+        let mut check = |what, ok, detail: String| checks.push(Check { what, ok, detail });
+        check("signature", signed.check_signature(&key).is_ok(), format!("key {}", signed.kid()));
+        check("question", says.question == question.id, says.question.clone());
+        let digest = question.subject.digest();
+        check("digest", says.digest == digest, digest.to_string());
+        let outlives = says.expires > question.expires;
+        check(
+            "expires",
+            !outlives,
+            Timestamp::from_second(says.expires).map_or_else(|_| "-".into(), |at| at.to_string()),
+        );
+        if let Some(path) = &self.statement {
+            let joined = joined(&input::statement_bytes(path)?, &signed);
+            let (ok, detail) = joined.map_or_else(|why| (false, why), |detail| (true, detail));
+            check("record", ok, detail);
+        }
+        let verified = checks.iter().all(|check| check.ok);
+        let told =
+            Checked { checks, approver: says.approver.clone(), decision: says.decision.as_str(), verified };
+        context.console.result(&told)?;
+        if verified { Ok(()) } else { Err(Failure::told(Exit::VerificationFailed)) }
+    }
+}
+
+/// Whether the record of a decision names this very answer, and was made while it counted. The statement's own signature and receipt
+/// are for `tabellion verify`.
+fn joined(statement: &[u8], signed: &SignedApproval) -> Result<String, String> {
+    let statement = scitt::SignedStatement::parse(statement.to_vec()).map_err(|error| error.to_string())?;
+    let payload = statement.payload().ok_or("the statement has no payload of its own")?;
+    let record = AuditRecord::read(payload).map_err(|violation| violation.to_string())?;
+    let document: Value = record.document();
+    let confirmation = &document["confirmation"];
+    let says = signed.approval();
+    let answer = match says.decision {
+        admission::approval::Decision::Approve => "confirmed",
+        admission::approval::Decision::Deny => "declined",
+    };
+    let expected = [
+        ("by", "approver"),
+        ("answer", answer),
+        ("approver", says.approver.as_str()),
+        ("kid", signed.kid()),
+        ("question", says.question.as_str()),
+        ("approval", signed.digest().as_str()),
+    ];
+    if let Some((name, _)) = expected.iter().find(|(name, value)| confirmation[*name] != **value) {
+        return Err(format!("its record has another {name}"));
+    }
+    match i64::try_from(record.at).is_ok_and(|at| at < says.expires) {
+        true => Ok(format!("{} {} of stream {}", record.kind.as_str(), record.seq, record.stream)),
+        false => Err("its record was made after the approval expired".to_owned()),
+    }
+}
+
+impl Report for Checked {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for Check { what, ok, detail } in &self.checks {
+            writeln!(out, "{}  {what:12}{}", if *ok { "ok  " } else { "FAIL" }, safe(detail))?;
+        }
+        let word = if self.verified { "verified (offline)" } else { "not verified" };
+        writeln!(out, "{word}: {}, signed as {}", self.decision, safe(&self.approver))
+    }
+}
