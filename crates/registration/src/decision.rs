@@ -127,7 +127,7 @@ pub struct Permit {
     pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
     pub(crate) corrects: Option<ClockCorrection>,
-    pub(crate) effect: Option<Effect>,
+    pub(crate) effect: Option<Box<Effect>>,
 }
 
 impl Permit {
@@ -189,7 +189,7 @@ impl Permit {
 
     /// What the entry does in the transaction that commits it, when the statement is an operator's action.
     pub fn effect(&self) -> Option<&Effect> {
-        self.effect.as_ref()
+        self.effect.as_deref()
     }
 
     /// The refusal that this permit turns into at a time outside its window.

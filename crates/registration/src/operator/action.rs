@@ -134,7 +134,7 @@ impl Action {
             );
         }
         permit.rule = RuleName::fixed(self.rule());
-        permit.effect = Some(self.effect(log)?);
+        permit.effect = Some(Box::new(self.effect(log)?));
         permit.guards.extend(self.guards(&statement.digest()));
         Ok(())
     }
