@@ -44,7 +44,7 @@ fn checkpoint(service: &Service) -> String {
 }
 
 fn freeze(log: &Log, service: &Service) -> Value {
-    let frozen = log.on_admin(service, &["log", "freeze", "--for-ever"]).must_succeed().json();
+    let frozen = log.on_admin(service, &["log", "freeze", "--to-move"]).must_succeed().json();
     assert_eq!((&frozen["signed"], &frozen["waiting"]), (&frozen["size"], &0.into()), "{frozen}");
     frozen
 }
@@ -91,7 +91,7 @@ on_both_databases! {
         let id = erased.digest().to_string();
         let flags = ["--reason", "asked to", "--key", "keys/operator.pem", "--url", service.url(), "--json"];
         log.tabellion(&[&["entry", "erase", &id], &flags[..]].concat()).must_succeed();
-        log.on_admin(&service, &["entry", "hold", &held.digest().to_string(), "--case", "7"]).must_succeed();
+        log.on_admin(&service, &["entry", "hold", &held.digest().to_string(), "--case", "7", "--key", "keys/operator.pem"]).must_succeed();
         let keys = service.connection().get("/.well-known/scitt-keys").body;
         let frozen = freeze(&log, &service);
         let last = checkpoint(&service);
@@ -140,7 +140,7 @@ on_both_databases! {
     fn a_frozen_log_is_frozen_for_every_process_and_after_every_restart(log: Log) {
         let service = log.serve();
         let entries = filled(&log, &service, 2);
-        must_end(&log.tabellion(&["log", "freeze"]), 2, "--for-ever");
+        must_end(&log.tabellion(&["log", "freeze"]), 2, "--to-move");
         must_end(&log.tabellion(&["log", "export", "too-early"]), 1, "[not-frozen]");
         assert!(!log.path("too-early").exists() && !log.path("too-early.partial").exists());
         let frozen = freeze(&log, &service);
@@ -158,7 +158,7 @@ on_both_databases! {
         }
         assert_eq!(connection.get(&format!("/entries/{}", refused.digest())).status, 404);
         service.stop();
-        let again = log.tabellion(&["log", "freeze", "--for-ever", "--json"]).must_succeed().json();
+        let again = log.tabellion(&["log", "freeze", "--to-move", "--json"]).must_succeed().json();
         assert_eq!(again, frozen, "nothing moved, not even the epoch");
         log.must_be_sound();
     }
@@ -195,7 +195,7 @@ on_both_databases! {
         let _ = service.connection().try_send("POST", "/entries", &[("Content-Type", "application/cose")], statement.bytes());
         service.wait(); // It may have said 202 before it came to that point.
         drop(service);
-        let frozen = log.tabellion(&["log", "freeze", "--for-ever", "--json"]).must_succeed().json();
+        let frozen = log.tabellion(&["log", "freeze", "--to-move", "--json"]).must_succeed().json();
         assert_eq!((&frozen["size"], &frozen["signed"]), (&2.into(), &1.into()), "{frozen}");
         must_end(&log.tabellion(&["log", "export", "log.export"]), 7, "[not-signed]");
         let service = log.serve();
@@ -338,7 +338,7 @@ fn a_service_freezes_its_own_log_only_and_nothing_for_a_web_page() {
     let log = Log::sqlite();
     let service = log.serve();
     log.configure("origin = \"elsewhere.example/log\"");
-    must_end(&log.on_admin(&service, &["log", "freeze", "--for-ever"]), 6, "another-log");
+    must_end(&log.on_admin(&service, &["log", "freeze", "--to-move"]), 6, "another-log");
     log.configure(&format!("origin = \"{}\"", testkit::ORIGIN));
 
     let json = ("Content-Type", "application/json");
@@ -374,7 +374,7 @@ fn a_log_that_is_not_there_is_not_found_and_none_is_made() {
     let log = Log::sqlite();
     let root = "ab".repeat(32);
     for command in [
-        &["log", "freeze", "--for-ever"][..],
+        &["log", "freeze", "--to-move"][..],
         &["log", "fsck"],
         &["log", "export", "log.export"],
         &["log", "adopt", "--size", "1", "--root", &root],
@@ -386,7 +386,7 @@ fn a_log_that_is_not_there_is_not_found_and_none_is_made() {
         assert!(!log.path("misspelt.db").exists(), "{ran}");
     }
     let empty = Database::postgres();
-    let ran = log.tabellion(&["log", "freeze", "--for-ever", "--db", &empty.url()]);
+    let ran = log.tabellion(&["log", "freeze", "--to-move", "--db", &empty.url()]);
     must_end(&ran, 5, "[no-log]");
 }
 
@@ -484,7 +484,7 @@ fn what_was_accepted_and_not_placed_when_the_log_was_frozen_gets_its_place_where
     let accepted = log.statement();
     let answer = follower.connection().post(accepted.bytes());
     assert_eq!(answer.status, 202, "{answer:?}");
-    let frozen = log.tabellion(&["log", "freeze", "--for-ever", "--json"]);
+    let frozen = log.tabellion(&["log", "freeze", "--to-move", "--json"]);
     leader.kill();
     let frozen = frozen.must_succeed().json();
     assert_eq!((&frozen["size"], &frozen["waiting"]), (&2.into(), &1.into()), "{frozen}");

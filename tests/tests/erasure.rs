@@ -8,6 +8,7 @@ use black_box::{Answer, Connection, Log, Ran, Service, on_both_databases};
 use scitt::{Receipt, SignedStatement};
 use serde_json::Value;
 
+const OPERATOR: &str = "keys/operator.pem";
 /// How long something that happens by itself may take.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -108,7 +109,7 @@ on_both_databases! {
         posted(&mut connection, &statement);
         let id = statement.digest().to_string();
 
-        on_admin(&log, &service, &["hold", &id, "--case", "2026-17"]).must_succeed();
+        on_admin(&log, &service, &["hold", &id, "--case", "2026-17", "--key", OPERATOR]).must_succeed();
         let held = on_admin(&log, &service, &["holds"]).must_succeed().json();
         assert_eq!((&held[0]["entry_id"], &held[0]["case"]), (&id.clone().into(), &"2026-17".into()));
         let refused = erase(&log, &service, &[&id]);
@@ -117,11 +118,11 @@ on_both_databases! {
         assert_eq!(statement_of(&mut connection, &id).status, 200);
         assert_eq!(json(&mut connection, "/v1/erasures")["next_sequence"], 0, "nothing was registered");
 
-        on_admin(&log, &service, &["release", &id, "--case", "2026-17"]).must_succeed();
-        assert_ne!(on_admin(&log, &service, &["release", &id, "--case", "2026-17"]).code, Some(0));
+        on_admin(&log, &service, &["release", &id, "--case", "2026-17", "--key", OPERATOR]).must_succeed();
+        assert_ne!(on_admin(&log, &service, &["release", &id, "--case", "2026-17", "--key", OPERATOR]).code, Some(0));
         erase(&log, &service, &[&id]).must_succeed();
         assert_eq!(statement_of(&mut connection, &id).status, 410);
-        let ran = on_admin(&log, &service, &["hold", &id, "--case", "too late"]);
+        let ran = on_admin(&log, &service, &["hold", &id, "--case", "too late", "--key", OPERATOR]);
         assert_ne!(ran.code, Some(0), "{ran}");
         service.stop();
         log.must_be_sound();
@@ -184,7 +185,7 @@ on_both_databases! {
         let (held, gone, kept) = (note("held"), note("gone"), log.statement());
         posted(&mut connection, &held);
         let id = held.digest().to_string();
-        on_admin(&log, &service, &["hold", &id, "--case", "7"]).must_succeed();
+        on_admin(&log, &service, &["hold", &id, "--case", "7", "--key", OPERATOR]).must_succeed();
         posted(&mut connection, &gone);
         posted(&mut connection, &kept);
         expect_gone(&mut connection, &gone.digest().to_string());
@@ -192,7 +193,7 @@ on_both_databases! {
         assert_eq!(statement_of(&mut connection, &kept.digest().to_string()).status, 200, "its type is kept");
         let listed = json(&mut connection, "/v1/erasures");
         assert_eq!(listed["erasures"][0]["rule"], "retention", "{listed}");
-        on_admin(&log, &service, &["release", &id, "--case", "7"]).must_succeed();
+        on_admin(&log, &service, &["release", &id, "--case", "7", "--key", OPERATOR]).must_succeed();
         expect_gone(&mut connection, &id);
         service.stop();
         log.must_be_sound();

@@ -87,7 +87,16 @@ async fn generate(store: &Sqlite, count: u64) -> Result<(), Box<dyn Error>> {
         let tiles =
             tiles.map(|tile| TileWrite { address: address_of(tile.id), data: tile.data.into() }).collect();
         let to = Head { batch: head.batch + 1, edge: growth.into_range(), ..head.clone() };
-        store.commit(&Batch { from: head, to: to.clone(), entries, tiles, settled: Vec::new() }).await?;
+        store
+            .commit(&Batch {
+                from: head,
+                to: to.clone(),
+                entries,
+                tiles,
+                settled: Vec::new(),
+                effects: Vec::new(),
+            })
+            .await?;
         for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
             let bytes = Bytes::from_static(&[b's'; 200]);
             store

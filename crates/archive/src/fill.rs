@@ -203,6 +203,7 @@ impl Filling<'_> {
             entries: chunk.entries,
             tiles: touched.into_iter().map(write).collect(),
             settled: Vec::new(),
+            effects: Vec::new(),
         };
         let (heads, signatures, cosignatures) = (chunk.heads, chunk.signatures, chunk.cosignatures);
         let history = History { batch, heads, signatures, cosignatures };

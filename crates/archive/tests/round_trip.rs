@@ -235,6 +235,9 @@ impl Appender2 {
         });
         let tiles = tiles.collect();
         let to = store::Head { batch: from.batch + 1, edge: growth.into_range(), ..from.clone() };
-        self.store.commit(&store::Batch { from, to, entries, tiles, settled: Vec::new() }).await.unwrap();
+        self.store
+            .commit(&store::Batch { from, to, entries, tiles, settled: Vec::new(), effects: Vec::new() })
+            .await
+            .unwrap();
     }
 }

@@ -12,6 +12,7 @@ use crate::history::{Heads, check_end, check_told, take_correction};
 use crate::in_force::InForce;
 use crate::ledger::{Counts, Explanation, Ledger};
 use crate::limits::{MAX_ROUNDS, PAGE};
+use crate::operators::{HeldFor, OperatorAction, Operators};
 use crate::page::{Page, Status};
 use crate::source::{Head, Row, Source, SourceError};
 use crate::state::{BadState, State};
@@ -46,6 +47,12 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings that are not listed.
     pub omitted: u64,
+    /// What operators did: freezes, holds, releases, in order.
+    pub actions: Vec<OperatorAction>,
+    /// Actions that are not listed.
+    pub actions_omitted: u64,
+    /// The holds in force by the operators' statements.
+    pub held: Vec<HeldFor>,
 }
 
 impl Report {
@@ -178,10 +185,24 @@ impl<'s> Audit<'s> {
             self.in_force.check_end(&self.head, &mut ledger);
             ledger.close();
         }
+        let held = ledger.operators.held();
+        let Operators { actions, omitted: actions_omitted, .. } = ledger.operators;
         let Ledger { counts, findings, omitted, explained, explained_otherwise, unmatched, .. } = ledger;
         let explained = explained.into_iter().map(|(leaf, it)| (LeafIndex::new(leaf), it)).collect();
         let (size, root) = (self.head.size, self.head.root);
-        Report { size, root, counts, explained, explained_otherwise, unmatched, findings, omitted }
+        Report {
+            size,
+            root,
+            counts,
+            explained,
+            explained_otherwise,
+            unmatched,
+            findings,
+            omitted,
+            actions,
+            actions_omitted,
+            held,
+        }
     }
 
     /// Enters a leaf in the tree and in the books.
@@ -207,6 +228,10 @@ impl<'s> Audit<'s> {
                 Status::Gone(gone) => ledger.gone(entry, index, gone),
                 Status::Dropped { policy, entry } => ledger.dropped(policy, &entry.to_string()),
                 Status::Unknown(by) => ledger.unknown(&by),
+            }
+            ledger.after_freeze(index, entry);
+            if let Some(acted) = &leaf.acts {
+                ledger.operators.take(index.get(), leaf.at, acted);
             }
             ledger.erasure(index, entry, &leaf.erases);
             if let Some(correction) = &leaf.corrects {

@@ -132,7 +132,11 @@ impl<'c> Ahead<'c> {
             // Asked for in case the log does not hold the predecessor.
             GuardKind::VrfGenesis | GuardKind::VrfPosition if self.holds_all_of(questions, leaf) => None,
             GuardKind::Permanent => self.unread_of(questions, Anything, leaf),
-            GuardKind::PolicyRevision | GuardKind::ErasureSequence => self.first_unread(Anything, leaf),
+            GuardKind::PolicyRevision
+            | GuardKind::ErasureSequence
+            | GuardKind::Freeze
+            | GuardKind::HoldNumber
+            | GuardKind::OperatorApproval => self.first_unread(Anything, leaf),
             _ => self.first_unread(Anything, leaf).or_else(|| self.first_unread(Erasable, leaf)),
         }
     }

@@ -5,11 +5,12 @@
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::clock_correction::ClockCorrection;
+use registration::operator::{Action, is_operator_statement};
+use registration::policy::essence;
 use registration::policy::statement::genesis;
 use registration::{
-    Answers, Authenticated, Beside, CLOCK_CORRECTION_CONTENT_TYPE, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN,
-    Decision, ERASURE_CONTENT_TYPE, Guard, Outline, POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce,
-    Questions, Record, Violation,
+    Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, Outline,
+    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use store::Collateral;
@@ -53,7 +54,7 @@ pub(crate) fn open(row: &Row) -> Opened<'_> {
     match SignedStatement::parse(bytes.clone()) {
         Ok(statement) if statement.bytes() == bytes => {
             let twin = statement.twin();
-            let is_policy = is_of_type(&statement, &[POLICY_CONTENT_TYPE]);
+            let is_policy = media_type(&statement).is_some_and(|name| essence(name) == POLICY_CONTENT_TYPE);
             Opened::Whole(Box::new(Whole { evidence, statement, twin, is_policy }))
         }
         Ok(_) => {
@@ -124,11 +125,11 @@ impl Whole<'_> {
         (self.statement.is_detached() && kept.payload.is_none()).then_some(Gone::Payload)
     }
 
-    /// Policies, erasures and clock corrections are the operator's, whose key no certificate vouches for.
+    /// No certificate vouches for the key of the operator.
     fn needs_chain(&self) -> bool {
         let header = self.statement.header();
-        let own = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE, CLOCK_CORRECTION_CONTENT_TYPE];
-        !is_of_type(&self.statement, &own) && header.x5t().is_some() && header.x5chain().is_none()
+        let own = media_type(&self.statement).is_some_and(is_operator_statement);
+        !own && header.x5t().is_some() && header.x5chain().is_none()
     }
 
     /// Authenticates and reads it again, up to what has to be asked.
@@ -229,6 +230,16 @@ pub(crate) struct Admitted {
     pub(crate) erases: Vec<EntryDigest>,
     /// The correction of the log's time that it is.
     pub(crate) corrects: Option<ClockCorrection>,
+    /// The operator's action that it is.
+    pub(crate) acts: Option<Acted>,
+}
+
+/// An operator's action, and whose key signed it.
+#[derive(Debug)]
+pub(crate) struct Acted {
+    pub(crate) action: Action,
+    /// The operator's public key as a did:key.
+    pub(crate) operator: String,
 }
 
 impl Prepared<'_> {
@@ -253,8 +264,16 @@ impl Prepared<'_> {
                 guards: permit.guards().to_vec(),
                 erases: erasure::listed(&self.record),
                 corrects: permit.clock_correction().cloned(),
+                acts: self.acted(),
             })),
         }
+    }
+}
+
+impl Prepared<'_> {
+    fn acted(&self) -> Option<Acted> {
+        let Record::OperatorAction(action) = &self.record else { return None };
+        Some(Acted { action: Action::clone(action), operator: self.authenticated.key().did_key() })
     }
 }
 
@@ -267,6 +286,7 @@ pub(crate) fn first(whole: &Whole<'_>, at: Option<u64>) -> Redecided {
             guards: permit.guards().to_vec(),
             erases: Vec::new(),
             corrects: None,
+            acts: None,
         })),
     }
 }
@@ -276,10 +296,8 @@ pub(crate) fn carried(statement: &SignedStatement) -> Option<Policy> {
     Policy::from_payload(statement.payload()?).ok()
 }
 
-fn is_of_type(statement: &SignedStatement, types: &[&str]) -> bool {
-    let named = statement.header().content_type().and_then(|name| name.as_text());
-    let essence = named.and_then(|name| name.split(';').next()).unwrap_or_default();
-    types.iter().any(|name| essence.trim().eq_ignore_ascii_case(name))
+fn media_type(statement: &SignedStatement) -> Option<&str> {
+    statement.header().content_type()?.as_text()
 }
 
 pub(crate) fn of(evidence: &Evidence, rule: Rule, detail: impl Into<String>) -> Finding {

@@ -64,6 +64,8 @@ rules! {
     HeadSigned = "audit-head-signed",
     /// The history of heads has a gap, runs back, or does not end in the head.
     History = "audit-history",
+    /// The entry follows one by which the operator ended the log.
+    AfterFreeze = "audit-after-freeze",
     /// The log's row names another newest policy than the log has.
     HeadPolicy = "audit-head-policy",
     /// The statement is gone, and no entry says that it was erased.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::claims::Unread;
 use crate::finding::{Finding, Rule};
 use crate::limits::{MAX_EXPLANATIONS, MAX_FINDINGS, MAX_WAITING};
+use crate::operators::Operators;
 
 /// How many of what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,9 @@ pub(crate) struct Ledger {
     pub(crate) waiting: BTreeMap<String, Waiting>,
     /// Gone, and not waited for.
     pub(crate) unmatched: u64,
+    /// What operators did.
+    #[serde(default)]
+    pub(crate) operators: Operators,
 }
 
 impl Ledger {
@@ -153,6 +157,14 @@ impl Ledger {
             if self.waiting.remove(&digest.to_string()).is_some() {
                 self.explain(leaf, &entry.to_string(), Explains::Erasure);
             }
+        }
+    }
+
+    /// Finds an entry that stands after the one that ended the log.
+    pub(crate) fn after_freeze(&mut self, leaf: LeafIndex, entry: EntryDigest) {
+        if let Some(frozen) = self.operators.frozen {
+            let detail = format!("the operator ended the log with leaf {frozen}");
+            self.add(Finding::of_entry(Rule::AfterFreeze, leaf, entry, detail));
         }
     }
 

@@ -14,3 +14,5 @@ pub const MAX_EXPLANATIONS: usize = 10_000;
 pub const MAX_ROUNDS: usize = 8;
 /// Characters of a stored text that a finding repeats.
 pub const MAX_TOLD: usize = 200;
+/// Actions of operators that a report lists; more are only counted.
+pub const MAX_ACTIONS: usize = 10_000;

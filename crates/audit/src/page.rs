@@ -2,19 +2,18 @@
 
 use merkle::{EntryDigest, LeafIndex};
 use registration::PolicyInForce;
-use registration::clock_correction::{CLOCK_CORRECTION_RULE, ClockCorrection};
+use registration::clock_correction::ClockCorrection;
+use registration::operator::is_operator_rule;
 
 use crate::claims::{Ahead, Missed, Unread};
 use crate::desk::{Case, Desk, Outcome, claim};
-use crate::entry::{self, Admitted, Opened, Redecided, Whole};
+use crate::entry::{self, Acted, Admitted, Opened, Redecided, Whole};
 use crate::finding::{Finding, Rule, quote};
 use crate::history::Heads;
 use crate::in_force::{InForce, is_readable};
 use crate::ledger::Gone;
 use crate::source::{Evidence, SourceError};
 
-/// The rules of the log's own statements; all others are a policy's.
-const FIXED_RULES: [&str; 3] = ["policy", "erasure", CLOCK_CORRECTION_RULE];
 /// What is left of the facts of an entry that was erased.
 const NO_FACTS: &str = "{}";
 
@@ -27,6 +26,10 @@ pub(crate) struct Leaf {
     pub(crate) erases: Vec<EntryDigest>,
     /// The correction of the log's time that it is.
     pub(crate) corrects: Option<ClockCorrection>,
+    /// The operator's action that it is.
+    pub(crate) acts: Option<Acted>,
+    /// When it was committed, if the source tells.
+    pub(crate) at: Option<u64>,
 }
 
 /// How far a leaf could be decided again.
@@ -66,7 +69,8 @@ impl<'r> Page<'r> {
     }
 
     pub(crate) fn into_leaves(self) -> Vec<Leaf> {
-        self.leaves
+        let timed = |(leaf, at): (Leaf, Option<u64>)| Leaf { at, ..leaf };
+        self.leaves.into_iter().zip(self.at).map(timed).collect()
     }
 
     /// Whether the entries' IDs lead to them.
@@ -196,9 +200,9 @@ impl<'r> Page<'r> {
         let leaf = &mut self.leaves[place];
         leaf.status = match outcome {
             Outcome::Decided(Redecided::Admitted(admitted)) => {
-                let Admitted { findings, erases, corrects, .. } = *admitted;
+                let Admitted { findings, erases, corrects, acts, .. } = *admitted;
                 leaf.findings.extend(findings);
-                (leaf.erases, leaf.corrects) = (erases, corrects);
+                (leaf.erases, leaf.corrects, leaf.acts) = (erases, corrects, acts);
                 Status::Decided
             }
             Outcome::Decided(Redecided::Refused(finding)) => {
@@ -265,7 +269,7 @@ fn unread(opened: &Opened<'_>) -> Leaf {
         Opened::Broken(_, finding) => vec![finding.clone()],
         _ => Vec::new(),
     };
-    Leaf { status, findings, erases: Vec::new(), corrects: None }
+    Leaf { status, findings, erases: Vec::new(), corrects: None, acts: None, at: None }
 }
 
 /// The policy that a statement puts in force, whether or not it should have been admitted: what followed was decided
@@ -295,7 +299,7 @@ fn row_of_gone(evidence: &Evidence, policy: &PolicyInForce) -> Vec<Finding> {
 
 fn is_rule_of(policy: &PolicyInForce, rule: &str) -> bool {
     let mut types = policy.policy().contents().types.iter();
-    FIXED_RULES.contains(&rule)
+    is_operator_rule(rule)
         || types.any(|known| {
             known.name == rule || known.conditions.iter().any(|condition| condition.name == rule)
         })

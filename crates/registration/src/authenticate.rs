@@ -9,7 +9,7 @@
 //!   (a subject alternative name, a did:x509 that it satisfies, or the anchor lists it). If the policy also lists a key
 //!   for that `kid`, it must be the same.
 //!
-//! The log's own `iss` is its operator: with the content types of policies, erasures and clock corrections, and only then, operator keys count.
+//! The log's own `iss` is its operator: with the content types of the operator's statements, and only then, operator keys count.
 //!
 //! Nothing a statement names is fetched: no did:web, x5u, jku or payload-location. There is no clock: certificates
 //! answer with the interval in which they are valid. A kid-signed statement's unprotected x5chain is ignored, which
@@ -19,10 +19,9 @@ use merkle::EntryDigest;
 use scitt::x509::{self, ChainError, VerifiedChain};
 use scitt::{Algorithm, Header, Label, PublicKey, SignedStatement, X5Chain};
 
-use crate::clock_correction::is_clock_correction;
 use crate::decision::{Bound, TimeWindow};
-use crate::erasure::is_erasure;
-use crate::policy::{Anchor, BoundKey, Contents, Policy, is_policy};
+use crate::operator::is_operator_statement;
+use crate::policy::{Anchor, BoundKey, Contents, Policy};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName};
 
@@ -71,7 +70,7 @@ pub enum Method {
     DidJwk,
     /// A certificate.
     Certificate,
-    /// It is an operator's, and the statement a policy, an erasure or a clock correction.
+    /// It is an operator's, and the statement one of the operator.
     Operator,
 }
 
@@ -198,11 +197,7 @@ fn establish<'s>(
     policy: &Contents,
 ) -> Result<Established<'s>, Untrusted> {
     let header = statement.header();
-    if header
-        .content_type()
-        .and_then(|name| name.as_text())
-        .is_some_and(|name| is_policy(name) || is_erasure(name) || is_clock_correction(name))
-    {
+    if header.content_type().and_then(|name| name.as_text()).is_some_and(is_operator_statement) {
         return operator(header, iss, policy);
     }
     if header.x5chain().is_none() && header.x5t().is_none() {

@@ -11,7 +11,7 @@
 
 use jose::json;
 use merkle::TreeSize;
-use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
+use scitt::{SignedStatement, Signer};
 use serde_json::{Map, Value};
 
 use crate::authenticate::Authenticated;
@@ -19,6 +19,7 @@ use crate::decision::{Bound, Permit, TimeWindow};
 use crate::erasure::permanent_guard;
 use crate::facts::Facts;
 use crate::limits::{JSON_DEPTH, MAX_REASON};
+use crate::operator::{self, SignError};
 use crate::policy::{BoundKey, essence};
 use crate::rule::rules;
 use crate::violation::{Place, RuleName, Violation, quote};
@@ -62,21 +63,6 @@ pub struct ClockCorrection {
     pub time: u64,
     /// The operator's explanation.
     pub reason: String,
-}
-
-/// An error from [`sign`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignClockCorrectionError {
-    /// No log would accept the key.
-    #[error("this key is no operator key of the policy in force: {0}")]
-    NotAnOperator(String),
-    /// The correction breaks a rule; no log would admit it.
-    #[error("this clock correction breaks a rule: {0}")]
-    Violates(#[from] Violation),
-    /// The statement could not be built or signed.
-    #[error(transparent)]
-    Build(#[from] BuildError),
 }
 
 /// Whether a media type is that of clock corrections.
@@ -167,22 +153,11 @@ impl ClockCorrection {
 /// If the key is no operator key, or the correction breaks a rule.
 pub fn sign(
     correction: &ClockCorrection,
-    (iss, origin): (&str, &str),
+    log: (&str, &str),
     operators: &[BoundKey],
-    operator: &dyn Signer,
-) -> Result<SignedStatement, SignClockCorrectionError> {
-    let payload = correction.payload();
-    ClockCorrection::from_payload(&payload)?;
-    let listed = operators.iter().find(|bound| bound.key == *operator.public_key());
-    let listed =
-        listed.ok_or_else(|| SignClockCorrectionError::NotAnOperator(operator.public_key().did_key()))?;
-    let statement = StatementBuilder::new(payload)
-        .content_type(CLOCK_CORRECTION_CONTENT_TYPE)
-        .kid(listed.kid.clone())
-        .iss(iss)
-        .sub(origin)
-        .sign(operator)?;
-    Ok(statement)
+    key: &dyn Signer,
+) -> Result<SignedStatement, SignError> {
+    operator::sign(CLOCK_CORRECTION_CONTENT_TYPE, correction.payload(), None, log, operators, key)
 }
 
 fn number(members: &Map<String, Value>, name: &str) -> Result<u64, Violation> {

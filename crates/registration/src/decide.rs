@@ -17,6 +17,7 @@ use crate::erasure::{Erasure, permanent_guard};
 use crate::facts::{Facts, facts};
 use crate::guard::{Guard, GuardKind};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
+use crate::operator::{approval_questions, check_approvals};
 use crate::policy::{Claim, Condition, Pattern, Policy, Profile, TypeRule, spell};
 use crate::record::{Record, content_type};
 use crate::untrusted::Untrusted;
@@ -67,8 +68,10 @@ impl PolicyInForce {
             }
             (_, Record::VapAudit(record)) => vap::audit_questions(record, &mut asked),
             (_, Record::Erasure(erasure)) => erasure.questions(&mut asked),
+            (_, Record::OperatorAction(action)) => action.questions(&mut asked),
             _ => {}
         }
+        approval_questions(statement, record, self.policy.contents(), &mut asked);
         asked
     }
 
@@ -103,12 +106,22 @@ impl PolicyInForce {
     fn admit(&self, statement: &Authenticated<'_>, record: &Record, log: &Answers) -> Result<Permit, Stop> {
         let mut permit = self.blank(statement);
         permit.bounds.extend(claimed_times(statement)?);
+        let origin = &self.policy.contents().origin;
         match record {
             Record::Policy(successor) => self.follows(statement, successor, &mut permit)?,
             Record::Erasure(erasure) => self.erases(statement, erasure, log, &mut permit)?,
             Record::ClockCorrection(correction) => self.corrects_clock(statement, correction, &mut permit)?,
+            Record::OperatorAction(action) => {
+                check_holds_its_payload(statement)?;
+                action.check(statement, origin, log, &mut permit)?;
+            }
+            Record::OperatorApproval(approval) => {
+                check_holds_its_payload(statement)?;
+                approval.check(statement, origin, &mut permit)?;
+            }
             _ => self.keeps_type_rule(statement, record, log, &mut permit)?,
         }
+        check_approvals(statement, record, self.policy.contents(), log)?;
         permit.facts = facts(statement, record, std::mem::take(&mut permit.learned));
         match permit.valid().is_empty() {
             false => Ok(permit),
@@ -133,6 +146,7 @@ impl PolicyInForce {
             learned: Map::new(),
             successor: None,
             corrects: None,
+            effect: None,
         }
     }
 
@@ -279,12 +293,12 @@ impl PolicyInForce {
     }
 }
 
-/// Whoever follows the log's policies, erasures and clock corrections must find them in the log.
+/// Whoever follows the statements of the log's operator must find them in the log.
 fn check_holds_its_payload(statement: &Authenticated<'_>) -> Result<(), Violation> {
     match statement.statement().is_detached() {
         false => Ok(()),
         true => {
-            let detail = "policies, erasures and clock corrections hold their own payload";
+            let detail = "statements of the operator hold their own payload";
             Err(broken("detached-payload-not-admitted", Place::payload(""), detail))
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::clock_correction::{ClockCorrection, ClockCorrectionRule};
 use crate::guard::Guard;
+use crate::operator::Effect;
 use crate::policy::{Policy, PolicyDigest};
 use crate::violation::{Place, RuleName, Violation};
 
@@ -126,6 +127,7 @@ pub struct Permit {
     pub(crate) learned: Map<String, Value>,
     pub(crate) successor: Option<Policy>,
     pub(crate) corrects: Option<ClockCorrection>,
+    pub(crate) effect: Option<Box<Effect>>,
 }
 
 impl Permit {
@@ -183,6 +185,11 @@ impl Permit {
     /// batch may then carry a time before that of the batch before it.
     pub fn clock_correction(&self) -> Option<&ClockCorrection> {
         self.corrects.as_ref()
+    }
+
+    /// What the entry does in the transaction that commits it, when the statement is an operator's action.
+    pub fn effect(&self) -> Option<&Effect> {
+        self.effect.as_deref()
     }
 
     /// The refusal that this permit turns into at a time outside its window.

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::aer::AerRule;
 use crate::erasure::ErasureRule;
+use crate::operator::OperatorRule;
 use crate::vap::AuditRule;
 use crate::violation::{Place, RuleName};
 use crate::vrf::VrfRule;
@@ -37,7 +38,7 @@ pub enum GuardKind {
     AerId = 6,
     /// A sequence number of a stream of audit records, per gateway.
     AuditSequence = 7,
-    /// An entry that is never erased: policies, and erasures themselves.
+    /// An entry that is never erased: a statement of the operator.
     Permanent = 8,
     /// The number of an erasure statement.
     ErasureSequence = 9,
@@ -48,6 +49,12 @@ pub enum GuardKind {
     AuditDecision = 11,
     /// A position of a VRF chain, per issuer and subject; the first has a guard of its own.
     VrfPosition = 12,
+    /// The entry that ends the log.
+    Freeze = 13,
+    /// The number of a hold or release, per entry and case.
+    HoldNumber = 14,
+    /// An operator's approval: content type, payload digest and expiry of what is approved, key of the operator.
+    OperatorApproval = 15,
 }
 
 /// One claim that no other entry of the log may make. Wherever it stands in a statement, it is the same claim.
@@ -75,7 +82,7 @@ impl Hash for Guard {
 
 impl GuardKind {
     /// Every kind.
-    pub const ALL: [GuardKind; 12] = [
+    pub const ALL: [GuardKind; 15] = [
         GuardKind::VrfReceiptId,
         GuardKind::PolicyRevision,
         GuardKind::VrfGenesis,
@@ -88,6 +95,9 @@ impl GuardKind {
         GuardKind::Outcome,
         GuardKind::AuditDecision,
         GuardKind::VrfPosition,
+        GuardKind::Freeze,
+        GuardKind::HoldNumber,
+        GuardKind::OperatorApproval,
     ];
 
     /// The kind of claim that a guard's key keeps unique.
@@ -110,6 +120,9 @@ impl GuardKind {
             GuardKind::ErasureSequence => RuleName::fixed(ErasureRule::SequenceUnique.name()),
             GuardKind::Outcome => RuleName::fixed(AuditRule::OutcomeUnique.name()),
             GuardKind::AuditDecision => RuleName::fixed("vap-audit-decision-place"),
+            GuardKind::Freeze => RuleName::fixed(OperatorRule::FrozenOnce.name()),
+            GuardKind::HoldNumber => RuleName::fixed(OperatorRule::NumberUnique.name()),
+            GuardKind::OperatorApproval => RuleName::fixed(OperatorRule::ApprovedOnce.name()),
         }
     }
 
@@ -168,9 +181,11 @@ impl Guard {
             GuardKind::VrfSuccessor => Place::protected("-70004"),
             GuardKind::AerId => Place::payload("/aer_id"),
             GuardKind::AuditSequence => Place::payload("/seq"),
-            GuardKind::Permanent | GuardKind::AuditDecision => Place::Statement,
+            GuardKind::Permanent | GuardKind::AuditDecision | GuardKind::Freeze => Place::Statement,
             GuardKind::ErasureSequence => Place::payload("/sequence"),
             GuardKind::Outcome => Place::payload("/backLink"),
+            GuardKind::HoldNumber => Place::payload("/number"),
+            GuardKind::OperatorApproval => Place::payload("/payload_sha256"),
         }
     }
 }

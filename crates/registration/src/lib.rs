@@ -28,6 +28,7 @@ mod guard;
 pub mod jwk_set;
 pub mod limits;
 mod lookups;
+pub mod operator;
 mod outline;
 mod payload;
 pub mod policy;
@@ -46,6 +47,7 @@ pub use decision::{Decision, NotPermitted, Permit, Refusal, TimeWindow, Undecide
 pub use erasure::ERASURE_CONTENT_TYPE;
 pub use guard::{Guard, GuardKind};
 pub use lookups::{Lookup, LookupKind, Lookups};
+pub use operator::{OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE};
 pub use outline::Outline;
 pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 pub use record::Record;

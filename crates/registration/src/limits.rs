@@ -43,6 +43,10 @@ pub const MAX_AER_SIGNATURES: usize = 8;
 pub const MAX_ERASED: usize = 1000;
 /// Characters of an erasure's reason.
 pub const MAX_REASON: usize = 1000;
+/// Bytes of the name of a case for which an entry is held.
+pub const MAX_CASE: usize = 256;
+/// How long before its expiry an operator's approval is admitted at the earliest, in seconds: 31 days.
+pub const MAX_APPROVAL_TIME: u64 = 31 * 24 * 60 * 60;
 /// Meters of a VAP audit record.
 pub const MAX_METERS: usize = 64;
 /// Values in a CBOR payload that conditions ask about.

@@ -54,6 +54,11 @@ impl PolicyInForce {
         let record = Record::read(&stated).ok()?;
         match &record {
             Record::Erasure(erasure) => return Some(erasure.guards(&statement.digest()).to_vec()),
+            Record::OperatorAction(action) => return Some(action.guards(&statement.digest()).to_vec()),
+            Record::OperatorApproval(approval) => {
+                let thumbprint = stated.key().thumbprint();
+                return Some(approval.guards(&statement.digest(), &thumbprint).to_vec());
+            }
             // Policies of old claimed no permanence.
             Record::Policy(policy) => return Some(vec![revision_guard(policy)]),
             _ => {}

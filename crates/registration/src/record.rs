@@ -12,6 +12,7 @@ use crate::erasure::{Erasure, is_erasure};
 use crate::facts::Facts;
 use crate::jwk_set::{JWK_SET, JwkSetRecord};
 use crate::lookups::{Lookup, LookupKind, Lookups};
+use crate::operator::{Action, Approval, OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE};
 use crate::policy::{Policy, essence, is_policy, spell};
 use crate::vap::{AuditRecord, VAP_AUDIT, VAP_VERDICT, VerdictRecord};
 use crate::violation::{Place, RuleName, Violation};
@@ -26,6 +27,10 @@ pub enum Record {
     Erasure(Box<Erasure>),
     /// A correction of the log's time.
     ClockCorrection(Box<ClockCorrection>),
+    /// A freeze, a hold or a release.
+    OperatorAction(Box<Action>),
+    /// An operator's approval of a statement that is still to come.
+    OperatorApproval(Box<Approval>),
     /// A verification receipt.
     Vrf(Box<VrfRecord>),
     /// A verification receipt that is registered by its hash.
@@ -92,6 +97,13 @@ impl Record {
                 let record = ConversationRecord::read(header, payload)?;
                 return Ok(Record::Conversation(Box::new(record)));
             }
+            OPERATOR_ACTION_CONTENT_TYPE => {
+                return Action::from_payload(payload).map(|action| Record::OperatorAction(Box::new(action)));
+            }
+            OPERATOR_APPROVAL_CONTENT_TYPE => {
+                let approval = Approval::from_payload(payload)?;
+                return Ok(Record::OperatorApproval(Box::new(approval)));
+            }
             JWK_SET => return JwkSetRecord::read(payload).map(|record| Record::JwkSet(Box::new(record))),
             _ => {}
         }
@@ -137,6 +149,8 @@ impl Record {
             Record::VrfRedacted(record) => record.lookups(&mut found),
             Record::VapVerdict(record) => record.lookups(&mut found),
             Record::Erasure(erasure) => erasure.lookups(&mut found),
+            Record::OperatorAction(action) => action.lookups(&mut found),
+            Record::OperatorApproval(approval) => approval.lookups(&mut found),
             Record::VapAudit(record) => record.lookups(&mut found),
             Record::JwkSet(record) => record.lookups(&mut found),
             Record::Aer(record) => record.lookups(&mut found),
@@ -166,6 +180,8 @@ impl Record {
             Record::Policy(_)
             | Record::Erasure(_)
             | Record::ClockCorrection(_)
+            | Record::OperatorAction(_)
+            | Record::OperatorApproval(_)
             | Record::HashEnvelope
             | Record::Opaque => serde_json::Value::Null,
         }
@@ -179,6 +195,8 @@ impl Record {
             Record::VapVerdict(record) => record.state(facts),
             Record::Erasure(erasure) => erasure.state(facts),
             Record::ClockCorrection(correction) => correction.state(facts),
+            Record::OperatorAction(action) => action.state(facts),
+            Record::OperatorApproval(approval) => approval.state(facts),
             Record::VapAudit(record) => record.state(facts),
             Record::JwkSet(record) => record.state(facts),
             Record::Aer(record) => record.state(facts),

@@ -77,8 +77,8 @@ pub enum Untrusted {
         /// The `iss` claimed.
         iss: String,
     },
-    /// A policy, an erasure or a clock correction that is not the log's own.
-    #[error("policies, erasures and clock corrections of this log are issued by {}", quote(.log))]
+    /// A statement of the operator that is not the log's own.
+    #[error("policies and other statements of this log's operator are issued by {}", quote(.log))]
     NotTheLog {
         /// The log's own `iss`.
         log: String,

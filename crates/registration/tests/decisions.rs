@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use merkle::LeafIndex;
-use registration::clock_correction::{self, ClockCorrection, SignClockCorrectionError};
+use registration::clock_correction::{self, ClockCorrection};
+use registration::operator::SignError;
 use registration::policy::statement::{self, PolicyConflict, Step};
 use registration::policy::{Identity, Trusted, for_dev};
 use registration::{
@@ -517,9 +518,9 @@ fn r36_a_clock_correction_holds_between_the_true_time_and_the_one_that_was_ahead
 
     let by_another = ClockCorrection { time: NOW + 1000, ..correction.clone() };
     let no_operator = clock_correction::sign(&correction, (testkit::LOG_ISS, ORIGIN), operators, &es256());
-    assert!(matches!(no_operator, Err(SignClockCorrectionError::NotAnOperator(_))));
+    assert!(matches!(no_operator, Err(SignError::NotAnOperator(_))));
     let later = clock_correction::sign(&by_another, (testkit::LOG_ISS, ORIGIN), operators, &operator());
-    assert!(matches!(later, Err(SignClockCorrectionError::Violates(_))), "the true time is not earlier");
+    assert!(matches!(later, Err(SignError::Violates(_))), "the true time is not earlier");
     let of_another_log =
         clock_correction::sign(&correction, (testkit::LOG_ISS, "other.example"), operators, &operator());
     assert_eq!(refused(&of_another_log.unwrap(), &policy()), "clock-correction-subject");

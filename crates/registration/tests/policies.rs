@@ -69,6 +69,16 @@ fn sound() -> Vec<(&'static str, &'static str, String)> {
             "required headers, conditions in order, retention in fixed units, and payloads that are not kept",
             format!("{minimal}{CONDITIONS}"),
         ),
+        (
+            "operator-actions",
+            "two operators must agree to what cannot be undone, one to erasures",
+            format!(
+                "iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{}\", \"{}\"]\n{}",
+                operator.public_key().did_key(),
+                verifier().public_key().did_key(),
+                "[operator_actions]\nrequired = 2\nerasure = 1\n"
+            ),
+        ),
     ]
 }
 
@@ -79,6 +89,8 @@ fn mistaken() -> Vec<(&'static str, &'static str, String)> {
     let vrf = "[[type]]\ncontent_type = \"application/vrf+cbor\"\n";
     vec![
         ("empty", "what is required is asked for, all of it", String::new()),
+        ("operator-actions", "as many operators as are required must be there, and none lowers it alone", format!("{base}[operator_actions]\nrequired = 1\nfreeze = 2\nrelease = 0\nhold = 2\n")),
+        ("operator-twice", "one key is one operator, whatever it is called", format!("iss = \"{LOG_ISS}\"\norigin = \"{ORIGIN}\"\noperator = [\"{did}\", {{ key = \"{did}\", kid = \"a\" }}]\n[operator_actions]\nrequired = 2\n[[type]]\ncontent_type = \"text/plain\"\nretention = \"1 day\"\n")),
         ("not-toml", "a file that is not TOML", "iss = ".to_owned()),
         ("unknown-keys", "a misspelled key is an error with a suggestion, never ignored", format!("{base}revison = 1\n[did]\nkeys = \"open\"\n{vrf}max_sise = 5\n[type.vrf]\nmin_teir = 1\n")),
         ("several-at-once", "mistakes in different places are told together", "iss = 5\norigin = \"https://log.example\"\nrevision = -1\noperator = [\"nonsense\"]\n[[type]]\ncontent_type = \"json\"\nalgorithms = [\"RS256\"]\nmax_size = 0\n".to_owned()),

@@ -168,6 +168,7 @@ pub(crate) fn build<R>(head: &Head, tiles: &OpenTiles, at: u64, items: &[Item<R>
         entries: items.iter().map(|item| item.submission.entry.clone()).collect(),
         tiles: touched.into_iter().map(tile_write).collect(),
         settled: numbered(head, items).filter(|(_, item)| item.in_inbox).map(settled).collect(),
+        effects: items.iter().filter_map(|item| item.submission.effect.clone()).collect(),
     };
     Ok(Built { batch, growth, tiles })
 }

@@ -73,7 +73,7 @@ impl<R> Pool<R> {
     }
 
     /// Takes up to so many items and bytes, at least one item if there is any, and none after a
-    /// policy statement or clock correction.
+    /// policy statement, clock correction or freeze.
     pub(crate) fn take(&mut self, entries: usize, bytes: usize) -> Vec<Item<R>> {
         let mut taken: Vec<Item<R>> = Vec::with_capacity(self.items.len().min(entries));
         let mut weight = 0;
@@ -82,7 +82,7 @@ impl<R> Pool<R> {
             if taken.len() >= entries || (weight > bytes && !taken.is_empty()) {
                 break;
             }
-            let last = next.submission.is_policy || next.submission.corrects.is_some();
+            let last = next.submission.ends_batch();
             taken.extend(self.pop());
             if last {
                 break;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
-use store::{Collateral, GuardKey, Head, NewEntry};
+use store::{Collateral, Effect, GuardKey, Head, NewEntry};
 
 /// The times at which a decision holds: both ends are part of it. Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,9 @@ pub struct Submission {
     pub is_policy: bool,
     /// The correction, if the statement is one. Such a statement never waits in the inbox.
     pub corrects: Option<ClockCorrection>,
+    /// What the entry does beside the log, if anything. An entry that freezes the log is the last one of its batch and of the
+    /// log.
+    pub effect: Option<Effect>,
 }
 
 /// The bytes in the inbox are not a submission.
@@ -86,8 +89,19 @@ const IS_POLICY: u8 = 2;
 const HAS_BESIDE: u8 = 4;
 const HAS_RELIED_FREE: u8 = 8;
 const HAS_CORRECTION: u8 = 16;
+const HAS_EFFECT: u8 = 32;
+
+/// The kinds of effects.
+const FREEZE: u8 = 1;
+const HOLD: u8 = 2;
+const RELEASE: u8 = 3;
 
 impl Submission {
+    /// Whether no other entry follows it in its batch.
+    pub(crate) fn ends_batch(&self) -> bool {
+        self.is_policy || self.corrects.is_some() || self.effect == Some(Effect::Freeze)
+    }
+
     /// How many bytes of the queue it takes.
     pub(crate) fn weight(&self) -> usize {
         let guards: usize = self.entry.guards.iter().chain(&self.relied_free).map(|key| key.0.len()).sum();
@@ -123,6 +137,9 @@ impl Submission {
         if let Some(ClockCorrection { size, committed_at, time }) = self.corrects {
             [size.get(), committed_at, time].iter().for_each(|number| out.extend(number.to_be_bytes()));
         }
+        if let Some(effect) = &self.effect {
+            put_effect(&mut out, effect);
+        }
         out.into()
     }
 
@@ -133,6 +150,7 @@ impl Submission {
             | set(HAS_BESIDE, !self.beside.is_empty())
             | set(HAS_RELIED_FREE, !self.relied_free.is_empty())
             | set(HAS_CORRECTION, self.corrects.is_some())
+            | set(HAS_EFFECT, self.effect.is_some())
     }
 
     /// Reads what [`encode`](Self::encode) wrote, and nothing else.
@@ -142,7 +160,7 @@ impl Submission {
             return Err(Unreadable { offset: 0, expected: "version 1" });
         }
         let flags = input.byte("flags")?;
-        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE | HAS_CORRECTION) != 0 {
+        if flags & !(HAS_TWIN | IS_POLICY | HAS_BESIDE | HAS_RELIED_FREE | HAS_CORRECTION | HAS_EFFECT) != 0 {
             return Err(Unreadable { offset: 1, expected: "known flags" });
         }
         let submission = input.submission(flags)?;
@@ -167,6 +185,19 @@ fn put_collateral(out: &mut Vec<u8>, collateral: &[Collateral]) {
     for item in collateral {
         out.push(item.kind);
         put_string(out, &item.bytes);
+    }
+}
+
+fn put_effect(out: &mut Vec<u8>, effect: &Effect) {
+    let (kind, held) = match effect {
+        Effect::Freeze => (FREEZE, None),
+        Effect::Hold { entry, case } => (HOLD, Some((entry, case))),
+        Effect::Release { entry, case } => (RELEASE, Some((entry, case))),
+    };
+    out.push(kind);
+    if let Some((entry, case)) = held {
+        out.extend(entry.get().to_be_bytes());
+        put_string(out, case.as_bytes());
     }
 }
 
@@ -195,6 +226,7 @@ impl Input<'_> {
         let beside = self.list_if(flags & HAS_BESIDE != 0, "collateral", Self::collateral)?;
         let relied_free = self.list_if(flags & HAS_RELIED_FREE != 0, "a guard key", Self::guard)?;
         let corrects = (flags & HAS_CORRECTION != 0).then(|| self.correction()).transpose()?;
+        let effect = (flags & HAS_EFFECT != 0).then(|| self.effect()).transpose()?;
         let entry = NewEntry { digest, twin, statement, policy, rule, facts, guards, collateral };
         let is_policy = flags & IS_POLICY != 0;
         Ok(Submission {
@@ -206,7 +238,22 @@ impl Input<'_> {
             beside,
             is_policy,
             corrects,
+            effect,
         })
+    }
+
+    fn effect(&mut self) -> Result<Effect, Unreadable> {
+        let offset = self.offset;
+        let kind = self.byte("a kind of effect")?;
+        if kind == FREEZE {
+            return Ok(Effect::Freeze);
+        }
+        let (entry, case) = (LeafIndex::new(self.number()?), self.text("the name of a case")?);
+        match kind {
+            HOLD => Ok(Effect::Hold { entry, case }),
+            RELEASE => Ok(Effect::Release { entry, case }),
+            _ => Err(Unreadable { offset, expected: "a known kind of effect" }),
+        }
     }
 
     fn correction(&mut self) -> Result<ClockCorrection, Unreadable> {
@@ -331,9 +378,24 @@ mod tests {
         let window = (any::<u64>(), any::<u64>()).prop_map(|(from, until)| TimeWindow { from, until });
         let relied = (vec(digest(), 0..4), guards());
         let corrects = proptest::option::of(any::<(u64, u64, u64)>());
-        let flags = (any::<bool>(), corrects);
+        let effect = prop_oneof![
+            Just(None),
+            Just(Some(Effect::Freeze)),
+            (any::<u64>(), "\\PC{0,9}")
+                .prop_map(|(n, case)| Some(Effect::Hold { entry: LeafIndex::new(n), case })),
+            (any::<u64>(), "\\PC{0,9}")
+                .prop_map(|(n, case)| Some(Effect::Release { entry: LeafIndex::new(n), case })),
+        ];
+        let flags = (any::<bool>(), corrects, effect);
         (entry(), window, any::<u64>(), relied, collateral(), flags).prop_map(
-            |(entry, valid, decided_under, (relied_absent, relied_free), beside, (is_policy, corrects))| {
+            |(
+                entry,
+                valid,
+                decided_under,
+                (relied_absent, relied_free),
+                beside,
+                (is_policy, corrects, effect),
+            )| {
                 Submission {
                     entry,
                     valid,
@@ -347,6 +409,7 @@ mod tests {
                         committed_at,
                         time,
                     }),
+                    effect,
                 }
             },
         )
@@ -390,7 +453,7 @@ mod tests {
 
     #[test]
     fn another_version_and_unknown_flags_are_refused_by_their_offset() {
-        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 32], 1), (&[1], 1), (&[], 0)] {
+        for (garbage, offset) in [(&[2u8, 0][..], 0), (&[1, 64], 1), (&[1], 1), (&[], 0)] {
             assert_eq!(Submission::decode(&Bytes::from(garbage)).unwrap_err().offset, offset);
         }
     }

@@ -2,8 +2,9 @@
 
 mod support;
 
+use sequencer::Submission;
 use sequencer::{Halt, Role, SubmitError};
-use store::{Call, Fault, LogStore, Moving, SignatureKind};
+use store::{Call, Effect, FREEZE, Fault, LogStore, Moving, SignatureKind, State};
 use support::{Log, Process, named, statement};
 
 async fn until_frozen(process: &Process) {
@@ -112,4 +113,62 @@ async fn a_frozen_log_without_its_pin_is_not_signed() {
     let process = log.start_at(log.other_pin()).await;
     assert!(matches!(process.halt(), Some(Halt::NoPin { .. })), "{:?}", process.halt());
     assert_eq!(log.signer.signed().len(), signed);
+}
+
+/// The operator's statement that ends the log.
+fn freeze() -> Submission {
+    let mut freeze = named("freeze");
+    freeze.entry.rule = FREEZE.into();
+    freeze.effect = Some(Effect::Freeze);
+    freeze
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_the_entry_that_freezes_the_log() {
+    let log = Log::with(2).await;
+    let (leader, follower) = (log.start().await, log.start().await);
+    let all = (5..9).map(statement).chain([freeze()]).chain((9..20).map(statement));
+    let outcomes = log.submit_all(&leader, all).await;
+    let placed = outcomes[4].as_ref().unwrap();
+    assert_eq!(placed.index.get(), 7, "what came before it is before it");
+    assert!(outcomes[..4].iter().all(Result::is_ok) && outcomes[5..].iter().all(is_frozen), "{outcomes:?}");
+    assert_eq!(placed.head.as_ref().unwrap().head.size.get(), 8, "whoever froze it has its last head");
+    assert!(matches!(log.memory.state().await.unwrap(), State::Frozen { .. }));
+    until_frozen(&leader).await;
+    until_frozen(&follower).await;
+    for process in [leader, follower, log.start().await] {
+        let refused = log.submit(&process, statement(30)).await;
+        assert!(is_frozen(&refused), "{refused:?}");
+        assert_eq!(process.handle.published().unwrap().head.size.get(), 8);
+        process.handle.stop().await;
+    }
+    assert_eq!(log.size().await, 8);
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_freeze_of_which_nobody_heard_whether_it_happened_is_settled() {
+    for (fault, happened) in [(Fault::AppliedButUnheard, true), (Fault::NotApplied, true)] {
+        let log = Log::with(2).await;
+        let process = log.start().await;
+        process.store.fail(Call::Commit, 1, fault);
+        let outcome = log.submit(&process, freeze()).await;
+        assert_eq!(outcome.is_ok(), happened, "{outcome:?}");
+        until_frozen(&process).await;
+        assert_eq!(process.handle.published().unwrap().head.size.get(), 4);
+        process.handle.stop().await;
+        log.check().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_freeze_is_accepted_by_a_follower_and_placed_by_the_leader() {
+    let log = Log::with(2).await;
+    let (leader, follower) = (log.start().await, log.start().await);
+    let outcome = log.submit(&follower, freeze()).await;
+    assert_eq!(outcome.unwrap().index.get(), 3);
+    until_frozen(&leader).await;
+    until_frozen(&follower).await;
+    assert_eq!(log.size().await, 4);
+    log.check().await;
 }

@@ -11,15 +11,19 @@ mod rows;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, PgTransaction};
-use store::{Batch, CommitError, CommittedHead, Head, StoreError};
+use store::{Batch, CommitError, CommittedHead, Effect, Head, StoreError};
 use tokio::time::timeout;
 
+use crate::custody;
 use crate::error::{is_worth_another_try, store_error, too_late, violated};
-use crate::head::{HeadRow, edge_bytes, not_open};
+use crate::head::{HeadRow, edge_bytes, end_log, not_open};
 use crate::limits;
 use crate::notices::Warnings;
 use crate::number::column;
 use crate::session::{Role, Server};
+
+/// The holder that a log has after an entry froze it.
+const FROZEN_BY: &str = "the operator's freeze";
 
 /// The session that commits, kept between batches. Whoever uses it takes it out and puts it back
 /// only when it is known to be idle, so a caller who goes away leaves none in mid-transaction.
@@ -138,7 +142,23 @@ async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) ->
         rows::insert_heads(transaction, log, &[committed_head(batch)]).await?;
         move_head(transaction, log, batch).await?;
     }
-    settle(transaction, log, batch).await
+    settle(transaction, log, batch).await?;
+    take_effects(transaction, log, batch).await
+}
+
+/// What the entries do beside the log, once they and the head are in place.
+async fn take_effects(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), Failed> {
+    let at = batch.to.at;
+    for effect in &batch.effects {
+        match effect {
+            Effect::Freeze => end_log(transaction, log, FROZEN_BY, at).await?,
+            Effect::Hold { entry, case } => custody::begin_hold(transaction, log, *entry, case, at).await?,
+            Effect::Release { entry, case } => {
+                custody::end_hold(&mut **transaction, log, *entry, case, at).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks all of the head, not only what the update compares: a database that was put back to an

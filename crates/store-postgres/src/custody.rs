@@ -85,37 +85,72 @@ pub(crate) async fn hold(
     at: u64,
 ) -> Result<(), StoreError> {
     check_case(case)?;
-    let index = column(entry.get());
     let mut transaction = pool.begin().await.map_err(store_error)?;
     lock(&mut transaction, log, "hold").await?;
-    expect_in_the_log(&mut transaction, log, &[index]).await?;
+    expect_in_the_log(&mut transaction, log, &[column(entry.get())]).await?;
+    if !has_statement(&mut transaction, log, entry).await? {
+        return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
+    }
+    insert_hold(&mut transaction, log, entry, case, at).await?;
+    transaction.commit().await.map_err(store_error)
+}
+
+/// Begins a hold in the transaction of a batch, unless the case holds the entry already or its bytes are gone. Waits for an
+/// erasure that is under way.
+pub(crate) async fn begin_hold(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    entry: LeafIndex,
+    case: &str,
+    at: u64,
+) -> Result<(), StoreError> {
+    lock(transaction, log, "hold").await?;
+    match has_statement(transaction, log, entry).await? {
+        true => insert_hold(transaction, log, entry, case, at).await,
+        false => Ok(()),
+    }
+}
+
+async fn has_statement(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    entry: LeafIndex,
+) -> Result<bool, StoreError> {
     let is_there = sqlx::query_scalar!(
         r#"SELECT statement IS NOT NULL AS "there!" FROM entry WHERE log_id = $1 AND idx = $2"#,
         log,
-        index
+        column(entry.get())
     )
-    .fetch_one(&mut *transaction)
+    .fetch_one(&mut **transaction)
     .await
     .map_err(store_error)?;
-    if !is_there {
-        return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
-    }
+    Ok(is_there)
+}
+
+async fn insert_hold(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    entry: LeafIndex,
+    case: &str,
+    at: u64,
+) -> Result<(), StoreError> {
     sqlx::query!(
         "INSERT INTO hold (log_id, idx, matter, at) VALUES ($1, $2, $3, $4)
              ON CONFLICT (log_id, idx, matter) WHERE released_at IS NULL DO NOTHING",
         log,
-        index,
+        column(entry.get()),
         case,
         column(at)
     )
-    .execute(&mut *transaction)
+    .execute(&mut **transaction)
     .await
-    .map_err(store_error)?;
-    transaction.commit().await.map_err(store_error)
+    .map(drop)
+    .map_err(store_error)
 }
 
-pub(crate) async fn release(
-    pool: &PgPool,
+/// Ends the hold of a case; answers whether there was one.
+pub(crate) async fn end_hold(
+    executor: impl sqlx::PgExecutor<'_>,
     log: i16,
     entry: LeafIndex,
     case: &str,
@@ -129,7 +164,7 @@ pub(crate) async fn release(
         case,
         column(at)
     )
-    .execute(pool)
+    .execute(executor)
     .await
     .map_err(store_error)?;
     Ok(released.rows_affected() > 0)

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use merkle::{CompactRange, Hash, LeafIndex, TreeSize};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, PgTransaction};
 use store::moving::half_filled;
 use store::{Head, StoreError};
 use tokio::time::{sleep, timeout};
@@ -174,14 +174,26 @@ async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The row as it then stands; of a log that is frozen or not all there, as it stood.
-async fn raise_epoch(
-    connection: &mut PgConnection,
+/// Freezes the log in the transaction of a batch.
+pub(crate) async fn end_log(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    holder: &str,
+    at: u64,
+) -> Result<(), StoreError> {
+    match raised(transaction, log, (holder, Some(column(at)))).await? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Frozen),
+    }
+}
+
+/// Raises the epoch, and sets the flag with it; `None` of a log that is frozen or not all there.
+async fn raised(
+    transaction: &mut PgTransaction<'_>,
     log: i16,
     (holder, freeze): (&str, Option<i64>),
-) -> Result<HeadRow, StoreError> {
-    let mut transaction = connection.begin().await.map_err(store_error)?;
-    let raised = sqlx::query_as!(
+) -> Result<Option<HeadRow>, StoreError> {
+    sqlx::query_as!(
         HeadRow,
         "UPDATE log SET epoch = epoch + 1, holder = $2, frozen_at = $3
           WHERE log_id = $1 AND frozen_at IS NULL AND filling IS NULL
@@ -190,9 +202,19 @@ async fn raise_epoch(
         holder,
         freeze
     )
-    .fetch_optional(&mut *transaction)
+    .fetch_optional(&mut **transaction)
     .await
-    .map_err(store_error)?;
+    .map_err(store_error)
+}
+
+/// The row as it then stands; of a log that is frozen or not all there, as it stood.
+async fn raise_epoch(
+    connection: &mut PgConnection,
+    log: i16,
+    (holder, freeze): (&str, Option<i64>),
+) -> Result<HeadRow, StoreError> {
+    let mut transaction = connection.begin().await.map_err(store_error)?;
+    let raised = raised(&mut transaction, log, (holder, freeze)).await?;
     let Some(row) = raised else { return at_its_end(&mut transaction, log).await };
     match Warnings::new().during(transaction.commit()).await {
         (Ok(()), None) => Ok(row),

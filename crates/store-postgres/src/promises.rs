@@ -20,7 +20,7 @@ impl Custody for Postgres {
     }
 
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
-        self.in_time(custody::release(&self.pool, self.log, entry, case, at)).await
+        self.in_time(custody::end_hold(&self.pool, self.log, entry, case, at)).await
     }
 
     async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{Row, SqliteConnection};
+use sqlx::{Row, SqliteConnection, SqliteExecutor};
 use store::custody::{check_case, to_erase};
 use store::{Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, Standing, StoreError};
 
@@ -66,17 +66,31 @@ pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) 
     if is_erased(&mut transaction, entry).await? {
         return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
     }
+    begin_hold(&mut transaction, entry, case, at).await?;
+    writer::finish(store, transaction).await
+}
+
+/// Begins a hold, unless the case holds the entry already or its bytes are gone.
+pub(crate) async fn begin_hold(
+    connection: &mut SqliteConnection,
+    entry: LeafIndex,
+    case: &str,
+    at: u64,
+) -> Result<(), StoreError> {
+    if is_erased(connection, entry).await? {
+        return Ok(());
+    }
     let query = sqlx::query(
         "INSERT INTO hold (idx, matter, at) SELECT ?1, ?2, ?3
          WHERE NOT EXISTS (SELECT 1 FROM hold WHERE idx = ?1 AND matter = ?2 AND released_at IS NULL)",
     );
     let query = query.bind(signed(entry.get())).bind(case).bind(signed(at));
-    query.execute(&mut *transaction).await.map_err(store_error)?;
-    writer::finish(store, transaction).await
+    query.execute(connection).await.map(drop).map_err(store_error)
 }
 
-pub(crate) async fn release(
-    pool: &SqlitePool,
+/// Ends the hold of a case; answers whether there was one.
+pub(crate) async fn end_hold(
+    executor: impl SqliteExecutor<'_>,
     entry: LeafIndex,
     case: &str,
     at: u64,
@@ -84,7 +98,7 @@ pub(crate) async fn release(
     let query =
         sqlx::query("UPDATE hold SET released_at = ? WHERE idx = ? AND matter = ? AND released_at IS NULL");
     let query = query.bind(signed(at)).bind(signed(entry.get())).bind(case);
-    Ok(query.execute(pool).await.map_err(store_error)?.rows_affected() > 0)
+    Ok(query.execute(executor).await.map_err(store_error)?.rows_affected() > 0)
 }
 
 pub(crate) async fn holds(

@@ -94,11 +94,20 @@ async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head, StoreErro
         Err(StoreError::Frozen) => return reader::head(&mut *transaction).await,
         grows => grows?,
     }
-    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?");
-    update.bind(holder).bind(signed(at)).execute(&mut *transaction).await.map_err(store_error)?;
+    end_log(&mut transaction, holder, at).await?;
     let head = reader::head(&mut *transaction).await?;
     writer::finish(store, transaction).await?;
     Ok(head)
+}
+
+/// Sets the flag and raises the epoch.
+pub(crate) async fn end_log(
+    connection: &mut SqliteConnection,
+    holder: &str,
+    at: u64,
+) -> Result<(), StoreError> {
+    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?");
+    update.bind(holder).bind(signed(at)).execute(connection).await.map(drop).map_err(store_error)
 }
 
 async fn seen(pool: &SqlitePool, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {

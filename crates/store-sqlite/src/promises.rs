@@ -20,7 +20,7 @@ impl Custody for Sqlite {
     }
 
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
-        let released = custody::release(self.writable().await?, entry, case, at).await;
+        let released = custody::end_hold(self.writable().await?, entry, case, at).await;
         self.noting(released)
     }
 

@@ -3,12 +3,14 @@
 use merkle::{CompactRange, EntryDigest, Hash};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection, Transaction};
 use store::moving::half_filled;
-use store::{Batch, CommitError, Head, NewEntry, State, StoreError};
+use store::{Batch, CommitError, Effect, Head, NewEntry, State, StoreError};
 
 use crate::sql::{self, seen_key, signed};
-use crate::{CHECKPOINT_BYTES, Sqlite, moving, reader};
+use crate::{CHECKPOINT_BYTES, Sqlite, custody, moving, reader};
 
 pub(crate) const IMMEDIATE: &str = "BEGIN IMMEDIATE";
+/// The holder that a log has after an entry froze it.
+const FROZEN_BY: &str = "the operator's freeze";
 
 /// Makes the log's row if there is none.
 pub(crate) async fn make(store: &Sqlite, origin: &str) -> Result<(), StoreError> {
@@ -83,6 +85,7 @@ pub(crate) async fn commit(store: &Sqlite, batch: &Batch) -> Result<(), CommitEr
         }
     }
     settle(&mut transaction, batch).await?;
+    take_effects(&mut transaction, batch).await.map_err(CommitError::NotCommitted)?;
     transaction.commit().await.map_err(|error| {
         store.write.note_failure(&error);
         CommitError::Unknown(error.to_string())
@@ -195,6 +198,21 @@ async fn settle(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), 
         );
         let insert = insert.bind(&digest.as_bytes()[..]).bind(signed(index.get()));
         insert.execute(&mut *connection).await.map_err(not_committed)?;
+    }
+    Ok(())
+}
+
+/// What the entries do beside the log, once they and the head are in place.
+async fn take_effects(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), StoreError> {
+    let at = batch.to.at;
+    for effect in &batch.effects {
+        match effect {
+            Effect::Freeze => moving::end_log(connection, FROZEN_BY, at).await?,
+            Effect::Hold { entry, case } => custody::begin_hold(connection, *entry, case, at).await?,
+            Effect::Release { entry, case } => {
+                custody::end_hold(&mut *connection, *entry, case, at).await?;
+            }
+        }
     }
     Ok(())
 }

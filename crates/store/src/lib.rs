@@ -84,7 +84,8 @@ pub trait LogStore:
     ///
     /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added
     /// to the history. A batch that contradicts itself ([`Batch::check`]) is
-    /// [`CommitError::NotCommitted`].
+    /// [`CommitError::NotCommitted`]. Its effects happen in the same transaction; one that freezes the log raises the
+    /// epoch, as [`freeze`](Moving::freeze) does.
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
 
     /// Which of these digests are in the log, or are the twin of an entry: one answer per digest,

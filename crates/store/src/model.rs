@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize};
 
+use crate::custody::check_case;
+
 /// Bytes of a hash in a tile.
 pub const HASH_BYTES: usize = 32;
 /// Bytes of a full tile.
@@ -145,6 +147,30 @@ pub struct TileWrite {
 /// carry a time before that of the batch before it.
 pub const CLOCK_CORRECTION: &str = "clock-correction";
 
+/// The rule of an entry that ends the log: no entry follows it.
+pub const FREEZE: &str = "operator-freeze";
+
+/// What an entry of a batch does beside the log, in the transaction that commits it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The log is frozen; the batch ends with the entry that says so.
+    Freeze,
+    /// An entry is held for a case, as by [`Custody::hold`](crate::Custody::hold). Of an entry without bytes nothing is held.
+    Hold {
+        /// The entry.
+        entry: LeafIndex,
+        /// The case.
+        case: String,
+    },
+    /// The hold of a case on an entry ends, if there is one.
+    Release {
+        /// The entry.
+        entry: LeafIndex,
+        /// The case.
+        case: String,
+    },
+}
+
 /// What one commit does.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -158,6 +184,8 @@ pub struct Batch {
     pub tiles: Vec<TileWrite>,
     /// Inbox items that this batch settles: those whose entry is in this batch or was found.
     pub settled: Vec<(EntryDigest, LeafIndex)>,
+    /// What its entries do beside the log, in order, at the time of the batch.
+    pub effects: Vec<Effect>,
 }
 
 impl Batch {
@@ -166,8 +194,33 @@ impl Batch {
         self.to.at < self.from.at
     }
 
+    /// Whether the log is frozen with it.
+    pub fn freezes(&self) -> bool {
+        self.effects.contains(&Effect::Freeze)
+    }
+
+    /// Refuses effects that no entry of the batch can have.
+    fn check_effects(&self) -> Result<(), StoreError> {
+        let frozen = self.effects.iter().filter(|effect| **effect == Effect::Freeze).count();
+        let ends = self.entries.last().is_some_and(|entry| entry.rule == FREEZE);
+        if frozen > 0 && !(frozen == 1 && ends) {
+            return Err(StoreError::Refused(
+                "a batch freezes the log without ending with the entry that says so".into(),
+            ));
+        }
+        for effect in &self.effects {
+            let (Effect::Hold { entry, case } | Effect::Release { entry, case }) = effect else { continue };
+            check_case(case)?;
+            if !self.from.size().holds(*entry) {
+                return Err(StoreError::Refused(format!("entry {entry} is not in the log before the batch")));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a batch whose parts contradict each other; every implementation asks first.
     pub fn check(&self) -> Result<(), StoreError> {
+        self.check_effects()?;
         let complaint = if self.entries.is_empty() {
             (self.to != self.from || !self.tiles.is_empty())
                 .then_some("a batch without entries moves the head")

@@ -17,8 +17,8 @@ pub use conversations::{
 pub use executions::{aer, aer_json, aer_statement, denied_aer_json, rootless_aer_json};
 pub use keys::{GATEWAY_KEY, OPERATOR, VERIFIER, ed25519, es256, es384, gateway, operator, verifier};
 pub use policy::{
-    GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, policy, policy_in_force, policy_statement,
-    policy_toml,
+    GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN, operator_action, policy, policy_in_force,
+    policy_statement, policy_toml,
 };
 pub use statements::{AGENT, NOW, opaque, opaque_with, receipt, receipt_about, receipt_json, vrf};
 pub use vap::{

@@ -1,8 +1,9 @@
 //! A policy that admits what this crate builds.
 
 use merkle::LeafIndex;
+use registration::operator::{self, Action};
 use registration::policy::statement;
-use registration::{Policy, PolicyInForce};
+use registration::{OPERATOR_ACTION_CONTENT_TYPE, Policy, PolicyInForce};
 use scitt::{SignedStatement, Signer};
 
 use crate::conversations::conversation_type;
@@ -98,6 +99,14 @@ pub fn policy() -> Policy {
 /// The same, as entry 0 of a log.
 pub fn policy_in_force() -> PolicyInForce {
     PolicyInForce::new(policy(), LeafIndex::new(0))
+}
+
+/// An action of the operator, signed under the policy.
+pub fn operator_action(action: &Action) -> SignedStatement {
+    let (policy, log) = (policy(), (LOG_ISS, ORIGIN));
+    let operators = &policy.contents().operators;
+    operator::sign(OPERATOR_ACTION_CONTENT_TYPE, action.payload(), None, log, operators, &operator())
+        .expect("the operator is listed")
 }
 
 /// Entry 0 of a log: the policy, signed by the operator.

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::serve::dev::DEV_CONFIG;
 use crate::commands::{
     audit, backup, checkpoint, completion, config, entry, execution, gateway, help, inbox, init, issuer, key,
-    log, monitor, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf, witness,
+    log, monitor, operator, policy, proof, receipt, register, serve, statement, trust, verdict, verify, vrf,
+    witness,
 };
 use crate::console::{Color, Console, Exit, Failure, safe};
 use crate::settings::{Settings, default_files};
@@ -132,6 +133,9 @@ pub enum Command {
     /// The registration policy
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// What several operators agree to: approve it, and submit it
+    #[command(subcommand)]
+    Operator(operator::Operator),
     /// Make and read Signed Statements
     #[command(subcommand)]
     Statement(statement::Statement),
@@ -200,6 +204,7 @@ impl Command {
             Self::Issuer(command) => command.run(context),
             Self::Trust(command) => command.run(context),
             Self::Policy(command) => command.run(context),
+            Self::Operator(command) => command.run(context),
             Self::Statement(command) => command.run(context),
             Self::Register(command) => command.run(context),
             Self::Receipt(command) => command.run(context),

@@ -97,6 +97,7 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
             entries: entries.iter().map(|entry| new_entry(entry, &meaning)).collect(),
             tiles: touched.into_iter().map(tile_write).collect(),
             settled: Vec::new(),
+            effects: Vec::new(),
         };
         store.commit(&batch).await.unwrap();
         all.extend(statements.iter().map(|statement| statement.bytes().to_vec()));

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{
     Answers, Authenticated, Beside, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Guard, NotPermitted, Permit,
-    Policy, PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation,
+    Policy, PolicyInForce, Questions, Record, Refusal, Undecided, Untrusted, Violation, operator,
 };
 use scitt::{SignedStatement, X5Chain};
 use sequencer::{ClockCorrection, Redecide, Redecision, Submission, SubmitError, TimeWindow};
-use store::{Collateral, GuardKey, LogStore, NewEntry, StoreError};
+use store::{Collateral, Effect, GuardKey, LogStore, NewEntry, StoreError};
 
 use crate::aside::aside;
 use crate::doors::OverRate;
@@ -151,6 +151,9 @@ pub enum NotAdmitted {
     /// An entry that it would erase is on hold.
     #[error("{} is on hold for the case {:?}", .0.entry, .0.case)]
     Held(OnHold),
+    /// The bytes of the entry that it would hold are gone.
+    #[error("entry {0} was erased: nothing of it can be held")]
+    NothingToHold(LeafIndex),
     /// What the decision has to know of the log could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -217,6 +220,12 @@ pub async fn admit(
     {
         return Err(NotAdmitted::Held(hold));
     }
+    if let Some(operator::Effect::Hold { entry, .. }) = permit.effect() {
+        let standing = log.standing(&[*entry]).await?;
+        if standing.iter().all(|standing| !standing.has_statement) {
+            return Err(NotAdmitted::NothingToHold(*entry));
+        }
+    }
     metrics.stage("policy", started.elapsed());
     let submission = submission(&authenticated, beside.payload.cloned(), &permit, in_force);
     Ok(Admitted { submission, issuer: authenticated.iss().to_owned(), permit })
@@ -257,6 +266,7 @@ pub fn genesis(statement: &SignedStatement, permit: &Permit) -> Submission {
         beside: Vec::new(),
         is_policy: true,
         corrects: None,
+        effect: None,
     }
 }
 
@@ -288,6 +298,15 @@ fn submission(
             committed_at: correction.committed_at,
             time: correction.time,
         }),
+        effect: permit.effect().map(effect),
+    }
+}
+
+fn effect(effect: &operator::Effect) -> Effect {
+    match effect {
+        operator::Effect::Freeze => Effect::Freeze,
+        operator::Effect::Hold { entry, case } => Effect::Hold { entry: *entry, case: case.clone() },
+        operator::Effect::Release { entry, case } => Effect::Release { entry: *entry, case: case.clone() },
     }
 }
 

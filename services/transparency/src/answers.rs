@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use http::StatusCode;
-use merkle::EntryDigest;
+use merkle::{EntryDigest, LeafIndex};
 use registration::{Refusal, Untrusted, Violation};
 use scitt::Malformed;
 use store::{StorageFault, StoreError};
@@ -77,6 +77,7 @@ impl From<RegisterError> for Problem {
             RegisterError::NotAdmitted(NotAdmitted::Refused(refusal)) => refusal.into(),
             RegisterError::NotAdmitted(NotAdmitted::OverQuota(over)) => over.into(),
             RegisterError::NotAdmitted(NotAdmitted::Held(hold)) => held(&hold),
+            RegisterError::NotAdmitted(NotAdmitted::NothingToHold(entry)) => nothing_to_hold(entry),
             RegisterError::NotAdmitted(NotAdmitted::Undecided(undecided)) => {
                 let detail = format!("The policy came to no answer in time: {}", undecided.rule);
                 Problem::busy("undecided", detail, LATER)
@@ -195,6 +196,11 @@ impl From<PolicyUnreadable> for Problem {
 fn held(hold: &OnHold) -> Problem {
     let detail = format!("Entry {} is on hold for the case {}: it cannot be erased", hold.entry, hold.case);
     Problem::new(StatusCode::CONFLICT, "entry-held", "On Hold", detail).about_entry(hold.entry.to_string())
+}
+
+fn nothing_to_hold(entry: LeafIndex) -> Problem {
+    let detail = format!("Entry {entry} was erased: nothing of it can be held");
+    Problem::new(StatusCode::CONFLICT, "nothing-to-hold", "Nothing to Hold", detail)
 }
 
 fn twin(registered: EntryDigest) -> Problem {

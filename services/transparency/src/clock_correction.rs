@@ -12,12 +12,11 @@ use axum::routing::get;
 use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
-use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::log::{Log, RegisterError, Registered};
-use crate::problem::{self, Problem};
+use crate::log::Log;
+use crate::operators::{self, HandedIn};
+use crate::problem;
 use crate::watch::now;
 
 /// The routes of clock corrections.
@@ -41,13 +40,6 @@ pub struct LogTime {
     pub policy: String,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Correct {
-    /// The signed correction, as base64url without padding.
-    statement: String,
-}
-
 async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, Refused> {
     let head = log.store.head().await.map_err(|error| Refused::unavailable(&error))?;
     let policy = log.policies.current().ok_or_else(|| Refused::unavailable("the log has no policy yet"))?;
@@ -62,45 +54,25 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, Refused> {
 
 async fn correct(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<Correct>, JsonRejection>,
+    asked: Result<Json<HandedIn>, JsonRejection>,
 ) -> Result<Response, Refused> {
     let Json(asked) = asked.map_err(|error| Refused(error.status(), error.body_text()))?;
-    let bytes = BASE64URL_NOPAD.decode(asked.statement.as_bytes()).map_err(|error| Refused::bad(&error))?;
-    let statement =
-        SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| Refused::bad(&error))?;
-    let entry_id = statement.digest().to_string();
-    match log.register(&statement, None).await.map_err(refused)? {
-        Registered::Receipt { index, .. } => {
-            tracing::warn!(index = index.get(), entry_id, "the operator corrected the log's time");
-            Ok(Json(json!({ "entry_id": entry_id, "index": index.get() })).into_response())
-        }
-        Registered::Later => {
-            Err(Refused::unavailable("it is not known yet whether the log took the correction"))
-        }
-    }
+    let placed = operators::parsed(&asked.statement).map_err(Refused::of)?;
+    let placed = operators::register(&log, &placed).await.map_err(Refused::of)?;
+    tracing::warn!(index = placed.index, entry_id = placed.entry_id, "the operator corrected the log's time");
+    Ok(Json(placed).into_response())
 }
 
 /// A request that did not succeed, as problem details.
 struct Refused(StatusCode, String);
 
 impl Refused {
-    fn bad(why: &dyn std::fmt::Display) -> Self {
-        Self(StatusCode::BAD_REQUEST, why.to_string())
+    fn of(operators::Refused(status, detail): operators::Refused) -> Self {
+        Self(status, detail)
     }
 
     fn unavailable(why: impl std::fmt::Display) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, why.to_string())
-    }
-}
-
-/// The operator is told what halts the log; the public is not.
-fn refused(error: RegisterError) -> Refused {
-    match error {
-        RegisterError::Halted(why) => Refused(StatusCode::CONFLICT, why),
-        error => {
-            let problem = Problem::from(error);
-            Refused(problem.status, problem.detail.into_owned())
-        }
     }
 }
 

@@ -81,6 +81,7 @@ impl Log {
             Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
             Err(NotAdmitted::Refused(refusal)) => run.violation = Some(refusal.violation),
             Err(NotAdmitted::Held(hold)) => run.violation = Some(held(&hold)),
+            Err(NotAdmitted::NothingToHold(entry)) => run.violation = Some(nothing_to_hold(entry)),
             Err(undecided) => return Err(RegisterError::NotAdmitted(undecided)),
         }
         Ok(())
@@ -150,6 +151,14 @@ fn held(hold: &OnHold) -> Violation {
         rule: RuleName::fixed("entry-held"),
         place: Place::Statement,
         detail: format!("entry {} is on hold for the case {}: it cannot be erased", hold.entry, hold.case),
+    }
+}
+
+fn nothing_to_hold(entry: LeafIndex) -> Violation {
+    Violation {
+        rule: RuleName::fixed("nothing-to-hold"),
+        place: Place::payload("/entry"),
+        detail: format!("entry {entry} was erased: nothing of it can be held"),
     }
 }
 

@@ -1,4 +1,7 @@
-//! Freezing the log, on the admin listener: the process that has the database ends the log for all.
+//! Freezing, on the admin listener: the process that has the database ends the log for all.
+//!
+//! The operator's statement ends the log wherever it is kept. A log that moves to another database is frozen in this one
+//! without a statement, as it goes on there.
 
 use std::sync::Arc;
 
@@ -8,11 +11,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::StatusCode;
+use registration::operator::Action;
 use sequencer::{Halt, Role};
 use store::{LogStore, SignatureKind, StoreError};
 
 use crate::limits::FREEZE_TIME;
 use crate::log::Log;
+use crate::operators::{self, HandedIn};
 use crate::problem;
 use crate::watch::now;
 
@@ -24,10 +29,20 @@ pub fn routes(log: Arc<Log>) -> Router {
     Router::new().route("/freeze", post(freeze)).with_state(log)
 }
 
+/// How the log is to be frozen.
+#[derive(Debug, serde::Deserialize)]
+#[serde(untagged)]
+enum Ask {
+    /// For ever, by the operator's statement.
+    Statement(HandedIn),
+    /// Here, as it goes on in another database.
+    ToMove(ToMove),
+}
+
 /// Which log is meant: nobody ends one that they took for another.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ask {
+struct ToMove {
     origin: String,
 }
 
@@ -94,14 +109,12 @@ async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonReject
         Ok(Json(asked)) => asked,
         Err(why) => return problem(why.status(), "freeze", &why.body_text()),
     };
-    let ours = &log.identity.origin;
-    if asked.origin != *ours {
-        return problem(StatusCode::CONFLICT, "another-log", &format!("this service has the log {ours}"));
-    }
-    let frozen = log.store.freeze("admin", now()).await;
-    match frozen {
-        Ok(_) => tracing::warn!("the operator froze the log"),
-        Err(error) => return told(&error),
+    let frozen = match asked {
+        Ask::Statement(HandedIn { statement }) => by_statement(&log, &statement).await,
+        Ask::ToMove(ToMove { origin }) => to_move(&log, &origin).await,
+    };
+    if let Err(refused) = frozen {
+        return *refused;
     }
     // The batch in flight is committed, and its head gets its signatures first.
     let mut status = log.sequencer.status();
@@ -111,6 +124,37 @@ async fn freeze(State(log): State<Arc<Log>>, asked: Result<Json<Ask>, JsonReject
         Ok(frozen) => Json(frozen).into_response(),
         Err(error) => told(&error),
     }
+}
+
+/// For ever: the statement is the last entry.
+async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
+    let refused = |operators::Refused(status, detail)| Box::new(problem(status, "freeze", &detail));
+    let statement = operators::parsed(statement).map_err(refused)?;
+    if !matches!(operators::action_of(&statement), Some(Action::Freeze { .. })) {
+        return Err(Box::new(problem(StatusCode::BAD_REQUEST, "freeze", "the statement is no freeze")));
+    }
+    operators::register(log, &statement).await.map(drop).map_err(refused)
+}
+
+/// In this database only. Where a policy wants several operators to agree to a freeze, none does it alone.
+async fn to_move(log: &Log, origin: &str) -> Result<(), Box<Response>> {
+    let ours = &log.identity.origin;
+    if origin != ours {
+        let detail = format!("this service has the log {ours}");
+        return Err(Box::new(problem(StatusCode::CONFLICT, "another-log", &detail)));
+    }
+    let required =
+        log.policies.current().map_or(1, |current| current.in_force.policy().contents().required.freeze);
+    if required > 1 {
+        let detail =
+            format!("the policy wants {required} operators to freeze: stop the service to move its log");
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, "freeze", &detail)));
+    }
+    match log.store.freeze("admin", now()).await {
+        Ok(_) => tracing::warn!("the log was frozen in this database, to move"),
+        Err(error) => return Err(Box::new(told(&error))),
+    }
+    Ok(())
 }
 
 /// The last signature is kept a little after the head is shown.

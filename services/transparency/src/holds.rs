@@ -1,7 +1,8 @@
 //! Legal holds, on the admin listener: an entry that a case needs is not erased until the case is over.
 //!
-//! A hold is the operator's word and not a statement: it changes what is kept, never what is admitted. It stands with the
-//! database, says since when, and outlives its end as a row.
+//! A hold is a statement of the operator on the log, and so is its release (`registration::operator`). The database keeps a row
+//! of each hold, written with the entry, which says since when and outlives its end; a row without a statement is from before
+//! holds were statements.
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{EntryDigest, LeafIndex};
+use registration::operator::Held;
+use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::custody::CASE_BYTES;
@@ -19,16 +22,19 @@ use store::{Hold, StoreError};
 
 use crate::limits::HOLDS_PAGE;
 use crate::log::Log;
+use crate::operators::{self, HandedIn, Refused};
 use crate::problem;
 use crate::routes::listing::rfc3339;
-use crate::watch::now;
 
 /// The routes of holds.
 pub fn routes(log: Arc<Log>) -> Router {
-    Router::new().route("/holds", get(list).post(begin).delete(end)).with_state(log)
+    Router::new()
+        .route("/holds", get(list).post(begin).delete(end))
+        .route("/holds/next", get(next))
+        .with_state(log)
 }
 
-/// A hold to begin or to end.
+/// An entry and a case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -45,6 +51,19 @@ struct View {
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<String>,
+    /// The statement that began it, where it was just registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<String>,
+}
+
+/// What the next statement about an entry and a case has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NextHold {
+    /// Its number: even of a hold, odd of a release.
+    pub number: u64,
+    /// Whether the case holds the entry now, by a statement or since before holds were statements.
+    pub held: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,6 +83,12 @@ impl IntoResponse for Told {
     }
 }
 
+impl From<Refused> for Told {
+    fn from(Refused(status, detail): Refused) -> Self {
+        Self(status, detail)
+    }
+}
+
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<Page>, QueryRejection>,
@@ -77,42 +102,64 @@ async fn list(
     Ok(Json(json!({ "holds": views })).into_response())
 }
 
+/// The number of the next statement about an entry and a case.
+async fn next(
+    State(log): State<Arc<Log>>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Result<Json<NextHold>, Told> {
+    let Query(asked) = asked.map_err(|error| Told(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let (digest, leaf) = named(&log, &asked).await?;
+    let number = operators::next_number(&*log.store, &digest, &asked.case).await.map_err(told)?;
+    let holds = log.store.holds(leaf.get().checked_sub(1).map(LeafIndex::new), 1).await.map_err(told)?;
+    let held =
+        holds.iter().any(|hold| hold.entry == leaf && hold.case == asked.case && hold.released.is_none());
+    Ok(Json(NextHold { number, held }))
+}
+
 async fn begin(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<Asked>, JsonRejection>,
+    asked: Result<Json<HandedIn>, JsonRejection>,
 ) -> Result<Response, Told> {
-    let (digest, leaf, case) = named(&log, asked).await?;
-    log.store.hold(leaf, &case, now()).await.map_err(told)?;
-    tracing::info!(entry = %digest, case, "hold");
-    let holds = log.store.holds(leaf.get().checked_sub(1).map(LeafIndex::new), 1).await.map_err(told)?;
-    let hold =
-        holds.into_iter().find(|hold| hold.entry == leaf && hold.case == case && hold.released.is_none());
-    match hold {
-        Some(hold) => Ok(Json(view(&log, hold).await?).into_response()),
+    let (statement, held) = stated(asked, "hold")?;
+    let placed = operators::register(&log, &statement).await?;
+    tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold");
+    let leaf = log.index_of(held.entry).await.map_err(told)?;
+    let before = leaf.and_then(|leaf| leaf.get().checked_sub(1)).map(LeafIndex::new);
+    let holds = log.store.holds(before, 1).await.map_err(told)?;
+    let is_it = |hold: &Hold| Some(hold.entry) == leaf && hold.case == held.case && hold.released.is_none();
+    match holds.into_iter().find(is_it) {
+        Some(hold) => {
+            let statement = Some(placed.entry_id);
+            Ok(Json(View { statement, ..view(&log, hold).await? }).into_response())
+        }
         None => Err(Told(StatusCode::CONFLICT, "the hold has ended meanwhile".to_owned())),
     }
 }
 
 async fn end(
     State(log): State<Arc<Log>>,
-    asked: Result<Json<Asked>, JsonRejection>,
+    asked: Result<Json<HandedIn>, JsonRejection>,
 ) -> Result<Response, Told> {
-    let (digest, leaf, case) = named(&log, asked).await?;
-    match log.store.release(leaf, &case, now()).await.map_err(told)? {
-        true => {
-            tracing::info!(entry = %digest, case, "hold released");
-            log.erasing.look();
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
-        false => Err(Told(StatusCode::NOT_FOUND, format!("no case of that name holds {digest}"))),
-    }
+    let (statement, held) = stated(asked, "release")?;
+    let placed = operators::register(&log, &statement).await?;
+    tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold released");
+    Ok(Json(placed).into_response())
 }
 
-async fn named(
-    log: &Log,
-    asked: Result<Json<Asked>, JsonRejection>,
-) -> Result<(EntryDigest, LeafIndex, String), Told> {
+/// The statement, and what it says, if it is the action that is meant.
+fn stated(
+    asked: Result<Json<HandedIn>, JsonRejection>,
+    action: &str,
+) -> Result<(SignedStatement, Held), Told> {
     let Json(asked) = asked.map_err(|error| Told(error.status(), error.body_text()))?;
+    let statement = operators::parsed(&asked.statement)?;
+    let stated = operators::action_of(&statement).filter(|stated| stated.name() == action);
+    let held = stated.as_ref().and_then(|stated| stated.held()).cloned();
+    let held = held.ok_or_else(|| Told(StatusCode::BAD_REQUEST, format!("the statement is no {action}")))?;
+    Ok((statement, held))
+}
+
+async fn named(log: &Log, asked: &Asked) -> Result<(EntryDigest, LeafIndex), Told> {
     if asked.case.is_empty() || asked.case.len() > CASE_BYTES || asked.case.chars().any(char::is_control) {
         let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters");
         return Err(Told(StatusCode::BAD_REQUEST, why));
@@ -123,7 +170,7 @@ async fn named(
         .map_err(|_| Told(StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits".to_owned()))?;
     let leaf = log.index_of(digest).await.map_err(told)?;
     let leaf = leaf.ok_or_else(|| Told(StatusCode::NOT_FOUND, format!("{digest} is not in this log")))?;
-    Ok((digest, leaf, asked.case))
+    Ok((digest, leaf))
 }
 
 async fn view(log: &Log, hold: Hold) -> Result<View, Told> {
@@ -134,6 +181,7 @@ async fn view(log: &Log, hold: Hold) -> Result<View, Told> {
         case: hold.case,
         since: rfc3339(hold.at),
         released: hold.released.and_then(rfc3339),
+        statement: None,
     })
 }
 

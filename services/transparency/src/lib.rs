@@ -46,6 +46,7 @@ mod media;
 mod metrics;
 mod multipart;
 mod opening;
+mod operators;
 mod policy;
 mod policy_history;
 mod problem;
@@ -72,11 +73,13 @@ pub use config::{
     Witnesses,
 };
 pub use freezing::Frozen;
+pub use holds::NextHold;
 pub use key_files::{KeyFileError, file_of_kid};
 pub use limits::{BATCH_BYTES_CAP, Limits, Rate, STATEMENT_BYTES_CAP, TailLimits};
 pub use log::Identity;
 pub use meaning::LogMeaning;
 pub use opening::StartError;
+pub use operators::{LogPolicy, Placed, keep_frozen, restore_holds};
 pub use policy::PolicyError;
 pub use rotation::{Announce, AnnouncementRow, Compromised, KeyTable};
 pub use sequencer::Halt;

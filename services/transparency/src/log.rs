@@ -6,6 +6,7 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
+use registration::operator::Effect;
 use registration::{GuardKind, Permit};
 use scitt::SignedStatement;
 use sequencer::{Halt, Handle, Placement, Role, SubmitError};
@@ -246,6 +247,9 @@ impl Log {
                     // Whoever is told that a policy is registered finds it in force.
                     if admitted.permit.guards().iter().any(|guard| guard.kind() == GuardKind::ErasureSequence)
                     {
+                        self.erasing.look();
+                    }
+                    if matches!(admitted.permit.effect(), Some(Effect::Release { .. })) {
                         self.erasing.look();
                     }
                     if admitted.permit.successor().is_some() {

@@ -24,6 +24,7 @@ use tlog::note::{NotANote, Note};
 use crate::erasure;
 use crate::index;
 use crate::limits::POLICIES_AT_HAND;
+use crate::operators;
 
 /// What every head is signed as.
 const KINDS: [SignatureKind; 2] = [SignatureKind::Receipt, SignatureKind::Checkpoint];
@@ -178,6 +179,14 @@ impl Meaning for LogMeaning {
         let (policy, statement) = (self.policy_of(&entry), parse(&entry));
         let correction = policy.zip(statement).and_then(|(policy, it)| policy.clock_correction(&it));
         Ok(correction.is_some_and(|it| it.explains(before.size, before.at, after.at)))
+    }
+
+    async fn effect_missing(
+        &self,
+        store: &dyn LogStore,
+        entry: &Entry,
+    ) -> Result<Option<String>, StoreError> {
+        operators::effect_missing(store, entry).await
     }
 
     fn may_be_erased(&self, index: LeafIndex) -> bool {

@@ -19,6 +19,7 @@ use crate::key_files::PrivateKeys;
 use crate::listen::Listener;
 use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
+use crate::operators;
 use crate::policy::PolicyError;
 use crate::published_keys::PublishedKeys;
 use crate::receipts::Receipts;
@@ -109,6 +110,7 @@ pub async fn open_log(
     PrivateKeys::of(config).and_then(|files| files.check()).map_err(IntroduceError::File)?;
     store.check_durability().await?;
     store.open(&config.origin).await?;
+    operators::keep_frozen(&*store).await?;
     let signer = Arc::new(LogSigner::open(config, store.clone()).await?);
     let policies = Arc::new(Policies::new(store.clone(), house.largest_admitted.clone()));
     let algorithm = signer.algorithm().name();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use registration::Policy;
-use registration::policy::statement::{self, PolicyConflict, SignPolicyError, Step};
+use registration::operator::SignError;
+use registration::policy::statement::{self, PolicyConflict, Step};
 use scitt::{SignedStatement, SigningKey};
 use sequencer::{Role, Submission, SubmitError};
 
@@ -52,7 +53,7 @@ pub enum PolicyError {
     Key(#[from] KeyFileError),
     /// It could not be signed.
     #[error(transparent)]
-    Sign(#[from] SignPolicyError),
+    Sign(#[from] SignError),
     /// It is not admitted by the policy in force, or not a first policy.
     #[error("the policy would not be admitted: {0}")]
     NotAdmitted(String),

@@ -31,6 +31,7 @@ use crate::listen::{Listener, Serving};
 use crate::log::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::opening::{StartError, bind, name_the_port, open_log, refuse_mistakes};
+use crate::operators;
 use crate::policy::{self, PolicyError};
 use crate::rotation;
 use crate::storage;
@@ -230,6 +231,7 @@ fn admin_routes(log: &Arc<Log>, index: Arc<Index>, house: &House, metrics: Arc<M
     let commands = holds::routes(log.clone())
         .merge(freezing::routes(log.clone()))
         .merge(clock_correction::routes(log.clone()))
+        .merge(operators::routes(log.clone()))
         .merge(inbox::routes(log.clone()))
         .merge(rotation::routes(log.clone()))
         .merge(index::routes(index));

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Answer, COSE, Place, Site, refusal};
+use data_encoding::BASE64URL_NOPAD;
 use http::Method;
+use registration::operator::Action;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
 use transparency::{CallerRole, ClosedTypes, Config, Scope, Token};
@@ -147,7 +149,7 @@ async fn every_route_answers_to_its_role_and_to_no_lower_one() {
 #[tokio::test]
 async fn a_closed_body_is_nowhere_in_what_a_reader_gets() {
     let (site, statement) = site(CallerRole::Reader).await;
-    let secret = data_encoding::BASE64URL_NOPAD.encode(statement.bytes());
+    let secret = BASE64URL_NOPAD.encode(statement.bytes());
     for (path, _) in reads(&site, &statement).await {
         if path == "/v1/entries/stream" {
             continue;
@@ -238,11 +240,19 @@ async fn a_web_page_of_somebody_else_registers_nothing() {
 #[tokio::test]
 async fn commands_are_taken_from_operators_only() {
     let (site, statement) = site(CallerRole::Reader).await;
-    let hold = json!({ "entry_id": statement.digest().to_string(), "case": "1" }).to_string();
+    let stated = |number| {
+        let action = Action::numbered(statement.digest(), "1", number);
+        let statement = testkit::operator_action(&action);
+        json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) }).to_string()
+    };
+    let (hold, release) = (stated(0), stated(1));
     let commands = [
         (Method::POST, "/holds", hold.as_str()),
         (Method::GET, "/holds", ""),
-        (Method::DELETE, "/holds", &hold),
+        (Method::DELETE, "/holds", &release),
+        (Method::GET, "/holds/next", ""),
+        (Method::GET, "/operator", ""),
+        (Method::POST, "/operator", &hold),
         (Method::POST, "/reindex", ""),
         (Method::GET, "/inbox", ""),
         (Method::POST, "/inbox/refuse", "{}"),
@@ -265,8 +275,10 @@ async fn commands_are_taken_from_operators_only() {
     let answer = site.send(Method::POST, &format!("{}/holds", site.admin), &headers, hold.clone()).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("tabellion-operator"), Some(&*format!("token {OPERATOR}")));
-    let answer = site.command(Method::DELETE, "/holds", hold).await;
-    assert_eq!(answer.status, 204, "{answer:?}");
+    let wrong = site.command(Method::DELETE, "/holds", hold).await;
+    assert_eq!(wrong.status, 400, "a hold is no release: {wrong:?}");
+    let answer = site.command(Method::DELETE, "/holds", release).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
     let uid = rustix::process::geteuid().as_raw();
     assert_eq!(answer.header("tabellion-operator"), Some(&*format!("uid {uid}")));
 }

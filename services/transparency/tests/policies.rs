@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Answer, COSE, Place, Site, forms, refusal};
+use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
+use registration::operator::Action;
 use registration::policy::statement;
 use registration::vrf::VrfStatement;
 use reqwest::Method;
@@ -86,8 +88,7 @@ async fn each_policy_can_be_had_by_its_revision_with_its_statement() {
     site.registered(&second).await;
     let first = site.get("/v1/policy/0").await.json();
     assert_eq!((&first["index"], &first["policy"]["revision"]), (&json!(0), &json!(0)));
-    let bytes =
-        data_encoding::BASE64URL_NOPAD.decode(first["statement"].as_str().unwrap().as_bytes()).unwrap();
+    let bytes = BASE64URL_NOPAD.decode(first["statement"].as_str().unwrap().as_bytes()).unwrap();
     assert_eq!(SignedStatement::parse(bytes).unwrap().digest().to_string(), first["entry_id"]);
     let cose = site.send(Method::GET, "/v1/policy/1", &[("accept", COSE)], "").await;
     assert_eq!((cose.status, cose.header("content-type")), (200, Some(COSE)));
@@ -232,7 +233,8 @@ async fn an_erasure_that_meets_a_hold_is_told_so() {
     let (log, operators) = ((testkit::LOG_ISS, testkit::ORIGIN), &policy.contents().operators);
     let erasure = registration::erasure::sign(&erasure, log, operators, &testkit::operator()).unwrap();
     assert_eq!(evaluated(&site, &erasure).await["would_admit"], true);
-    let hold = json!({ "entry_id": one.digest().to_string(), "case": "2026-17" }).to_string();
+    let hold = testkit::operator_action(&Action::numbered(one.digest(), "2026-17", 0));
+    let hold = json!({ "statement": BASE64URL_NOPAD.encode(hold.bytes()) }).to_string();
     let answer = site.command(Method::POST, "/holds", hold).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let told = evaluated(&site, &erasure).await;

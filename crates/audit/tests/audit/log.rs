@@ -178,6 +178,7 @@ impl Log {
             entries,
             tiles: touched.into_iter().map(tile_write).collect(),
             settled: Vec::new(),
+            effects: Vec::new(),
         };
         self.store.commit(&batch).await.unwrap();
         (self.head, self.tiles) = (to, tiles);

@@ -6,5 +6,6 @@ mod clean;
 mod edits;
 mod log;
 mod mixed;
+mod operators;
 mod outside;
 mod props;

@@ -4,7 +4,7 @@
 //! then a statement of the log's operator says so: `application/vnd.tabellion.erasure+json`, canonical JSON, signed with an
 //! operator key of the policy in force, `iss` the log's, `sub` its origin. It is registered first; only then is anything
 //! erased. Erasures are numbered from 0 without gaps, so that whoever has the log finds all of them, and whoever has
-//! the newest knows how many there are. Policies, erasures and clock corrections are never erased.
+//! the newest knows how many there are. Statements of the operator are never erased.
 //!
 //! Not here: taking the bytes out, holds that keep them, and when a retention has passed (the service).
 
@@ -15,7 +15,7 @@ mod sign;
 use merkle::EntryDigest;
 
 pub use rule::ErasureRule;
-pub use sign::{NewErasure, SignErasureError, sign};
+pub use sign::{NewErasure, sign};
 
 use crate::answers::{Answers, Questions};
 use crate::authenticate::Authenticated;
@@ -102,7 +102,7 @@ impl Erasure {
                 return Err(ErasureRule::Known.in_payload(at, format!("{entry} is not in the log")));
             }
             if log.guard(&permanent_guard(entry)).is_some() {
-                let detail = format!("{entry} is a policy, an erasure or a clock correction: it stays");
+                let detail = format!("{entry} is a statement of the operator: it stays");
                 return Err(ErasureRule::Permanent.in_payload(at, detail));
             }
         }

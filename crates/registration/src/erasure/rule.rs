@@ -21,7 +21,7 @@ rules! {
         Entries = "erasure-entries", reading "-", section "payload";
         /// Every entry named is in the log.
         Known = "erasure-entry-known", reading "-", section "log";
-        /// No entry named is a policy, an erasure or a clock correction.
+        /// No entry named is a statement of the operator.
         Permanent = "erasure-entry-permanent", reading "-", section "log";
         /// `reason` and `authorized_by` have 1 to 1000 characters.
         Reason = "erasure-reason", reading "-", section "payload";

@@ -1,27 +1,12 @@
 //! Making an erasure statement that the log admits.
 
 use merkle::EntryDigest;
-use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
+use scitt::{SignedStatement, Signer};
 use serde_json::{Map, Value, json};
 
-use super::{ERASURE_CONTENT_TYPE, Erasure};
+use super::ERASURE_CONTENT_TYPE;
+use crate::operator::{self, SignError};
 use crate::policy::BoundKey;
-use crate::violation::Violation;
-
-/// Why an erasure was not signed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignErasureError {
-    /// The key would not be believed.
-    #[error("this key is no operator key of the policy in force: {0}")]
-    NotAnOperator(String),
-    /// The erasure breaks a rule, and no log would admit it.
-    #[error("this erasure breaks a rule: {0}")]
-    Violates(#[from] Violation),
-    /// Nothing was signed.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-}
 
 /// What shall be erased, and why. Entries may come in any order.
 #[derive(Clone, Debug)]
@@ -65,19 +50,9 @@ impl NewErasure {
 /// Signs an erasure with one of the operator keys of the policy in force, as the log of this `iss` and origin.
 pub fn sign(
     erasure: &NewErasure,
-    (iss, origin): (&str, &str),
+    log: (&str, &str),
     operators: &[BoundKey],
-    operator: &dyn Signer,
-) -> Result<SignedStatement, SignErasureError> {
-    let payload = erasure.payload();
-    Erasure::from_payload(&payload)?;
-    let listed = operators.iter().find(|bound| bound.key == *operator.public_key());
-    let listed = listed.ok_or_else(|| SignErasureError::NotAnOperator(operator.public_key().did_key()))?;
-    let statement = StatementBuilder::new(payload)
-        .content_type(ERASURE_CONTENT_TYPE)
-        .kid(listed.kid.clone())
-        .iss(iss)
-        .sub(origin)
-        .sign(operator)?;
-    Ok(statement)
+    key: &dyn Signer,
+) -> Result<SignedStatement, SignError> {
+    operator::sign(ERASURE_CONTENT_TYPE, erasure.payload(), None, log, operators, key)
 }

@@ -6,6 +6,7 @@ use scitt::{Algorithm, PublicKey};
 
 use super::condition::Condition;
 use super::profile::Profile;
+use crate::operator::Required;
 
 /// Everything a policy decides with.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +17,10 @@ pub struct Contents {
     pub origin: String,
     /// 0 for entry 0; each later policy of the log adds one.
     pub revision: u64,
-    /// Whose signature makes a policy, or an erasure.
+    /// Who signs policies, erasures and other statements of the operator.
     pub operators: Vec<BoundKey>,
+    /// How many of them must agree to what cannot be undone.
+    pub required: Required,
     /// Issuers known by key.
     pub issuers: Vec<Issuer>,
     /// Which `did:key` issuers may sign for themselves.

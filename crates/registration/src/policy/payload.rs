@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::{Anchor, BoundKey, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::{LEAF_RULE, condition};
+use crate::operator::Required;
 
 /// The canonical JSON (RFC 8785) of a policy.
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
@@ -16,7 +17,7 @@ pub(super) fn payload(contents: &Contents) -> Vec<u8> {
 }
 
 fn document(contents: &Contents) -> Value {
-    json!({
+    let mut document = json!({
         "iss": contents.iss,
         "origin": contents.origin,
         "revision": contents.revision,
@@ -26,7 +27,13 @@ fn document(contents: &Contents) -> Value {
         "did": { "key": self_certified(&contents.did_key), "jwk": self_certified(&contents.did_jwk) },
         "anchor": list(&contents.anchors, anchor),
         "type": list(&contents.types, type_rule),
-    })
+    });
+    // A policy that needs one operator is written as it was before more could be required.
+    if contents.required != Required::ONE {
+        let named = contents.required.named().into_iter();
+        document["operator_actions"] = named.map(|(name, number)| (name.to_owned(), json!(number))).collect();
+    }
+    document
 }
 
 pub(crate) fn list<T>(items: &[T], write: impl Fn(&T) -> Value) -> Value {

@@ -11,11 +11,10 @@ use serde_json::Value;
 use super::model::{Anchor, BoundKey, Claim, Contents, Issuer, Pattern, SelfCertified, TypeRule};
 use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
-use super::{LEAF_RULE, condition, is_policy, spell};
-use crate::clock_correction::is_clock_correction;
+use super::{LEAF_RULE, condition, spell};
 use crate::conversation;
-use crate::erasure::is_erasure;
 use crate::limits::{MAX_HEADERS, MAX_ORIGIN, MAX_STATEMENT};
+use crate::operator::{Required, distinct, is_operator_statement};
 use crate::payload::Encoding;
 
 /// Reads the whole document; either everything is sound, or every mistake is told.
@@ -37,6 +36,9 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
     if top.is_empty_list("operator") {
         top.note("operator", "a policy needs an operator key: without one no later policy could follow");
     }
+    let required = top
+        .optional("operator_actions", Ok)
+        .map_or(Some(Required::ONE), |value| required(Section::open(value, "operator_actions", notes)?));
     let issuers = top.list("issuer", |value, at| issuer(value, at, notes));
     let (did_key, did_jwk) = dids(&mut top, notes);
     let anchors = top.list("anchor", |value, at| anchor(value, at, notes));
@@ -48,12 +50,29 @@ fn contents(mut top: Section<'_>, notes: &Notebook) -> Option<Contents> {
         origin: origin?,
         revision,
         operators,
+        required: required?,
         issuers,
         did_key,
         did_jwk,
         anchors,
         types,
     })
+}
+
+/// How many operators must agree: `required` to everything that is not named by itself.
+fn required(mut section: Section<'_>) -> Option<Required> {
+    let usual = section.optional("required", number).unwrap_or(1);
+    let required = Required {
+        policy: section.optional("policy", number).unwrap_or(usual),
+        erasure: section.optional("erasure", number).unwrap_or(usual),
+        freeze: section.optional("freeze", number).unwrap_or(usual),
+        release: section.optional("release", number).unwrap_or(usual),
+    };
+    for (name, _) in required.named().into_iter().filter(|(_, number)| *number == 0) {
+        section.note(name, "at least one operator must sign");
+    }
+    section.close();
+    Some(required)
 }
 
 /// What checkpoints and their keys can carry (C2SP signed-note, tlog-checkpoint).
@@ -262,11 +281,9 @@ fn content_type(value: &Value) -> Result<ContentType, String> {
     match value {
         Value::Number(_) => number(value).map(ContentType::Id),
         _ => match name(value)? {
-            own if is_policy(&own) || is_erasure(&own) => {
-                Err("policies and erasures are admitted by the operator's keys, never by a type".to_owned())
-            }
-            own if is_clock_correction(&own) => {
-                Err("clock corrections are admitted by the operator's keys, never by a type".to_owned())
+            own if is_operator_statement(&own) => {
+                Err("statements of the operator are admitted by the operator's keys, never by a type"
+                    .to_owned())
             }
             other if other.split_once('/').is_none_or(|(a, b)| a.is_empty() || b.is_empty()) => {
                 Err("a media type (\"type/subtype\") or a CoAP content format is needed here".to_owned())
@@ -330,6 +347,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     let spelled = |rule: &TypeRule| spell(&rule.content_type).to_ascii_lowercase();
     unique("type", policy.types.iter().map(spelled), "content_type", notes);
     one_reading_of_json(&policy.types, &spelled, notes);
+    check_required(policy, notes);
     let operators: HashSet<[u8; 32]> =
         policy.operators.iter().map(|operator| operator.key.thumbprint()).collect();
     for (i, issuer) in policy.issuers.iter().enumerate() {
@@ -340,6 +358,27 @@ fn check_together(policy: &Contents, notes: &Notebook) {
                 "an operator's key signs policies and nothing else (RFC 9943, section 9.4)",
             );
         }
+    }
+}
+
+/// Refuses numbers of operators that could never be reached, or that one operator could lower.
+fn check_required(policy: &Contents, notes: &Notebook) {
+    let (required, operators) = (policy.required, distinct(&policy.operators).len() as u64);
+    for (name, number) in required.named() {
+        let at = format!("operator_actions.{name}");
+        // A policy without an operator is a mistake of its own.
+        if number > operators.max(1) {
+            notes.note(&at, format!("{number} operators are required, and the policy has {operators}"));
+        }
+        if number > required.policy {
+            notes.note(&at, "fewer operators could lower this by a policy: `policy` needs at least as many");
+        }
+    }
+    if required.erasure > 1
+        && let Some(i) = policy.types.iter().position(|rule| rule.retention.is_some())
+    {
+        let why = "the service erases with one signature what is past its retention: set `operator_actions.erasure = 1`";
+        notes.note(format!("type[{i}].retention"), why);
     }
 }
 

@@ -5,42 +5,20 @@
 //! Later policies take the common path: [`authenticate`], [`Record::read`](crate::Record), [`PolicyInForce::decide`].
 
 use merkle::LeafIndex;
-use scitt::{BuildError, SignedStatement, Signer, StatementBuilder};
+use scitt::{SignedStatement, Signer};
 
 use super::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 use crate::authenticate::{Beside, authenticate};
 use crate::decide::PolicyInForce;
 use crate::decision::{Permit, Refusal};
+use crate::operator::{self, SignError};
 use crate::violation::{Place, RuleName, Violation};
 
-/// Why a policy was not signed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignPolicyError {
-    /// The key would not be believed.
-    #[error("this key is no operator key of the policy it must be signed under: {0}")]
-    NotAnOperator(String),
-    /// Nothing was signed.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-}
-
 /// Signs a policy with an operator key of the policy in force. For entry 0, that is the policy itself.
-pub fn sign(
-    policy: &Policy,
-    in_force: &Policy,
-    operator: &dyn Signer,
-) -> Result<SignedStatement, SignPolicyError> {
-    let listed = in_force.contents().operators.iter().find(|bound| bound.key == *operator.public_key());
-    let listed = listed.ok_or_else(|| SignPolicyError::NotAnOperator(operator.public_key().did_key()))?;
-    let contents = policy.contents();
-    let statement = StatementBuilder::new(policy.payload())
-        .content_type(POLICY_CONTENT_TYPE)
-        .kid(listed.kid.clone())
-        .iss(&contents.iss)
-        .sub(&contents.origin)
-        .sign(operator)?;
-    Ok(statement)
+pub fn sign(policy: &Policy, in_force: &Policy, key: &dyn Signer) -> Result<SignedStatement, SignError> {
+    let (contents, operators) = (policy.contents(), &in_force.contents().operators);
+    let (log, payload) = ((&*contents.iss, &*contents.origin), policy.payload().to_vec());
+    operator::sign(POLICY_CONTENT_TYPE, payload, None, log, operators, key)
 }
 
 /// Checks entry 0 and answers with the policy that is in force from then on, and the permit to append it.

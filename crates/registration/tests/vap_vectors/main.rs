@@ -1,4 +1,4 @@
-//! `vectors/vap`, `vectors/jwk-set` and `vectors/erasure`: for every rule a statement that keeps it and statements that break it and nothing
+//! `vectors/vap`, `vectors/jwk-set`, `vectors/erasure` and `vectors/operator`: for every rule a statement that keeps it and statements that break it and nothing
 //! else.
 //!
 //! The files are the contract, readable by any implementation; `cases` says how they were made. After a change there, write
@@ -15,12 +15,13 @@ use std::path::PathBuf;
 use data_encoding::HEXLOWER;
 use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
+use registration::operator::OperatorRule;
 use registration::vap::{AuditRule, VerdictRule};
 use registration::{Permit, Violation};
 use serde_json::{Value, json};
 use vectors::Log;
 
-const PROFILES: &[&str] = &["vap", "jwk-set", "erasure"];
+const PROFILES: &[&str] = &["vap", "jwk-set", "erasure", "operator"];
 
 /// One file.
 #[derive(Clone)]
@@ -69,7 +70,7 @@ macro_rules! rule_of {
     };
 }
 
-rule_of!(VerdictRule in "vap", AuditRule in "vap", JwkSetRule in "jwk-set", ErasureRule in "erasure");
+rule_of!(VerdictRule in "vap", AuditRule in "vap", JwkSetRule in "jwk-set", ErasureRule in "erasure", OperatorRule in "operator");
 
 impl Case {
     fn path(&self) -> PathBuf {
@@ -110,6 +111,10 @@ fn register(vector: &Value) -> Result<Permit, Violation> {
             entry.as_table_mut().unwrap().insert(name.clone(), value);
         }
     });
+    let policy = match vector["options"].get("operator_actions") {
+        Some(required) => cases::of_two_operators(required),
+        None => policy,
+    };
     Log::of(vector, policy).decide(vector)
 }
 

@@ -110,6 +110,9 @@ impl<R> Machine<R> {
             return self.rest();
         }
         let Some(items) = self.unless_forbidden(draft.items) else { return };
+        if batch.freezes() && !matches!(self.leaving, Some(Leave::Halt(_))) {
+            self.leaving = Some(Leave::Halt(Halt::Frozen));
+        }
         let head = committed_head(&batch.to);
         let outgoing = Outgoing { head, items, growth: Some(growth), signatures: None, attempt: 0 };
         match epoch {

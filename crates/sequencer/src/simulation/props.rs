@@ -158,5 +158,6 @@ pub(super) fn named(name: u64) -> Submission {
         beside: Vec::new(),
         is_policy: false,
         corrects: None,
+        effect: None,
     }
 }

@@ -303,6 +303,7 @@ pub fn named(name: &str) -> Submission {
         beside: Vec::new(),
         is_policy: false,
         corrects: None,
+        effect: None,
     }
 }
 

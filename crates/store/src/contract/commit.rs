@@ -7,7 +7,8 @@ use merkle::{CompactRange, EntryDigest, LeafIndex, TreeSize};
 
 use super::{Appender, Database, ORIGIN, entry, statement};
 use crate::{
-    Batch, CLOCK_CORRECTION, CommitError, Found, GuardKey, Head, LogStore, NewEntry, TILE_BYTES, TileAddress,
+    Batch, CLOCK_CORRECTION, CommitError, Effect, FREEZE, Found, GuardKey, Head, Hold, LogStore, NewEntry,
+    State, StoreError, TILE_BYTES, TileAddress,
 };
 
 /// Head, entries, tiles and history all arrive.
@@ -192,6 +193,90 @@ pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database
     assert_eq!(store.head().await.unwrap(), *appender.head());
     assert_eq!(store.heads(1, 10).await.unwrap().last().map(|head| head.at), Some(batch.to.at));
     appender.append_entries(vec![entry(5)]).await.unwrap();
+}
+
+/// The tables stand with the log: a hold is there once its entry is, and not before.
+pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    let (held, case) = (LeafIndex::new(1), "2026-17".to_owned());
+    let mut batch = appender.batch(vec![entry(2), entry(3)]);
+    batch.effects = vec![
+        Effect::Hold { entry: held, case: case.clone() },
+        Effect::Hold { entry: held, case: case.clone() },
+    ];
+    appender.commit(&batch).await.unwrap();
+    let hold = Hold { entry: held, case: case.clone(), at: batch.to.at, released: None };
+    let other = database.handle().await;
+    assert_eq!(other.holds(None, 9).await.unwrap(), std::slice::from_ref(&hold));
+    assert_eq!(other.erase(&[held]).await.unwrap().held, [held]);
+
+    let mut fenced = appender.batch(vec![entry(4)]);
+    (fenced.from.epoch, fenced.to.epoch) = (99, 99);
+    fenced.effects = vec![Effect::Release { entry: held, case: case.clone() }];
+    assert!(matches!(store.commit(&fenced).await, Err(CommitError::Fenced)));
+    assert_eq!(other.held(&[held]).await.unwrap(), [held], "what is not committed has no effect");
+
+    let mut batch = appender.batch(vec![entry(4), entry(5)]);
+    batch.effects =
+        vec![Effect::Release { entry: held, case: case.clone() }, Effect::Release { entry: held, case }];
+    appender.commit(&batch).await.unwrap();
+    assert_eq!(other.holds(None, 9).await.unwrap(), [Hold { released: Some(batch.to.at), ..hold }]);
+    assert_eq!(other.erase(&[held]).await.unwrap().erased, [held]);
+}
+
+/// An erasure may come in between; the batch is committed all the same.
+pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    store.erase(&[LeafIndex::new(1)]).await.unwrap();
+    let mut batch = appender.batch(vec![entry(2)]);
+    batch.effects = vec![Effect::Hold { entry: LeafIndex::new(1), case: "too late".to_owned() }];
+    appender.commit(&batch).await.unwrap();
+    assert_eq!(store.holds(None, 9).await.unwrap(), []);
+}
+
+/// From one transaction on: nothing follows, whoever held the head.
+pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl Database) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 2).await;
+    let mut batch = appender.batch(vec![entry(2), NewEntry { rule: FREEZE.into(), ..entry(3) }]);
+    batch.effects = vec![Effect::Freeze];
+    appender.commit(&batch).await.unwrap();
+    let other = database.handle().await;
+    assert_eq!(other.state().await.unwrap(), State::Frozen { at: batch.to.at });
+    let head = other.head().await.unwrap();
+    assert_eq!(head, Head { epoch: batch.to.epoch + 1, ..batch.to.clone() });
+    let next = appender.batch(vec![entry(4)]);
+    for store in [&store, &other] {
+        let refused = store.commit(&next).await;
+        assert!(matches!(refused, Err(CommitError::NotCommitted(StoreError::Frozen))), "{refused:?}");
+        assert!(matches!(store.take_over("next").await, Err(StoreError::Frozen)));
+    }
+    assert_eq!(other.freeze("again", 9).await.unwrap(), head);
+}
+
+/// The sequencer's arithmetic is checked before the database is asked.
+pub async fn effects_that_no_entry_has_are_not_committed(database: &impl Database) {
+    let store = database.handle().await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    let freeze = || NewEntry { rule: FREEZE.into(), ..entry(2) };
+    let hold = |leaf, case: &str| Effect::Hold { entry: LeafIndex::new(leaf), case: case.to_owned() };
+    for (entries, effects) in [
+        (vec![freeze(), entry(3)], vec![Effect::Freeze]),
+        (vec![entry(2)], vec![Effect::Freeze]),
+        (vec![freeze()], vec![Effect::Freeze, Effect::Freeze]),
+        (vec![], vec![Effect::Freeze]),
+        (vec![entry(2)], vec![hold(2, "of its own batch")]),
+        (vec![entry(2)], vec![hold(1, "")]),
+    ] {
+        let mut batch = appender.batch(entries);
+        batch.effects = effects;
+        let outcome = store.commit(&batch).await;
+        assert!(matches!(outcome, Err(CommitError::NotCommitted(StoreError::Refused(_)))), "{outcome:?}");
+    }
+    assert_eq!(store.state().await.unwrap(), State::Open);
+    assert_eq!(store.head().await.unwrap(), *appender.head());
 }
 
 /// `seen` is the judge.

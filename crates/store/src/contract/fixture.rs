@@ -103,13 +103,20 @@ impl Appender {
         let from = self.head.clone();
         let added: Vec<LeafHash> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
         if added.is_empty() {
-            return Batch { to: from.clone(), from, entries, tiles: Vec::new(), settled: Vec::new() };
+            return Batch {
+                to: from.clone(),
+                from,
+                entries,
+                tiles: Vec::new(),
+                settled: Vec::new(),
+                effects: Vec::new(),
+            };
         }
         let edge = from.edge.grow(&added).into_range();
         let to = Head { batch: from.batch + 1, edge, at: from.at + 1, ..from.clone() };
         let leaves: Vec<LeafHash> = self.leaves.iter().copied().chain(added).collect();
         let tiles = touched_tiles(self.leaves.len() as u64, &leaves);
-        Batch { from, to, entries, tiles, settled: Vec::new() }
+        Batch { from, to, entries, tiles, settled: Vec::new(), effects: Vec::new() }
     }
 }
 

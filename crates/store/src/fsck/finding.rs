@@ -86,6 +86,14 @@ pub enum Finding {
         /// The row.
         index: LeafIndex,
     },
+    /// The log is not frozen, or an entry not held or released, as the operator's statement says.
+    #[error("entry {index}: {why}")]
+    EffectMissing {
+        /// The statement's row.
+        index: LeafIndex,
+        /// What is otherwise.
+        why: String,
+    },
     /// The digest does not hash to what the tile of leaves has.
     #[error("entry {index}: its leaf hash is not the one in the tile")]
     LeafNotInTile {

@@ -83,6 +83,11 @@ pub trait Meaning: Send + Sync {
         Ok(false)
     }
 
+    /// What the tables beside the log lack of what this entry did (a freeze, a hold, a release), if anything.
+    async fn effect_missing(&self, _: &dyn LogStore, _: &Entry) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     /// Whether the log itself says that this entry's statement was erased.
     fn may_be_erased(&self, index: LeafIndex) -> bool;
 

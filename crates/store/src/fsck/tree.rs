@@ -81,6 +81,11 @@ impl Fsck<'_> {
         let sound: Vec<&Entry> =
             entries.iter().copied().filter(|entry| self.check_statement(entry, report)).collect();
         self.check_look_ups(at, &entries, &sound, report).await?;
+        for entry in &sound {
+            if let Some(why) = self.meaning.effect_missing(self.store, entry).await? {
+                report.add(Finding::EffectMissing { index: entry.index, why });
+            }
+        }
         for (index, entry) in (at..).map(LeafIndex::new).zip(page) {
             let leaf = match entry {
                 Some(entry) => entry.digest.leaf_hash(),

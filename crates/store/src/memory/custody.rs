@@ -32,16 +32,12 @@ impl Custody for Memory {
         if stored.statement.is_none() {
             return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
         }
-        if !tables.holds.iter().any(|hold| is_active(hold, entry) && hold.case == case) {
-            tables.holds.push(Hold { entry, case: case.to_owned(), at, released: None });
-        }
+        tables.hold(entry, case, at);
         Ok(())
     }
 
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
-        let mut tables = self.tables();
-        let hold = tables.holds.iter_mut().find(|hold| is_active(hold, entry) && hold.case == case);
-        Ok(hold.map(|hold| hold.released = Some(at)).is_some())
+        Ok(self.tables().release(entry, case, at))
     }
 
     async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {
@@ -111,6 +107,20 @@ impl Reports for Memory {
 impl Tables {
     fn entry(&self, index: LeafIndex) -> Option<&crate::Entry> {
         self.entries.get(usize::try_from(index.get()).ok()?)
+    }
+
+    /// Begins a hold, unless the case holds the entry already or its bytes are gone.
+    pub(super) fn hold(&mut self, entry: LeafIndex, case: &str, at: u64) {
+        let is_there = self.entry(entry).is_some_and(|stored| stored.statement.is_some());
+        if is_there && !self.holds.iter().any(|hold| is_active(hold, entry) && hold.case == case) {
+            self.holds.push(Hold { entry, case: case.to_owned(), at, released: None });
+        }
+    }
+
+    /// Ends the hold of a case; answers whether there was one.
+    pub(super) fn release(&mut self, entry: LeafIndex, case: &str, at: u64) -> bool {
+        let hold = self.holds.iter_mut().find(|hold| is_active(hold, entry) && hold.case == case);
+        hold.map(|hold| hold.released = Some(at)).is_some()
     }
 
     fn is_held(&self, entry: LeafIndex) -> bool {

@@ -7,9 +7,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use super::moving::no_entries;
 use crate::{
-    Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Enqueued, Entry, Found, GuardKey,
-    Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, LogKey, Lookup,
-    NewEntry, PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
+    Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Effect, Enqueued, Entry, Found,
+    GuardKey, Head, HeadSignature, Hold, InboxItem, InboxUse, Indexed, KeptReport, KeyAnnouncement, LogKey,
+    Lookup, NewEntry, PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -122,6 +122,7 @@ impl Tables {
 
     fn apply(&mut self, batch: &Batch) {
         self.append(batch);
+        batch.effects.iter().for_each(|effect| self.take_effect(effect, batch.to.at));
         for (digest, index) in &batch.settled {
             self.finish(digest, Progress::Registered(*index));
         }
@@ -129,6 +130,17 @@ impl Tables {
             let Head { epoch, batch: number, at, .. } = batch.to;
             let (size, root) = (batch.to.size(), batch.to.root());
             self.batches.push(CommittedHead { batch: number, epoch, size, root, at });
+        }
+    }
+
+    fn take_effect(&mut self, effect: &Effect, at: u64) {
+        match effect {
+            Effect::Freeze => {
+                self.state = State::Frozen { at };
+                self.head.iter_mut().for_each(|head| head.epoch += 1);
+            }
+            Effect::Hold { entry, case } => self.hold(*entry, case, at),
+            Effect::Release { entry, case } => drop(self.release(*entry, case, at)),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::service::{Service, ServiceArgs};
 use crate::show;
 use erase::Erase;
 pub use hold::Admin;
-use hold::Hold;
+use hold::{Hold, Release};
 use search::Search;
 use tail::Tail;
 
@@ -61,12 +61,16 @@ pub enum Entry {
         before_help = "example:  tabellion entry erase report.json.cose --reason 'asked to' --key operator.pem"
     )]
     Erase(Erase),
-    /// Keep an entry from being erased
-    #[command(before_help = "example:  tabellion entry hold report.json.cose --case 2026-17")]
+    /// Keep an entry from being erased, by a statement of the operator
+    #[command(
+        before_help = "example:  tabellion entry hold report.json.cose --case 2026-17 --key operator.pem"
+    )]
     Hold(Hold),
-    /// End a hold
-    #[command(before_help = "example:  tabellion entry release report.json.cose --case 2026-17")]
-    Release(Hold),
+    /// End a hold, by a statement of the operator
+    #[command(
+        before_help = "example:  tabellion entry release report.json.cose --case 2026-17 --key operator.pem"
+    )]
+    Release(Release),
     /// Every hold, ended ones included
     #[command(before_help = "example:  tabellion entry holds")]
     Holds(Admin),
@@ -100,7 +104,7 @@ impl Entry {
             Self::Tail(tail) => tail.run(context),
             Self::Erase(erase) => erase.run(context),
             Self::Hold(hold) => hold.begin(context),
-            Self::Release(hold) => hold.end(context),
+            Self::Release(release) => release.end(context),
             Self::Holds(admin) => hold::list(admin, context),
         }
     }

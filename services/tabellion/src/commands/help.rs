@@ -10,6 +10,7 @@ use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
 use registration::jwk_set::JwkSetRule;
+use registration::operator::OperatorRule;
 use registration::vap::{AuditRule, VerdictRule};
 use registration::vrf::VrfRule;
 use serde::Serialize;
@@ -176,6 +177,13 @@ const PROFILES: &[Profile] = &[
         document: "application/vnd.tabellion.erasure+json",
         check: "tabellion entry erase makes erasures that keep the rules.",
         rules: listed!(ErasureRule),
+    },
+    Profile {
+        of: "operators' actions and approvals",
+        document: "application/vnd.tabellion.operator-action+json, application/vnd.tabellion.operator-approval+json",
+        check: "tabellion log freeze, entry hold, entry release and operator approve make statements that keep the rules; \
+                where operators are missing, the others approve: tabellion help policies.",
+        rules: listed!(OperatorRule),
     },
     Profile {
         of: "clock corrections",

@@ -50,8 +50,8 @@ pub enum Log {
         #[command(flatten)]
         admin: Admin,
     },
-    /// End the log for ever: it is read and proven as before, and takes no more entries
-    #[command(before_help = "example:  tabellion log freeze --for-ever")]
+    /// End the log: it is read and proven as before, and takes no more entries
+    #[command(before_help = "example:  tabellion log freeze --for-ever --reason closed --key operator.pem")]
     Freeze(freeze::Freeze),
     /// Let a log continue whose time is in the future, because a clock was ahead
     #[command(

@@ -15,6 +15,7 @@ pub mod issuer;
 pub mod key;
 pub mod log;
 pub mod monitor;
+pub mod operator;
 pub mod policy;
 pub mod proof;
 pub mod receipt;

@@ -1,23 +1,17 @@
 //! Entries that are never erased: what they are says so.
 //!
-//! Policies, erasures and clock corrections claim a guard of their permanence, by which the rules of an erasure refuse them.
+//! Statements of the operator claim a guard of their permanence, by which the rules of an erasure refuse them.
 //! A log that is older than that guard has policies without it; without its policies it could not start. So nothing here
 //! rests on the guard.
 
 use std::collections::BTreeSet;
 
 use merkle::LeafIndex;
-use registration::clock_correction::CLOCK_CORRECTION_RULE;
+use registration::Answers;
 use registration::erasure::{Erasure, permanent_guard};
-use registration::{Answers, CLOCK_CORRECTION_CONTENT_TYPE, ERASURE_CONTENT_TYPE, POLICY_CONTENT_TYPE};
+use registration::operator::{is_operator_rule, is_operator_statement};
 use scitt::SignedStatement;
 use store::{Entry, LogStore, Standing, StoreError};
-
-use super::is_type;
-
-/// The rules by which policies, erasures and clock corrections are admitted. An operator may have called a rule of his own
-/// the same.
-const RULES: [&str; 3] = ["policy", "erasure", CLOCK_CORRECTION_RULE];
 
 /// Which of these entries stay, whatever an erasure says.
 pub(super) async fn permanent(
@@ -25,7 +19,7 @@ pub(super) async fn permanent(
     entries: &[Standing],
 ) -> Result<BTreeSet<LeafIndex>, StoreError> {
     let mut stay = BTreeSet::new();
-    for standing in entries.iter().filter(|standing| RULES.contains(&standing.rule.as_str())) {
+    for standing in entries.iter().filter(|standing| is_operator_rule(&standing.rule)) {
         let entry = store.entry(standing.entry).await?;
         if entry.is_none_or(|entry| stays(&entry)) {
             stay.insert(standing.entry);
@@ -39,8 +33,7 @@ fn stays(entry: &Entry) -> bool {
     let statement = entry.statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
     statement.is_none_or(|statement| {
         let named = statement.header().content_type().and_then(|name| name.as_text());
-        let own = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE, CLOCK_CORRECTION_CONTENT_TYPE];
-        named.is_some_and(|name| own.iter().any(|own| is_type(name, own)))
+        named.is_some_and(is_operator_statement)
     })
 }
 

@@ -14,13 +14,14 @@ use std::time::Duration;
 use merkle::{EntryDigest, LeafIndex};
 use registration::erasure::{self, NewErasure, RETENTION};
 use registration::limits::MAX_ERASED;
-use registration::{ERASURE_CONTENT_TYPE, LookupKind, POLICY_CONTENT_TYPE, Policy};
+use registration::operator::{SignError, is_operator_statement};
+use registration::{LookupKind, Policy};
 use scitt::SigningKey;
 use scitt::header::ContentType;
 use sequencer::Role;
 use store::{LogStore, Order, Query, StoreError, Term};
 
-use super::{count, is_type};
+use super::count;
 use crate::key_files::{KeyFileError, signing_key};
 use crate::log::{Log, RegisterError};
 use crate::watch::now;
@@ -42,7 +43,7 @@ pub enum SweepError {
     Key(#[from] KeyFileError),
     /// Nothing was signed.
     #[error(transparent)]
-    Sign(#[from] erasure::SignErasureError),
+    Sign(#[from] SignError),
     /// The erasure got no place.
     #[error("the erasure was not registered: {0}")]
     NotRegistered(String),
@@ -86,8 +87,7 @@ async fn sweep(log: &Log, operator: Option<&PathBuf>) -> Result<(), SweepError> 
 
 /// How long the policy keeps entries of this content type, as the index spells it.
 fn retention_of(policy: &Policy, value: &str) -> Option<u64> {
-    let stays = [POLICY_CONTENT_TYPE, ERASURE_CONTENT_TYPE].iter().any(|own| is_type(value, own));
-    if stays {
+    if is_operator_statement(value) {
         return None;
     }
     let by_name = policy.rule_for(&ContentType::Text(value.to_owned()));

@@ -4,12 +4,15 @@ mod audit;
 mod audit_log;
 mod erasure;
 mod jwk_set;
+mod operator;
 mod signature;
 mod verdict;
 
 use scitt::StatementBuilder;
 use serde_json::{Value, json};
 use testkit::{GATEWAY, KID, NOW, gateway};
+
+pub use operator::of_two_operators;
 
 use crate::{Case, Rule};
 
@@ -21,6 +24,7 @@ pub fn all() -> Vec<Case> {
         audit_log::cases(),
         jwk_set::cases(),
         erasure::cases(),
+        operator::cases(),
     ]
     .concat()
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use audit::{Explains, Finding, Report as Outcome};
+use audit::{Explains, Finding, HeldFor, OperatorAction, Report as Outcome};
 use serde::Serialize;
 
 use crate::console::{Exit, Report, safe};
@@ -33,6 +33,9 @@ pub struct Audited {
     signatures: u64,
     findings: Vec<Finding>,
     omitted: u64,
+    actions: Vec<OperatorAction>,
+    actions_omitted: u64,
+    held: Vec<HeldFor>,
 }
 
 /// An entry that says why others cannot be decided again.
@@ -76,6 +79,9 @@ impl Audited {
             signatures: counts.signatures,
             findings: outcome.findings,
             omitted: outcome.omitted,
+            actions: outcome.actions,
+            actions_omitted: outcome.actions_omitted,
+            held: outcome.held,
         }
     }
 
@@ -101,6 +107,26 @@ impl Audited {
             Exit::TryAgain => "the same decisions, as far as rules came to an answer: try again",
             _ => "the same decisions",
         }
+    }
+}
+
+impl Audited {
+    /// Who froze, held and released what, and what is held now.
+    fn tell_actions(&self, out: &mut dyn Write) -> io::Result<()> {
+        for action in self.actions.iter().take(SHOWN) {
+            let OperatorAction { leaf, action, operator, entry, case, reason, .. } = action;
+            let about = [entry, case, reason].into_iter().flatten().map(|text| safe(text));
+            let about = about.collect::<Vec<_>>().join("  ");
+            writeln!(out, "{action:8} {about}  (leaf {leaf}, by {})", safe(operator))?;
+        }
+        let more = self.actions.len().saturating_sub(SHOWN) as u64 + self.actions_omitted;
+        if more > 0 {
+            writeln!(out, "         and {more} more actions of operators")?;
+        }
+        for HeldFor { entry, case } in self.held.iter().take(SHOWN) {
+            writeln!(out, "held     {}  {}", safe(entry), safe(case))?;
+        }
+        Ok(())
     }
 }
 
@@ -137,6 +163,7 @@ impl Report for Audited {
                 writeln!(out, "--    {count} {why}")?;
             }
         }
+        self.tell_actions(out)?;
         writeln!(out, "size     {}\nroot     {}", self.size, self.root)?;
         let Self { decided, entries, heads, signatures, .. } = self;
         writeln!(
@@ -165,6 +192,9 @@ mod tests {
             unmatched: 0,
             findings: Vec::new(),
             omitted: 0,
+            actions: Vec::new(),
+            actions_omitted: 0,
+            held: Vec::new(),
         };
         let audited = Audited::of(outcome.clone());
         assert_eq!((audited.exit(), audited.clean), (Exit::Success, true));

@@ -14,7 +14,9 @@ use sequencer::pin::Pin;
 use serde::Serialize;
 use store::fsck::Fsck;
 use store::{Head, LogStore};
-use transparency::{ArchiveMeaning, Config, LogMeaning, NotOurs, is_ours, storage};
+use transparency::{
+    ArchiveMeaning, Config, LogMeaning, NotOurs, is_ours, keep_frozen, restore_holds, storage,
+};
 
 use super::checking::{checked, unreadable};
 use crate::cli::Context;
@@ -116,8 +118,11 @@ async fn filled(context: &Context, config: &Config, file: &Path, summary: &Summa
     if done.there_before > 0 {
         context.console.note(format!("went on after {} entries that were there already", done.there_before));
     }
+    restore_holds(&*store).await.map_err(database)?;
     checked_again(&*store, summary).await?;
-    archive::finish(&*store, summary).await.map_err(database)
+    let head = archive::finish(&*store, summary).await.map_err(database)?;
+    keep_frozen(&*store).await.map_err(database)?;
+    Ok(head)
 }
 
 fn not_filled(file: &Path, error: FillError) -> Failure {

@@ -5,23 +5,22 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use client::ClientError;
 use merkle::EntryDigest;
-use registration::Policy;
-use registration::erasure::{self, NewErasure, REQUEST, SignErasureError};
+use registration::erasure::{self, NewErasure, REQUEST};
 use registration::limits::MAX_ERASED;
-use scitt::{SignedStatement, SigningKey};
+use registration::{ERASURE_CONTENT_TYPE, Policy};
+use scitt::SigningKey;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Context;
+use crate::commands::operator::{self, Proposals, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report};
-use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 
 /// How often somebody else may take the number of our erasure.
@@ -43,16 +42,15 @@ pub struct Erase {
     /// Who decided; it stands on the log for ever
     #[arg(long, value_name = "TEXT")]
     authorized_by: Option<String>,
-    /// A key of the log's operator
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    #[command(flatten)]
+    signing: Signing,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
 impl Erase {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let key = keyfile::read(&self.key)?;
+        let signer = self.signing.signer()?;
         let entries: BTreeSet<String> = self
             .entries
             .iter()
@@ -60,7 +58,11 @@ impl Erase {
             .collect::<Result<_, Failure>>()?;
         let entries: Vec<EntryDigest> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
         let service = self.service.connect(context)?;
-        let policy = policy(&service)?;
+        let key = match signer {
+            Signer::Key(key) => key,
+            Signer::Write(proposals) => return self.write(context, &service, &proposals, &entries),
+        };
+        let policy = operator::policy_of(&service)?;
         let mut done = Vec::new();
         for some in entries.chunks(MAX_ERASED) {
             let (sequence, entry) = self.register(&service, &policy, &key, some)?;
@@ -75,6 +77,25 @@ impl Erase {
         }
     }
 
+    /// Writes the erasure that is to be approved, with the number that is next now.
+    fn write(
+        &self,
+        context: &Context,
+        service: &Service,
+        proposals: &Proposals,
+        entries: &[EntryDigest],
+    ) -> Result<(), Failure> {
+        if entries.len() > MAX_ERASED {
+            return Err(Failure::new(
+                Exit::Usage,
+                "usage",
+                format!("one erasure names at most {MAX_ERASED} entries"),
+            ));
+        }
+        let sequence = next_sequence(service)?;
+        proposals.write(context, ERASURE_CONTENT_TYPE, self.erasure(sequence, entries).payload())
+    }
+
     /// Signs with the next number until nobody else has it.
     fn register(
         &self,
@@ -85,9 +106,9 @@ impl Erase {
     ) -> Result<(u64, EntryDigest), Failure> {
         let mut told = None;
         for _ in 0..TRIES {
-            let sequence =
-                service.block_on(service.client.json::<Next>("v1/erasures?limit=1"))?.next_sequence;
-            let statement = self.sign(policy, key, sequence, entries)?;
+            let sequence = next_sequence(service)?;
+            let payload = self.erasure(sequence, entries).payload();
+            let statement = operator::sign(policy, ERASURE_CONTENT_TYPE, payload, None, key)?;
             match service.drive(service.client.submit(statement.bytes())) {
                 Ok(_) => return Ok((sequence, statement.digest())),
                 Err(ClientError::Refused { problem, .. })
@@ -101,14 +122,8 @@ impl Erase {
         Err(Failure::new(Exit::TryAgain, "try-again", told.unwrap_or_default()))
     }
 
-    fn sign(
-        &self,
-        policy: &Policy,
-        key: &SigningKey,
-        sequence: u64,
-        entries: &[EntryDigest],
-    ) -> Result<SignedStatement, Failure> {
-        let erasure = NewErasure {
+    fn erasure(&self, sequence: u64, entries: &[EntryDigest]) -> NewErasure {
+        NewErasure {
             sequence,
             entries: entries.to_vec(),
             reason: self.reason.clone(),
@@ -118,18 +133,7 @@ impl Erase {
                 .and_then(|now| jiff::Timestamp::from_second(now).ok())
                 .map(|now| now.to_string()),
             authorized_by: self.authorized_by.clone(),
-        };
-        let contents = policy.contents();
-        let log = (contents.iss.as_str(), contents.origin.as_str());
-        erasure::sign(&erasure, log, &contents.operators, key).map_err(|error| match error {
-            SignErasureError::NotAnOperator(key) => Failure::new(
-                Exit::Usage,
-                "not-an-operator",
-                "this key is no operator key of the policy in force",
-            )
-            .fact("key", key),
-            other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
-        })
+        }
     }
 
     /// Looks until nothing is left that is only a matter of time.
@@ -154,10 +158,8 @@ impl Erase {
     }
 }
 
-fn policy(service: &Service) -> Result<Policy, Failure> {
-    let statement = service.block_on(service.client.policy())?;
-    Policy::from_payload(statement.payload().unwrap_or_default())
-        .map_err(|mistakes| Failure::new(Exit::Failure, "nonsense", mistakes.to_string()))
+fn next_sequence(service: &Service) -> Result<u64, Failure> {
+    Ok(service.block_on(service.client.json::<Next>("v1/erasures?limit=1"))?.next_sequence)
 }
 
 #[derive(Deserialize)]

@@ -1,17 +1,27 @@
-//! `tabellion entry hold`, `release`, `holds`: what a case needs is not erased. Asked of the service's admin listener.
+//! `tabellion entry hold`, `release`, `holds`: what a case needs is not erased. Holds and releases are statements of the
+//! operator, handed in at the service's admin listener.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use client::Verb;
+use data_encoding::BASE64URL_NOPAD;
+use merkle::EntryDigest;
+use registration::OPERATOR_ACTION_CONTENT_TYPE;
+use registration::operator::Action;
+use scitt::SigningKey;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
+use transparency::{LogPolicy, NextHold};
+use url::form_urlencoded::Serializer;
 
 use crate::cli::Context;
+use crate::commands::operator::{self, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::serve::config;
 use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::settings;
 
@@ -38,13 +48,32 @@ pub struct Admin {
 
 #[derive(Debug, Args)]
 pub struct Hold {
-    /// An entry ID, or a file that holds the statement
-    entry: String,
-    /// What the case is called
-    #[arg(long, value_name = "NAME")]
-    case: String,
+    #[command(flatten)]
+    of: Case,
+    /// A key of the log's operator
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
     #[command(flatten)]
     admin: Admin,
+}
+
+#[derive(Debug, Args)]
+pub struct Release {
+    #[command(flatten)]
+    of: Case,
+    #[command(flatten)]
+    signing: Signing,
+    #[command(flatten)]
+    admin: Admin,
+}
+
+#[derive(Debug, Args)]
+struct Case {
+    /// An entry ID, or a file that holds the statement
+    entry: String,
+    /// What the case is called; it is on the log for ever
+    #[arg(long, value_name = "NAME")]
+    case: String,
 }
 
 impl Admin {
@@ -82,41 +111,114 @@ fn socket(context: &Context) -> Result<PathBuf, Failure> {
 impl Hold {
     /// From now on the entry is not erased.
     pub fn begin(self, context: &Context) -> Result<(), Failure> {
-        let told = self.told()?;
+        let key = keyfile::read(&self.key)?;
+        let entry = entry_named(&self.of.entry)?;
         let service = self.admin.connect(context)?;
-        let hold = service.block_on(service.client.tell(Verb::Post, "holds", &told))?;
+        let next = self.of.next(&service, &entry)?;
+        if !next.number.is_multiple_of(2) {
+            context.console.note("the case holds it already");
+            return context.console.result(&Holds(self.of.in_force(&service, &entry)?));
+        }
+        let hold = self.of.hand_in(
+            &service,
+            Verb::Post,
+            Action::numbered(entry, &self.of.case, next.number),
+            &key,
+        )?;
         context.console.result(&Holds(vec![hold]))
     }
+}
 
+impl Release {
     /// The case needs it no more.
     pub fn end(self, context: &Context) -> Result<(), Failure> {
-        let told = self.told()?;
+        let signer = self.signing.signer()?;
+        let entry = entry_named(&self.of.entry)?;
         let service = self.admin.connect(context)?;
-        service.block_on(service.client.tell(Verb::Delete, "holds", &told))?;
-        context.console.note(format!("released   {}", self.entry));
+        let NextHold { number, held } = self.of.next(&service, &entry)?;
+        let is_stated = !number.is_multiple_of(2);
+        if !held && !is_stated {
+            return Err(Failure::new(
+                Exit::NotFound,
+                "not-held",
+                format!("no case of that name holds {entry}"),
+            ));
+        }
+        // A hold from before holds were statements is stated first, so that its release has something to end.
+        let number = if is_stated { number } else { number + 1 };
+        let action = |number| Action::numbered(entry, &self.of.case, number);
+        let key = match signer {
+            Signer::Write(_) if !is_stated => {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "usage",
+                    "the hold is from before holds were statements",
+                )
+                .hint("state it first: tabellion entry hold"));
+            }
+            Signer::Write(proposals) => {
+                return proposals.write(context, OPERATOR_ACTION_CONTENT_TYPE, action(number).payload());
+            }
+            Signer::Key(key) => key,
+        };
+        if !is_stated {
+            self.of.hand_in(&service, Verb::Post, action(number - 1), &key)?;
+        }
+        self.of.hand_in(&service, Verb::Delete, action(number), &key)?;
+        context.console.note(format!("released   {}", self.of.entry));
         Ok(())
     }
+}
 
-    fn told(&self) -> Result<Json, Failure> {
-        Ok(json!({ "entry_id": entry_named(&self.entry)?.to_string(), "case": self.case }))
+impl Case {
+    /// Which number the next statement about this entry and case has.
+    fn next(&self, service: &Service, entry: &EntryDigest) -> Result<NextHold, Failure> {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("entry_id", &entry.to_string()).append_pair("case", &self.case);
+        service.block_on(service.client.json(&format!("holds/next?{}", query.finish())))
+    }
+
+    /// Signs an action, and has the service register it.
+    fn hand_in(
+        &self,
+        service: &Service,
+        verb: Verb,
+        action: Action,
+        key: &SigningKey,
+    ) -> Result<Json, Failure> {
+        let log: LogPolicy = service.block_on(service.client.json("operator"))?;
+        let policy = operator::policy_in(&log.policy)?;
+        let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, action.payload(), None, key)?;
+        let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
+        service.block_on(service.client.tell(verb, "holds", &asked))
+    }
+
+    /// The hold of the case on this entry.
+    fn in_force(&self, service: &Service, entry: &EntryDigest) -> Result<Vec<Json>, Failure> {
+        let is_it = |hold: &Json| {
+            hold["entry_id"] == entry.to_string() && hold["case"] == self.case && hold["released"].is_null()
+        };
+        Ok(all(service)?.into_iter().filter(is_it).collect())
     }
 }
 
 /// Every hold there is and was.
 pub fn list(admin: Admin, context: &Context) -> Result<(), Failure> {
-    let service = admin.connect(context)?;
+    context.console.result(&Holds(all(&admin.connect(context)?)?))
+}
+
+fn all(service: &Service) -> Result<Vec<Json>, Failure> {
     let mut all = Vec::new();
     let mut path = "holds".to_owned();
     loop {
         let mut page: Json = service.block_on(service.client.json(&path))?;
-        let Some(Json::Array(holds)) = page.get_mut("holds").map(Json::take) else { break };
+        let Some(Json::Array(holds)) = page.get_mut("holds").map(Json::take) else { return Ok(all) };
         let Some(last) = holds.last().and_then(|hold| hold.get("index")).and_then(Json::as_u64) else {
-            break;
+            return Ok(all);
         };
         path = format!("holds?after={last}");
         all.extend(holds);
     }
-    context.console.result(&Holds(all))
 }
 
 #[derive(Serialize)]

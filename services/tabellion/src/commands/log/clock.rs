@@ -12,15 +12,14 @@ use client::Verb;
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use merkle::TreeSize;
-use registration::Policy;
-use registration::clock_correction::{self, ClockCorrection, SignClockCorrectionError};
-use scitt::SignedStatement;
-use serde::{Deserialize, Serialize};
+use registration::clock_correction::{self, ClockCorrection};
+use serde::Serialize;
 use serde_json::json;
-use transparency::LogTime;
+use transparency::{LogTime, Placed};
 
 use crate::cli::Context;
 use crate::commands::entry::Admin;
+use crate::commands::operator::{self, nonsense};
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::keyfile;
@@ -57,7 +56,7 @@ impl Clock {
                 .fact("newest head", told(log.committed_at))
                 .fact("this host", told(here)));
         }
-        let policy = policy(&log)?;
+        let policy = operator::policy_in(&log.policy)?;
         let contents = policy.contents();
         let correction = ClockCorrection {
             size: TreeSize::new(log.size),
@@ -67,7 +66,7 @@ impl Clock {
         };
         let of_log = (contents.iss.as_str(), contents.origin.as_str());
         let signed = clock_correction::sign(&correction, of_log, &contents.operators, &key);
-        let statement = signed.map_err(not_signed)?;
+        let statement = signed.map_err(operator::not_signed)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
         let answer = service.block_on(service.client.tell(Verb::Post, "clock", &asked))?;
         let Placed { entry_id, index } = serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
@@ -94,35 +93,8 @@ fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
         .why("set the clocks right first, then state the time again"))
 }
 
-fn policy(log: &LogTime) -> Result<Policy, Failure> {
-    let bytes = BASE64URL_NOPAD.decode(log.policy.as_bytes()).map_err(|error| nonsense(&error))?;
-    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
-    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
-}
-
-fn not_signed(error: SignClockCorrectionError) -> Failure {
-    match error {
-        SignClockCorrectionError::NotAnOperator(key) => {
-            Failure::new(Exit::Usage, "not-an-operator", "this key is no operator key of the policy in force")
-                .fact("key", key)
-        }
-        other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
-    }
-}
-
-fn nonsense(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
-        .fact("because", error.to_string())
-}
-
 fn told(seconds: u64) -> String {
     i64::try_from(seconds).map_or_else(|_| seconds.to_string(), time)
-}
-
-#[derive(Deserialize)]
-struct Placed {
-    entry_id: String,
-    index: u64,
 }
 
 #[derive(Serialize)]

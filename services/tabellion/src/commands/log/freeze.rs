@@ -1,17 +1,24 @@
-//! `log freeze`: the end of a log, for ever. Asked of the process that has the database, or done in the database itself.
+//! `log freeze`: the end of a log.
+//!
+//! For ever, by a statement of its operator, which is the last entry; or in one database, as the log goes on in another
+//! (`--to-move`), asked of the process that has the database or done in the database itself.
 
 use std::io::{self, Write};
 
 use clap::Args;
 use client::Verb;
+use data_encoding::BASE64URL_NOPAD;
+use registration::OPERATOR_ACTION_CONTENT_TYPE;
+use registration::operator::Action;
 use serde::Serialize;
 use serde_json::json;
 use store::{LogStore, StoreError};
 use tokio::time::{Duration, Instant, sleep};
-use transparency::{Config, Frozen, storage};
+use transparency::{Config, Frozen, LogPolicy, storage};
 
 use crate::cli::Context;
 use crate::commands::entry::Admin;
+use crate::commands::operator::{self, Signer, Signing, nonsense};
 use crate::commands::serve::config;
 use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, Report, safe};
@@ -25,8 +32,16 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub struct Freeze {
     /// That it is meant: nothing ever takes this back
-    #[arg(long)]
+    #[arg(long, requires = "reason", conflicts_with = "to_move")]
     for_ever: bool,
+    /// Why, in words; the last entry says so
+    #[arg(long, value_name = "TEXT", requires = "for_ever")]
+    reason: Option<String>,
+    /// End it in this database only: it goes on where its export is imported
+    #[arg(long, conflicts_with_all = ["key", "write"])]
+    to_move: bool,
+    #[command(flatten)]
+    signing: Signing,
     #[command(flatten)]
     admin: Admin,
     #[command(flatten)]
@@ -35,9 +50,15 @@ pub struct Freeze {
 
 impl Freeze {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        if !self.for_ever {
+        if self.for_ever {
+            return self.by_statement(context);
+        }
+        if !self.to_move {
             return Err(Failure::new(Exit::Usage, "usage", "a frozen log never takes another entry")
-                .why("reads, proofs and `tabellion log export` go on; say --for-ever if that is meant"));
+                .why("reads, proofs and `tabellion log export` go on")
+                .hint(
+                    "--for-ever --reason TEXT --key FILE ends the log; --to-move ends it in this database",
+                ));
         }
         let config = config::resolve(&context.log_settings(self.flags.typed())?)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -48,6 +69,27 @@ impl Freeze {
             Err(error) => return Err(database(error)),
         };
         context.console.result(&Told(frozen))
+    }
+}
+
+impl Freeze {
+    /// By the operator's statement, which a running service registers.
+    fn by_statement(self, context: &Context) -> Result<(), Failure> {
+        let signer = self.signing.signer()?;
+        let payload = Action::Freeze { reason: self.reason.unwrap_or_default() }.payload();
+        let key = match signer {
+            Signer::Write(proposals) => {
+                return proposals.write(context, OPERATOR_ACTION_CONTENT_TYPE, payload);
+            }
+            Signer::Key(key) => key,
+        };
+        let service = self.admin.connect(context)?;
+        let log: LogPolicy = service.block_on(service.client.json("operator"))?;
+        let policy = operator::policy_in(&log.policy)?;
+        let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, payload, None, &key)?;
+        let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
+        let told = service.block_on(service.client.tell(Verb::Post, "freeze", &asked))?;
+        context.console.result(&Told(serde_json::from_value(told).map_err(|error| nonsense(&error))?))
     }
 }
 
@@ -81,11 +123,6 @@ async fn signed(store: &dyn LogStore, config: &Config, mut frozen: Frozen) -> Re
         frozen = Frozen::of(store, &config.origin).await?;
     }
     Ok(frozen)
-}
-
-fn nonsense(error: &serde_json::Error) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
-        .fact("because", error.to_string())
 }
 
 #[derive(Serialize)]

@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use registration::Policy as RegistrationPolicy;
 use registration::policy::statement as policy_statement;
+use registration::{POLICY_CONTENT_TYPE, Policy as RegistrationPolicy};
 use serde::Serialize;
 
 use crate::cli::Context;
+use crate::commands::operator::{self, Signer, Signing};
 use crate::console::{Exit, Failure, Report, files, safe};
-use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 
 #[derive(Debug, Subcommand)]
@@ -34,9 +34,8 @@ pub enum Policy {
     Publish {
         /// The policy (TOML); its revision is the one in force + 1
         file: PathBuf,
-        /// An operator key of the policy in force
-        #[arg(long, value_name = "FILE")]
-        key: PathBuf,
+        #[command(flatten)]
+        signing: Signing,
         #[command(flatten)]
         service: ServiceArgs,
     },
@@ -48,7 +47,9 @@ impl Policy {
             Self::Show(show) => show.run(context),
             Self::Test(trial) => trial.run(context),
             Self::Validate { file } => context.console.result(&Validated::of(&read(&file)?)),
-            Self::Publish { file, key, service } => publish(context, &file, &key, &service.connect(context)?),
+            Self::Publish { file, signing, service } => {
+                publish(context, &file, &signing, &service.connect(context)?)
+            }
         }
     }
 }
@@ -61,11 +62,9 @@ pub fn read(file: &Path) -> Result<RegistrationPolicy, Failure> {
     })
 }
 
-fn publish(context: &Context, file: &Path, key: &Path, service: &Service) -> Result<(), Failure> {
-    let next = read(file)?;
-    let published = service.block_on(service.client.policy())?;
-    let current = RegistrationPolicy::from_payload(published.payload().unwrap_or_default())
-        .map_err(|mistakes| Failure::new(Exit::Failure, "nonsense", mistakes.to_string()))?;
+fn publish(context: &Context, file: &Path, signing: &Signing, service: &Service) -> Result<(), Failure> {
+    let (next, signer) = (read(file)?, signing.signer()?);
+    let current = operator::policy_of(service)?;
     match policy_statement::step(&current, &next) {
         Ok(policy_statement::Step::Keep) => {
             context.console.note("this policy is in force already");
@@ -74,7 +73,13 @@ fn publish(context: &Context, file: &Path, key: &Path, service: &Service) -> Res
         Ok(policy_statement::Step::Publish) => {}
         Err(conflict) => return Err(Failure::new(Exit::Refused, "policy-conflict", conflict.to_string())),
     }
-    let statement = policy_statement::sign(&next, &current, &keyfile::read(key)?)
+    let key = match signer {
+        Signer::Key(key) => key,
+        Signer::Write(proposals) => {
+            return proposals.write(context, POLICY_CONTENT_TYPE, next.payload().to_vec());
+        }
+    };
+    let statement = policy_statement::sign(&next, &current, &key)
         .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
     let (location, _) = service.block_on(service.client.submit(statement.bytes()))?;
     context.console.note(format!("registered {location}"));

@@ -1,0 +1,213 @@
+//! Freezing the log, holding an entry, and releasing it.
+
+use merkle::EntryDigest;
+use serde_json::{Map, Value, json};
+
+use super::OperatorRule as Rule;
+use super::document::{close, digest, number, object, text};
+use super::{Effect, FREEZE_RULE, HOLD_RULE, RELEASE_RULE, freeze_guard, hold_guard};
+use crate::answers::{Answers, Questions};
+use crate::authenticate::Authenticated;
+use crate::decision::Permit;
+use crate::erasure::permanent_guard;
+use crate::facts::Facts;
+use crate::guard::Guard;
+use crate::limits::{MAX_CASE, MAX_REASON};
+use crate::lookups::{LookupKind, Lookups};
+use crate::violation::{RuleName, Violation, quote};
+
+/// An action that keeps every rule which needs nothing but its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ends the log: no entry follows.
+    Freeze {
+        /// The operator's explanation.
+        reason: String,
+    },
+    /// Keeps the bytes of an entry from being erased while the case lasts.
+    Hold(Held),
+    /// Ends the hold of a case.
+    Release(Held),
+}
+
+/// The entry and the case of a hold or a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The entry.
+    pub entry: EntryDigest,
+    /// The case.
+    pub case: String,
+    /// The number among the holds and releases of this entry and case: even of a hold, odd of a release.
+    pub number: u64,
+}
+
+impl Action {
+    /// The hold or release with this number of an entry for a case.
+    pub fn numbered(entry: EntryDigest, case: &str, number: u64) -> Action {
+        let held = Held { entry, case: case.to_owned(), number };
+        if number.is_multiple_of(2) { Action::Hold(held) } else { Action::Release(held) }
+    }
+
+    /// The value of `action`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Action::Freeze { .. } => "freeze",
+            Action::Hold(_) => "hold",
+            Action::Release(_) => "release",
+        }
+    }
+
+    /// The rule that admits it.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Action::Freeze { .. } => FREEZE_RULE,
+            Action::Hold(_) => HOLD_RULE,
+            Action::Release(_) => RELEASE_RULE,
+        }
+    }
+
+    /// The entry and case, unless the action is a freeze.
+    pub fn held(&self) -> Option<&Held> {
+        match self {
+            Action::Freeze { .. } => None,
+            Action::Hold(held) | Action::Release(held) => Some(held),
+        }
+    }
+
+    /// Reads a payload: canonical JSON without unknown members.
+    ///
+    /// # Errors
+    /// The first rule that the payload breaks.
+    pub fn from_payload(payload: &[u8]) -> Result<Action, Violation> {
+        let members = object(payload)?;
+        match text(&members, "action")? {
+            "freeze" => {
+                close(&members, &["action", "reason"])?;
+                Ok(Action::Freeze { reason: reason(&members)? })
+            }
+            "hold" => held(&members, 0).map(Action::Hold),
+            "release" => held(&members, 1).map(Action::Release),
+            other => {
+                let detail = format!("found {}, needed freeze, hold or release", quote(other));
+                Err(Rule::Action.in_payload("/action", detail))
+            }
+        }
+    }
+
+    /// The canonical JSON.
+    pub fn payload(&self) -> Vec<u8> {
+        let document = match self {
+            Action::Freeze { reason } => json!({ "action": self.name(), "reason": reason }),
+            Action::Hold(Held { entry, case, number }) | Action::Release(Held { entry, case, number }) => {
+                json!({ "action": self.name(), "entry": entry.to_string(), "case": case, "number": number })
+            }
+        };
+        jose::jcs::canonical(&document)
+    }
+
+    /// The claims that its statement, of this digest, makes in a log.
+    pub fn guards(&self, statement: &EntryDigest) -> [Guard; 2] {
+        let own = match self.held() {
+            None => freeze_guard(),
+            Some(held) => hold_guard(&held.entry, &held.case, held.number),
+        };
+        [own, permanent_guard(statement)]
+    }
+
+    pub(crate) fn questions(&self, asked: &mut Questions) {
+        let Some(Held { entry, case, number }) = self.held() else { return };
+        asked.digests.push(*entry);
+        asked.guards.extend(number.checked_sub(1).map(|before| hold_guard(entry, case, before)));
+    }
+
+    /// Checks the rules that need the log and the statement around the payload.
+    pub(crate) fn check(
+        &self,
+        statement: &Authenticated<'_>,
+        origin: &str,
+        log: &Answers,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        if statement.sub() != origin {
+            return Err(
+                Rule::Subject.in_header("15/2", "the subject of an operator's action is the log's origin")
+            );
+        }
+        permit.rule = RuleName::fixed(self.rule());
+        permit.effect = Some(Box::new(self.effect(log)?));
+        permit.guards.extend(self.guards(&statement.digest()));
+        Ok(())
+    }
+
+    fn effect(&self, log: &Answers) -> Result<Effect, Violation> {
+        let Some(Held { entry, case, number }) = self.held() else { return Ok(Effect::Freeze) };
+        let Some(leaf) = log.entry(entry) else {
+            return Err(Rule::Known.in_payload("/entry", format!("{entry} is not in the log")));
+        };
+        if let Some(before) = number.checked_sub(1)
+            && log.guard(&hold_guard(entry, case, before)).is_none()
+        {
+            let detail = format!("number {before} of this entry and case is not in the log");
+            return Err(Rule::Predecessor.in_payload("/number", detail));
+        }
+        let (entry, case) = (leaf, case.clone());
+        Ok(match self {
+            Action::Release(_) => Effect::Release { entry, case },
+            _ => Effect::Hold { entry, case },
+        })
+    }
+
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        facts.text("action", self.name());
+        match self {
+            Action::Freeze { reason } => facts.text("reason", reason),
+            Action::Hold(held) | Action::Release(held) => {
+                facts.text("entry", &held.entry.to_string());
+                facts.text("case", &held.case);
+                facts.put("number", held.number.into());
+            }
+        }
+    }
+
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        if let Some(held) = self.held() {
+            found.add(LookupKind::BackLink, held.entry.to_string());
+        }
+    }
+}
+
+fn held(members: &Map<String, Value>, parity: u64) -> Result<Held, Violation> {
+    close(members, &["action", "entry", "case", "number"])?;
+    let entry = EntryDigest::from_bytes(digest(members, "entry", Rule::Entry)?);
+    let case = case(members)?;
+    let number = number(members, "number", Rule::Number)?;
+    match number % 2 == parity {
+        true => Ok(Held { entry, case, number }),
+        false => {
+            let detail = format!("found {number}: holds have even numbers, releases odd ones");
+            Err(Rule::Number.in_payload("/number", detail))
+        }
+    }
+}
+
+fn case(members: &Map<String, Value>) -> Result<String, Violation> {
+    let case = text(members, "case")?;
+    match (1..=MAX_CASE).contains(&case.len()) && !case.chars().any(char::is_control) {
+        true => Ok(case.to_owned()),
+        false => {
+            let detail = format!("1 to {MAX_CASE} bytes without control characters are needed here");
+            Err(Rule::Case.in_payload("/case", detail))
+        }
+    }
+}
+
+fn reason(members: &Map<String, Value>) -> Result<String, Violation> {
+    let reason = text(members, "reason")?;
+    match reason.chars().count() {
+        1..=MAX_REASON => Ok(reason.to_owned()),
+        _ => {
+            let detail = format!("1 to {MAX_REASON} characters are needed here");
+            Err(Rule::Reason.in_payload("/reason", detail))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! An operator's agreement to a statement of another operator.
+
+use merkle::EntryDigest;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::OperatorRule as Rule;
+use super::document::{close, digest, number, object, text};
+use super::{APPROVAL_RULE, OPERATOR_APPROVAL_CONTENT_TYPE, is_operator_statement};
+use crate::authenticate::Authenticated;
+use crate::decision::{Bound, Permit, TimeWindow};
+use crate::erasure::permanent_guard;
+use crate::facts::Facts;
+use crate::guard::{Guard, GuardKind};
+use crate::limits::MAX_APPROVAL_TIME;
+use crate::lookups::{LookupKind, Lookups};
+use crate::policy::essence;
+use crate::violation::{Place, RuleName, Violation, quote};
+
+/// A statement that is still to come, as approvals name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The content type, in lower case and without parameters.
+    pub content_type: String,
+    /// The SHA-256 of the payload.
+    pub payload_sha256: [u8; 32],
+    /// The statement's `exp`, in Unix seconds: from then on neither is admitted.
+    pub expires: u64,
+}
+
+impl Pending {
+    /// The statement of this content type, payload and `exp`.
+    pub fn of(content_type: &str, payload: &[u8], expires: u64) -> Pending {
+        let payload_sha256 = Sha256::digest(payload).into();
+        Pending { content_type: essence(content_type), payload_sha256, expires }
+    }
+
+    /// The claim of the approval by the operator whose key has this thumbprint.
+    pub fn approval_guard(&self, thumbprint: &[u8; 32]) -> Guard {
+        let expires = self.expires.to_be_bytes();
+        let parts: [&[u8]; 4] = [self.content_type.as_bytes(), &self.payload_sha256, &expires, thumbprint];
+        Guard::new(GuardKind::OperatorApproval, &parts)
+    }
+
+    /// `sha-256:` and the digest of the payload in hexadecimal.
+    pub fn digest(&self) -> String {
+        format!("sha-256:{}", data_encoding::HEXLOWER.encode(&self.payload_sha256))
+    }
+}
+
+/// An approval that keeps every rule which needs nothing but its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval(pub Pending);
+
+impl Approval {
+    /// Reads a payload: canonical JSON without unknown members.
+    ///
+    /// # Errors
+    /// The first rule that the payload breaks.
+    pub fn from_payload(payload: &[u8]) -> Result<Approval, Violation> {
+        let members = object(payload)?;
+        close(&members, &["content_type", "payload_sha256", "expires"])?;
+        let content_type = text(&members, "content_type")?;
+        if !is_operator_statement(content_type)
+            || essence(content_type) != content_type
+            || content_type == OPERATOR_APPROVAL_CONTENT_TYPE
+        {
+            let detail = format!("{} is no content type that needs approvals", quote(content_type));
+            return Err(Rule::ContentType.in_payload("/content_type", detail));
+        }
+        let payload_sha256 = digest(&members, "payload_sha256", Rule::PayloadDigest)?;
+        let expires = match number(&members, "expires", Rule::Expires)? {
+            0 => {
+                return Err(
+                    Rule::Expires.in_payload("/expires", "an integer from 1 to 2^53-1 is needed here")
+                );
+            }
+            expires => expires,
+        };
+        Ok(Approval(Pending { content_type: content_type.to_owned(), payload_sha256, expires }))
+    }
+
+    /// The canonical JSON.
+    pub fn payload(&self) -> Vec<u8> {
+        let Pending { content_type, payload_sha256, expires } = &self.0;
+        jose::jcs::canonical(&json!({
+            "content_type": content_type,
+            "payload_sha256": data_encoding::HEXLOWER.encode(payload_sha256),
+            "expires": expires,
+        }))
+    }
+
+    /// The claims that its statement, of this digest and by the key with this thumbprint, makes in a log.
+    pub fn guards(&self, statement: &EntryDigest, thumbprint: &[u8; 32]) -> [Guard; 2] {
+        [self.0.approval_guard(thumbprint), permanent_guard(statement)]
+    }
+
+    /// Checks the rules that need the statement around the payload.
+    pub(crate) fn check(
+        &self,
+        statement: &Authenticated<'_>,
+        origin: &str,
+        permit: &mut Permit,
+    ) -> Result<(), Violation> {
+        if statement.sub() != origin {
+            let detail = "the subject of an operator's approval is the log's origin";
+            return Err(Rule::Subject.in_header("15/2", detail));
+        }
+        permit.rule = RuleName::fixed(APPROVAL_RULE);
+        let expires = self.0.expires;
+        permit.bounds.push(Bound {
+            rule: RuleName::fixed(Rule::Expires.name()),
+            place: Place::payload("/expires"),
+            window: TimeWindow {
+                not_before: Some(expires.saturating_sub(MAX_APPROVAL_TIME)),
+                not_after: Some(expires - 1),
+            },
+        });
+        permit.guards.extend(self.guards(&statement.digest(), &statement.key().thumbprint()));
+        Ok(())
+    }
+
+    pub(crate) fn state(&self, facts: &mut Facts) {
+        facts.text("approves", &self.0.content_type);
+        facts.text("payload", &self.0.digest());
+        facts.put("expires", self.0.expires.into());
+    }
+
+    /// An approval is found by the digest of the payload, as is the statement that it approves.
+    pub(crate) fn lookups(&self, found: &mut Lookups) {
+        let hex = data_encoding::HEXLOWER.encode(&self.0.payload_sha256);
+        found.add(LookupKind::Digest, format!("sha256:{hex}"));
+    }
+}

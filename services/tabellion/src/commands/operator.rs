@@ -1,0 +1,311 @@
+//! `tabellion operator`: what several operators of a log agree to. One writes what is to be signed to a file (`--write` of the
+//! command), the others approve the file, and one of them submits it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
+use registration::erasure::Erasure;
+use registration::operator::{self, Action, Approval, OperatorRule, Pending, SignError};
+use registration::{
+    ERASURE_CONTENT_TYPE, OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE, POLICY_CONTENT_TYPE,
+    Policy,
+};
+use scitt::{SignedStatement, SigningKey};
+use serde::{Deserialize, Serialize};
+
+use client::ClientError;
+
+use crate::cli::Context;
+use crate::commands::verify::now;
+use crate::console::files::{self, Access, Existing};
+use crate::console::{Exit, Failure, Report, safe};
+use crate::keyfile;
+use crate::service::{Service, ServiceArgs};
+use crate::show::time;
+
+/// Seconds for which approvals stand if nobody says otherwise: a day.
+const STANDS: u64 = 24 * 60 * 60;
+
+#[derive(Debug, Subcommand)]
+#[command(before_help = "example:  tabellion operator approve freeze.json --key operator2.pem")]
+pub enum Operator {
+    /// Approve what another operator wrote with --write, by a statement on the log
+    #[command(before_help = "example:  tabellion operator approve freeze.json --key operator2.pem")]
+    Approve(Named),
+    /// Sign and register what was written with --write, once enough operators have approved it
+    #[command(before_help = "example:  tabellion operator submit freeze.json --key operator.pem")]
+    Submit(Named),
+}
+
+#[derive(Debug, Args)]
+pub struct Named {
+    /// What a command wrote with --write
+    file: PathBuf,
+    /// A key of the log's operator
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Whether a command signs by itself, or writes what is to be signed.
+#[derive(Debug, Args)]
+pub struct Signing {
+    /// A key of the log's operator
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Write it to a file for other operators to approve; sign nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    write: Option<PathBuf>,
+    /// When approvals of the file expire [default: in 24 hours]
+    #[arg(long, value_name = "TIME", requires = "write", hide = true)]
+    expires: Option<Timestamp>,
+}
+
+/// What a command does with its payload.
+pub enum Signer {
+    /// It signs and sends it.
+    Key(SigningKey),
+    /// It writes it to this file.
+    Write(Proposals),
+}
+
+/// Where payloads are written, and until when they stand.
+pub struct Proposals {
+    file: PathBuf,
+    expires: u64,
+}
+
+/// A payload that operators are to agree to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proposal {
+    content_type: String,
+    /// The canonical JSON.
+    payload: String,
+    /// The `exp` of the statement, in Unix seconds.
+    expires: u64,
+}
+
+impl Signing {
+    /// Reads the key, if there is one.
+    pub fn signer(&self) -> Result<Signer, Failure> {
+        if let Some(key) = &self.key {
+            return keyfile::read(key).map(Signer::Key);
+        }
+        let Some(file) = self.write.clone() else {
+            return Err(Failure::new(Exit::Usage, "usage", "an operator of the log has to sign").hint(
+                "name an operator's key with --key, or write the statement for approval with --write",
+            ));
+        };
+        let expires = match self.expires.map(Timestamp::as_second) {
+            Some(at) => u64::try_from(at).ok().filter(|at| *at > now()),
+            None => Some(now() + STANDS),
+        };
+        let expires = expires.ok_or_else(|| {
+            Failure::new(Exit::Usage, "usage", "the time at which approvals expire has passed")
+        })?;
+        Ok(Signer::Write(Proposals { file, expires }))
+    }
+}
+
+impl Proposals {
+    /// Writes a payload, and says what becomes of it.
+    pub fn write(&self, context: &Context, content_type: &str, payload: Vec<u8>) -> Result<(), Failure> {
+        let payload = String::from_utf8(payload).map_err(|error| nonsense(&error))?;
+        let proposal = Proposal { content_type: content_type.to_owned(), payload, expires: self.expires };
+        let json = serde_json::to_vec_pretty(&proposal).map_err(|error| nonsense(&error))?;
+        files::write(&self.file, &json, Access::Ordinary, Existing::Keep)?;
+        context.console.result(&Told::of(&proposal, None)?)?;
+        context.console.note(format!(
+            "hand {} to the other operators (tabellion operator approve), then: tabellion operator submit",
+            self.file.display()
+        ));
+        Ok(())
+    }
+}
+
+impl Operator {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Approve(named) => named.approve(context),
+            Self::Submit(named) => named.submit(context),
+        }
+    }
+}
+
+impl Named {
+    fn approve(self, context: &Context) -> Result<(), Failure> {
+        let (proposal, key) = (Proposal::read(&self.file)?, keyfile::read(&self.key)?);
+        let told = Told::of(&proposal, None)?;
+        let service = self.service.connect(context)?;
+        let payload = Approval(proposal.pending()).payload();
+        let signed = signed(&service, OPERATOR_APPROVAL_CONTENT_TYPE, payload, None, &key)?;
+        match service.drive(service.client.submit(signed.bytes())) {
+            Ok(_) => context.console.result(&Told { statement: Some(signed.digest().to_string()), ..told }),
+            Err(ClientError::Refused { problem, .. })
+                if problem.get_rule() == Some(OperatorRule::ApprovedOnce.name()) =>
+            {
+                context.console.note("this operator has approved it already");
+                context.console.result(&told)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn submit(self, context: &Context) -> Result<(), Failure> {
+        let (proposal, key) = (Proposal::read(&self.file)?, keyfile::read(&self.key)?);
+        let service = self.service.connect(context)?;
+        let (payload, expires) = (proposal.payload.clone().into_bytes(), Some(proposal.expires));
+        let signed = signed(&service, &proposal.content_type, payload, expires, &key)?;
+        service.block_on(service.client.submit(signed.bytes()))?;
+        context.console.result(&Told::of(&proposal, Some(signed.digest().to_string()))?)
+    }
+}
+
+impl Proposal {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let unreadable = |error: serde_json::Error| {
+            Failure::new(
+                Exit::Failure,
+                "no-proposal",
+                format!("{} was not written by --write", file.display()),
+            )
+            .fact("because", error.to_string())
+        };
+        serde_json::from_slice(&files::read(file)?).map_err(unreadable)
+    }
+
+    fn pending(&self) -> Pending {
+        Pending::of(&self.content_type, self.payload.as_bytes(), self.expires)
+    }
+
+    /// What it does, in plain words.
+    fn words(&self) -> Result<Vec<String>, String> {
+        let payload = self.payload.as_bytes();
+        match &*self.content_type {
+            POLICY_CONTENT_TYPE => {
+                let policy = Policy::from_payload(payload).map_err(|mistakes| mistakes.to_string())?;
+                let contents = policy.contents();
+                Ok(vec![
+                    format!(
+                        "puts a policy in force: revision {}, digest {}",
+                        contents.revision,
+                        policy.digest()
+                    ),
+                    format!("operators: {}", contents.operators.len()),
+                    format!("content types: {}", contents.types.len()),
+                ])
+            }
+            ERASURE_CONTENT_TYPE => {
+                let erasure = Erasure::from_payload(payload).map_err(|why| why.to_string())?;
+                let entries =
+                    erasure.entries.iter().map(|entry| format!("erases the bytes of entry {entry}"));
+                Ok(entries.chain([format!("reason: {} ({})", erasure.reason, erasure.rule)]).collect())
+            }
+            OPERATOR_ACTION_CONTENT_TYPE => {
+                Ok(match Action::from_payload(payload).map_err(|why| why.to_string())? {
+                    Action::Freeze { reason } => vec![
+                        "ends the log for ever: it takes no more entries".to_owned(),
+                        format!("reason: {reason}"),
+                    ],
+                    Action::Hold(held) => {
+                        vec![format!("holds entry {} for the case {}", held.entry, held.case)]
+                    }
+                    Action::Release(held) => {
+                        vec![format!("ends the hold of entry {} for the case {}", held.entry, held.case)]
+                    }
+                })
+            }
+            other => Err(format!("{other} is no content type that operators approve")),
+        }
+    }
+}
+
+/// A statement of the operator, signed under the policy that the service has in force.
+fn signed(
+    service: &Service,
+    content_type: &str,
+    payload: Vec<u8>,
+    expires: Option<u64>,
+    key: &SigningKey,
+) -> Result<SignedStatement, Failure> {
+    sign(&policy_of(service)?, content_type, payload, expires, key)
+}
+
+/// Signs a payload under this policy.
+pub fn sign(
+    policy: &Policy,
+    content_type: &str,
+    payload: Vec<u8>,
+    expires: Option<u64>,
+    key: &SigningKey,
+) -> Result<SignedStatement, Failure> {
+    let contents = policy.contents();
+    let log = (contents.iss.as_str(), contents.origin.as_str());
+    operator::sign(content_type, payload, expires, log, &contents.operators, key).map_err(not_signed)
+}
+
+/// The policy in force at a service.
+pub fn policy_of(service: &Service) -> Result<Policy, Failure> {
+    let statement = service.block_on(service.client.policy())?;
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+}
+
+/// The policy in a signed statement, in base64url.
+pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
+    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| nonsense(&error))?;
+    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+}
+
+/// Why a statement of the operator was not signed.
+pub fn not_signed(error: SignError) -> Failure {
+    match error {
+        SignError::NotAnOperator(key) => {
+            Failure::new(Exit::Usage, "not-an-operator", "this key is no operator key of the policy in force")
+                .fact("key", key)
+        }
+        other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
+    }
+}
+
+/// An answer that is not what the service should say.
+pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
+        .fact("because", error.to_string())
+}
+
+#[derive(Serialize)]
+struct Told {
+    does: Vec<String>,
+    content_type: String,
+    payload: String,
+    expires: String,
+    /// The entry that was registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<String>,
+}
+
+impl Told {
+    fn of(proposal: &Proposal, statement: Option<String>) -> Result<Self, Failure> {
+        let does = proposal.words().map_err(|why| {
+            Failure::new(Exit::Failure, "no-proposal", "the file holds nothing that operators approve")
+                .fact("because", why)
+        })?;
+        let expires = i64::try_from(proposal.expires).map_or_else(|_| proposal.expires.to_string(), time);
+        let (content_type, payload) = (proposal.content_type.clone(), proposal.pending().digest());
+        Ok(Self { does, content_type, payload, expires, statement })
+    }
+}
+
+impl Report for Told {
+    fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.does.iter().try_for_each(|line| writeln!(out, "{}", safe(line)))?;
+        writeln!(out, "payload    {}\nexpires    {}", self.payload, self.expires)?;
+        self.statement.iter().try_for_each(|entry| writeln!(out, "statement  {entry}"))
+    }
+}

@@ -1,0 +1,256 @@
+//! Statements of the operator, on the admin listener; and the state of the log that follows from them.
+//!
+//! Freezes, holds and releases are entries like all others: whoever has the operator's signature may hand them in at the
+//! public listener too. What a freeze or a hold changes beside the log is written in the transaction that commits the entry
+//! (`store::Effect`). Here it is compared with the log (for `fsck`), and put right where a database got the log's entries
+//! otherwise.
+//!
+//! Not here: what the statements are and who may sign them (`registration::operator`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use data_encoding::BASE64URL_NOPAD;
+use http::StatusCode;
+use merkle::{EntryDigest, LeafIndex};
+use registration::operator::{Action, Held, freeze_guard, hold_guard, is_operator_rule};
+use registration::{Guard, OPERATOR_ACTION_CONTENT_TYPE};
+use scitt::SignedStatement;
+use serde::{Deserialize, Serialize};
+use store::{Entry, GuardKey, Hold, LogStore, State as LogState, StoreError};
+
+use crate::erasure::is_type;
+use crate::limits::HOLDS_PAGE;
+use crate::log::{Log, RegisterError, Registered};
+use crate::problem::{self, Problem};
+
+/// How many numbers of a hold are asked for at once.
+const NUMBERS: u64 = 16;
+/// Who freezes a database that holds the statement and not the flag.
+const HOLDER: &str = "the operator's freeze";
+
+/// The route of the operator's statements.
+pub fn routes(log: Arc<Log>) -> Router {
+    Router::new().route("/operator", get(show).post(hand_in)).with_state(log)
+}
+
+/// What it takes to sign a statement of the operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPolicy {
+    /// The log's name.
+    pub origin: String,
+    /// The signed policy in force, as base64url without padding.
+    pub policy: String,
+}
+
+/// A statement that is handed in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedIn {
+    /// The signed statement, as base64url without padding.
+    pub statement: String,
+}
+
+/// Where a statement stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Placed {
+    /// Its entry ID.
+    pub entry_id: String,
+    /// Its leaf.
+    pub index: u64,
+}
+
+async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogPolicy>, Refused> {
+    let policy = log.policies.current().ok_or_else(|| Refused::unavailable("the log has no policy yet"))?;
+    let policy = BASE64URL_NOPAD.encode(policy.statement.bytes());
+    Ok(Json(LogPolicy { origin: log.identity.origin.clone(), policy }))
+}
+
+async fn hand_in(
+    State(log): State<Arc<Log>>,
+    asked: Result<Json<HandedIn>, JsonRejection>,
+) -> Result<Json<Placed>, Refused> {
+    let Json(asked) = asked.map_err(|error| Refused(error.status(), error.body_text()))?;
+    register(&log, &parsed(&asked.statement)?).await.map(Json)
+}
+
+/// The statement that somebody hands in.
+pub fn parsed(statement: &str) -> Result<SignedStatement, Refused> {
+    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| Refused::bad(&error))?;
+    SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| Refused::bad(&error))
+}
+
+/// Registers a statement, and waits for its place.
+pub async fn register(log: &Log, statement: &SignedStatement) -> Result<Placed, Refused> {
+    let entry_id = statement.digest().to_string();
+    match log.register(statement, None).await.map_err(refused)? {
+        Registered::Receipt { index, .. } => {
+            tracing::warn!(%index, entry_id, "registered a statement of the operator");
+            Ok(Placed { entry_id, index: index.get() })
+        }
+        Registered::Later => {
+            Err(Refused::unavailable("it is not known yet whether the log took the statement: ask again"))
+        }
+    }
+}
+
+/// A request that did not succeed, as problem details.
+pub struct Refused(pub StatusCode, pub String);
+
+impl Refused {
+    pub fn bad(why: &dyn std::fmt::Display) -> Self {
+        Self(StatusCode::BAD_REQUEST, why.to_string())
+    }
+
+    pub fn unavailable(why: impl std::fmt::Display) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, why.to_string())
+    }
+}
+
+/// The operator is told what halts the log; the public is not.
+fn refused(error: RegisterError) -> Refused {
+    match error {
+        RegisterError::Halted(why) => Refused(StatusCode::CONFLICT, why),
+        error => {
+            let problem = Problem::from(error);
+            Refused(problem.status, problem.detail.into_owned())
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Self(status, detail) = self;
+        problem::on_admin(status, "Not Registered", "operator-statement", &detail)
+    }
+}
+
+/// The action that a statement states, by its payload alone.
+pub fn action_of(statement: &SignedStatement) -> Option<Action> {
+    let named = statement.header().content_type()?.as_text()?;
+    is_type(named, OPERATOR_ACTION_CONTENT_TYPE).then(|| Action::from_payload(statement.payload()?).ok())?
+}
+
+/// The leaf of the statement that ended the log.
+pub async fn frozen_by(store: &dyn LogStore) -> Result<Option<LeafIndex>, StoreError> {
+    Ok(holders(store, &[freeze_guard()]).await?.into_iter().next().flatten())
+}
+
+/// The number that the next hold or release of an entry for a case has: odd while the case holds it.
+pub async fn next_number(store: &dyn LogStore, entry: &EntryDigest, case: &str) -> Result<u64, StoreError> {
+    let mut from = 0;
+    loop {
+        let guards: Vec<Guard> =
+            (from..from + NUMBERS).map(|number| hold_guard(entry, case, number)).collect();
+        let taken = holders(store, &guards).await?.into_iter().take_while(Option::is_some).count() as u64;
+        from += taken;
+        if taken < NUMBERS {
+            return Ok(from);
+        }
+    }
+}
+
+async fn holders(store: &dyn LogStore, guards: &[Guard]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
+    let keys: Vec<GuardKey> = guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
+    store.guards(&keys).await
+}
+
+/// Freezes a database whose log was ended by a statement, if it is not frozen: its entries came by an archive.
+///
+/// # Errors
+/// If the store cannot be read or written.
+pub async fn keep_frozen(store: &dyn LogStore) -> Result<(), StoreError> {
+    if store.state().await? != LogState::Open {
+        return Ok(());
+    }
+    let Some(leaf) = frozen_by(store).await? else { return Ok(()) };
+    let head = store.head().await?;
+    store.freeze(HOLDER, head.at).await?;
+    tracing::warn!(%leaf, "the log is frozen, as the operator's statement says");
+    Ok(())
+}
+
+/// Brings the holds of a database to what the log says of each: the archive that it came from was made while the log grew.
+///
+/// # Errors
+/// If the store cannot be read or written.
+pub async fn restore_holds(store: &dyn LogStore) -> Result<(), StoreError> {
+    let (at, mut after) = (store.head().await?.at, None);
+    loop {
+        let page = store.holds(after, HOLDS_PAGE).await?;
+        let Some(last) = page.last().map(|hold| hold.entry) else { return Ok(()) };
+        for hold in &page {
+            restore_hold(store, hold, &page, at).await?;
+        }
+        after = Some(last);
+    }
+}
+
+async fn restore_hold(store: &dyn LogStore, hold: &Hold, all: &[Hold], at: u64) -> Result<(), StoreError> {
+    let Some(entry) = store.entry(hold.entry).await? else { return Ok(()) };
+    let number = next_number(store, &entry.digest, &hold.case).await?;
+    let is_held =
+        all.iter().any(|it| it.entry == hold.entry && it.case == hold.case && it.released.is_none());
+    match (number, number % 2 == 1) {
+        // Held since before holds were statements.
+        (0, _) => Ok(()),
+        (_, true) if !is_held && entry.statement.is_some() => store.hold(hold.entry, &hold.case, at).await,
+        (_, false) if is_held => store.release(hold.entry, &hold.case, at).await.map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// What the database lacks of the state that an entry's action asks for, if anything.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn effect_missing(store: &dyn LogStore, entry: &Entry) -> Result<Option<String>, StoreError> {
+    if !is_operator_rule(&entry.rule) {
+        return Ok(None);
+    }
+    let statement = entry.statement.clone().and_then(|bytes| SignedStatement::parse(bytes).ok());
+    match statement.as_ref().and_then(action_of) {
+        Some(Action::Freeze { .. }) => freeze_missing(store, entry.index).await,
+        Some(Action::Hold(held) | Action::Release(held)) => hold_missing(store, &held).await,
+        None => Ok(None),
+    }
+}
+
+async fn freeze_missing(store: &dyn LogStore, leaf: LeafIndex) -> Result<Option<String>, StoreError> {
+    let after = store.head().await?.size().get() - (leaf.get() + 1);
+    Ok(match store.state().await? {
+        _ if after > 0 => Some(format!("{after} entries follow the one that ended the log")),
+        LogState::Open => Some("the operator ended the log, and it is not frozen".to_owned()),
+        LogState::Frozen { .. } | LogState::Filling { .. } => None,
+    })
+}
+
+/// Of the newest hold or release of the entry and case; an older one has had its time.
+async fn hold_missing(store: &dyn LogStore, held: &Held) -> Result<Option<String>, StoreError> {
+    let Held { entry: digest, case, number } = held;
+    let Some(found) = store.find(&[*digest]).await?.pop().flatten() else { return Ok(None) };
+    let before = found.index.get().checked_sub(1).map(LeafIndex::new);
+    // Before it is asked whether this is the newest: what comes meanwhile is not this entry's.
+    let holds = store.holds(before, 1).await?;
+    let mut of_case = holds.iter().filter(|hold| hold.entry == found.index && hold.case == *case);
+    let is_held = of_case.any(|hold| hold.released.is_none());
+    if next_number(store, digest, case).await? != number + 1 {
+        return Ok(None);
+    }
+    let has_bytes = store.standing(&[found.index]).await?.iter().any(|standing| standing.has_statement);
+    Ok(match (number % 2 == 0, is_held) {
+        (true, false) if has_bytes => Some(format!("it holds entry {}, which is not held", found.index)),
+        (false, true) => Some(format!("it releases entry {}, which is still held", found.index)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+#[path = "operators_tests.rs"]
+mod tests;
