@@ -1,4 +1,4 @@
-"""C2SP tlog-witness by others: a log's side and a witness's side, with the Ed25519 of `cryptography` and nothing of ours.
+"""C2SP tlog-witness, a second implementation: a log's side and a witness's side, with the Ed25519 of `cryptography` and nothing of ours.
 
 Trees, proofs, notes and cosignatures are written here from the specifications (RFC 6962 2.1, signed-note, tlog-checkpoint,
 tlog-cosignature, tlog-witness).

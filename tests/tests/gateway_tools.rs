@@ -223,8 +223,10 @@ fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong(
     list(&mut client);
     client.call("echo", json!({}), json!({})).must_succeed();
     let records = scene.records(5);
-    let advised: Vec<_> =
-        of_kind(&records, "decision").iter().map(|record| record.payload["advised"].clone()).collect();
+    // As the stream counts them: the log takes what comes together in any order.
+    let mut decisions = of_kind(&records, "decision");
+    decisions.sort_by_key(|record| record.payload["seq"].as_u64());
+    let advised: Vec<_> = decisions.iter().map(|record| record.payload["advised"].clone()).collect();
     assert_eq!(
         advised,
         [json!({ "verdict": "served" }), json!({ "verdict": "denied", "reason": "tool_changed" })]

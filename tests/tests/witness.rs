@@ -350,7 +350,7 @@ fn what_keeps_a_checkpoint_from_being_cosigned_is_told_by_its_exit() {
 }
 
 #[test]
-fn a_client_by_others_has_its_log_witnessed() {
+fn a_client_of_a_second_implementation_has_its_log_witnessed() {
     let home = WitnessHome::of(&[]);
     let keys = python(&["keys", path(&home.path("log.pem"))]);
     home.witness(&[keys["vkey"].as_str().unwrap()]);
@@ -362,7 +362,7 @@ fn a_client_by_others_has_its_log_witnessed() {
 }
 
 #[test]
-fn our_log_is_handed_to_a_witness_by_others() {
+fn our_log_is_handed_to_a_witness_of_a_second_implementation() {
     let log = Log::sqlite();
     let service = log.serve();
     register(&log, &service, 3);

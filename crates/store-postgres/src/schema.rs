@@ -36,6 +36,7 @@ pub(crate) async fn migrate(server: &Server) -> Result<(), StoreError> {
 /// Refuses a server or a schema that this program cannot work with.
 pub(crate) async fn check(connection: &mut PgConnection) -> Result<(), StoreError> {
     check_server(connection).await?;
+    warn_without_checksums(connection).await?;
     let ours = schema_version();
     match installed(connection).await? {
         Some(theirs) if theirs == ours => Ok(()),
@@ -75,6 +76,18 @@ async fn check_server(connection: &mut PgConnection) -> Result<(), StoreError> {
         version / 10_000,
         limits::OLDEST_SERVER / 10_000
     )))
+}
+
+/// Without checksums of its pages, a server notices damage on its disk only where a check of ours reads it.
+async fn warn_without_checksums(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let checksums: String =
+        sqlx::query_scalar("SHOW data_checksums").fetch_one(connection).await.map_err(store_error)?;
+    if checksums == "off" {
+        tracing::warn!(
+            "data_checksums is off on the database server: damage on its disk is noticed late (pg_checksums --enable)"
+        );
+    }
+    Ok(())
 }
 
 /// The newest migration in the database, if any.

@@ -42,7 +42,7 @@ pub struct Verify {
     #[arg(long, value_name = "FILE")]
     statement: Option<PathBuf>,
     /// The key that opens that statement's commitments: `key` of what came with the Verdict
-    #[arg(long, value_name = "KEY", requires = "statement")]
+    #[arg(long, value_name = "KEY", requires = "statement", allow_hyphen_values = true)]
     record_key: Option<String>,
 }
 

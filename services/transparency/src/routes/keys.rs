@@ -23,10 +23,14 @@ const CACHED: &str = "public, max-age=300";
 )]
 pub async fn all_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     let keys = app.log.keys.load_full();
-    let json =
-        [media::JSON, media::JWK_SET].into_iter().find(|json| media::prefers(&headers, json, &[media::CBOR]));
+    let json = [media::JSON, media::JWK_SET].into_iter().find(|json| wants(&headers, json));
     let (form, body) = json.map_or((media::CBOR, &keys.set), |json| (json, &keys.jwk_set));
     ([(CONTENT_TYPE, form), (CACHE_CONTROL, CACHED)], [media::NEGOTIATED], body.clone()).into_response()
+}
+
+/// Whether the client would rather have JSON than CBOR, which is the resource's own form.
+fn wants(headers: &HeaderMap, json: &str) -> bool {
+    media::prefers(headers, json, &[media::CBOR]) && !media::prefers(headers, media::CBOR, &[json])
 }
 
 /// One key.

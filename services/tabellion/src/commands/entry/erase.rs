@@ -29,6 +29,7 @@ const TRIES: usize = 5;
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |timeout| timeout.hide(true)))]
 pub struct Erase {
     /// Entry IDs, or files that hold the statements
     #[arg(required = true)]
