@@ -41,7 +41,11 @@ pub const DEV_KEY: &str = "tabellion-dev/issuer.key";
 pub const DEV_ISSUER: &str = "https://dev.issuer.example";
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion register --dev hello.json")]
+#[command(
+    before_help = "example:  tabellion register --dev hello.json",
+    mut_arg("timeout", |timeout| timeout.hide(true)),
+    mut_arg("cacert", |cacert| cacert.hide(true))
+)]
 pub struct Register {
     /// Signed Statements, or other files to be signed first
     #[arg(required = true)]

@@ -58,6 +58,7 @@ impl Filters {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |timeout| timeout.hide(true)), mut_arg("cacert", |cacert| cacert.hide(true)))]
 pub struct Search {
     #[command(flatten)]
     filters: Filters,

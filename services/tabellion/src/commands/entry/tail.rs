@@ -16,6 +16,7 @@ use crate::console::{Failure, Report};
 use crate::service::ServiceArgs;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |timeout| timeout.hide(true)))]
 pub struct Tail {
     /// Start after this leaf index
     #[arg(long, value_name = "LEAF")]

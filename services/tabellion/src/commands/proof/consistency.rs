@@ -21,7 +21,10 @@ use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
-#[command(before_help = "example:  tabellion proof consistency --known checkpoint --verify")]
+#[command(
+    before_help = "example:  tabellion proof consistency --known checkpoint --verify",
+    mut_arg("timeout", |timeout| timeout.hide(true))
+)]
 #[command(group(ArgGroup::new("older").required(true).args(["known", "first"])))]
 pub struct Consistency {
     /// A checkpoint that was kept: the older tree
