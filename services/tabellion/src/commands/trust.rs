@@ -58,7 +58,11 @@ pub struct Which {
 #[derive(Debug, Subcommand)]
 pub enum Add {
     /// Believe a log: its key from a file, or from the service by its kid
-    #[command(before_help = "example:  tabellion trust add log --url https://log.example.org --kid KID")]
+    #[command(
+        before_help = "example:  tabellion trust add log --url https://log.example.org --kid KID",
+        mut_arg("timeout", |timeout| timeout.hide(true)),
+        mut_arg("cacert", |cacert| cacert.hide(true))
+    )]
     Log {
         /// The log's public key
         #[arg(long, value_name = "KEY", conflicts_with = "kid")]

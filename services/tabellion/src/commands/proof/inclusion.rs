@@ -20,7 +20,9 @@ use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
 #[command(
-    before_help = "example:  tabellion proof inclusion report.json.cose --form tlog-proof -o report.tlog-proof"
+    before_help = "example:  tabellion proof inclusion report.json.cose --form tlog-proof -o report.tlog-proof",
+    mut_arg("timeout", |timeout| timeout.hide(true)),
+    mut_arg("cacert", |cacert| cacert.hide(true))
 )]
 pub struct Inclusion {
     /// An entry ID, a file that holds the statement, or a leaf index
