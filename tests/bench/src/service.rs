@@ -44,9 +44,12 @@ impl Service {
         initialise(program, folder, db, address)?;
         admit_the_issuer(folder)?;
         let config = folder.join("tabellion.toml");
+        // `init` wrote where it listens, as its public URL says; an older one did not.
+        let written = fs::read_to_string(&config)?;
+        let kept = written.lines().filter(|line| !line.starts_with("listen"));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
         let settings = format!(
-            "listen = \"{address}\"\nadmin_listen = \"{admin}\"\nlinger_ms = {linger_ms}\n{DOORS}{}",
-            fs::read_to_string(&config)?
+            "listen = \"{address}\"\nadmin_listen = \"{admin}\"\nlinger_ms = {linger_ms}\n{DOORS}{kept}"
         );
         fs::write(&config, settings)?;
         let log = fs::File::create(folder.join("stderr"))?;
