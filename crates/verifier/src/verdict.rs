@@ -45,6 +45,11 @@ impl Verdict {
         let named = self.checks.iter().find(|check| check.code == Some(reason));
         named.or_else(|| self.checks.iter().find(open))
     }
+
+    /// The detail of the check that decided; empty if all held.
+    pub fn why(&self) -> &str {
+        self.decisive().map_or("", |check| &check.detail)
+    }
 }
 
 /// The three answers. The command line ends with [`exit_code`](Self::exit_code).

@@ -185,10 +185,10 @@ impl<'a> Outside<'a> {
         let receipt = self.client.receipt(&entry).await.map_err(unanswered)?;
         let verdict = verifier::verify_receipt_of(entry, &receipt, trust, now());
         if !verdict.is_verified() {
-            let why = verdict.decisive().map_or_else(String::new, |check| check.detail.clone());
+            let why = verdict.why();
             return Err(match verdict.reason {
                 Some(Code::MalformedReceipt) => nonsense(why),
-                Some(Code::UnknownLog | Code::UnknownLogKey) => SourceError::Untrusted(why),
+                Some(Code::UnknownLog | Code::UnknownLogKey) => SourceError::Untrusted(why.to_owned()),
                 _ => {
                     SourceError::Untrusted(format!("the receipt of its newest entry does not verify: {why}"))
                 }

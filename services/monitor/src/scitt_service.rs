@@ -390,7 +390,7 @@ pub(crate) fn verify(
 fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
-            let why = verdict.decisive().map_or("", |check| &check.detail);
+            let why = verdict.why();
             Some(format!("what came is no receipt: {why}"))
         }
         _ if came.len() > MAX_RECEIPT_KEPT => {
@@ -402,7 +402,7 @@ fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
 
 /// What a receipt that does not verify is an alarm of.
 fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
-    let words = verdict.decisive().map_or_else(String::new, |check| check.detail.clone());
+    let words = verdict.why().to_owned();
     let kind = match verdict.reason {
         Some(Code::UnknownLog | Code::UnknownLogKey) => AlarmKind::UnknownKey,
         Some(Code::ReceiptSubjectMismatch) => AlarmKind::OtherLog,

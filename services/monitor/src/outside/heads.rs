@@ -106,7 +106,7 @@ pub fn signed_tree(receipt: &ReceiptFacts) -> Option<(TreeSize, RootHash)> {
 /// The time that a receipt signs, or why it proves nothing.
 fn signed_time(verdict: &Verdict) -> Result<u64, String> {
     if !verdict.is_verified() {
-        return Err(verdict.decisive().map_or_else(String::new, |check| check.detail.clone()));
+        return Err(verdict.why().to_owned());
     }
     let iat = verdict.receipts.first().and_then(|receipt| receipt.iat);
     iat.and_then(|iat| u64::try_from(iat).ok()).ok_or_else(|| "it signs no time".to_owned())

@@ -83,7 +83,7 @@ fn check(seen: &ReceiptSeen, trust: &TrustStore) -> Result<Checked, String> {
     let (entry, statement, receipt) = seen.parts()?;
     let verdict = verify(entry, statement.as_ref(), &receipt, trust, seen.at);
     let Some(facts) = verdict.receipts.first().filter(|facts| facts.verified) else {
-        return Err(verdict.decisive().map_or_else(String::new, |check| check.detail.clone()));
+        return Err(verdict.why().to_owned());
     };
     let place = Place::of(facts).map(|place| match place {
         Place::Size { size, .. } => (place.to_string(), Some(size)),

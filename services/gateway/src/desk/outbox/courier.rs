@@ -201,8 +201,7 @@ impl Courier {
         if let Some(trust) = &self.log.trust {
             let verdict = verifier::verify_receipt_of(*id, receipt, trust, self.clock.seconds());
             if !verdict.is_verified() {
-                let why = verdict.decisive().map(|check| check.detail.clone()).unwrap_or_default();
-                return Err(format!("the receipt does not verify: {why}"));
+                return Err(format!("the receipt does not verify: {}", verdict.why()));
             }
         }
         Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
