@@ -18,7 +18,7 @@ use crate::authenticate::Authenticated;
 use crate::decision::{Bound, Permit, TimeWindow};
 use crate::erasure::permanent_guard;
 use crate::facts::Facts;
-use crate::limits::{JSON_DEPTH, MAX_REASON};
+use crate::limits::{JSON_DEPTH, MAX_INTEGER, MAX_REASON};
 use crate::operator::{self, SignError};
 use crate::policy::{BoundKey, essence};
 use crate::rule::rules;
@@ -161,7 +161,7 @@ pub fn sign(
 }
 
 fn number(members: &Map<String, Value>, name: &str) -> Result<u64, Violation> {
-    let number = members.get(name).and_then(Value::as_u64).filter(|number| *number < 1 << 53);
+    let number = members.get(name).and_then(Value::as_u64).filter(|number| *number <= MAX_INTEGER);
     number.ok_or_else(|| {
         let detail = "an integer from 0 to 2^53-1 is needed here";
         ClockCorrectionRule::Member.in_payload(format!("/{name}"), detail)

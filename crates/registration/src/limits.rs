@@ -29,8 +29,10 @@ pub const MAX_LOOKUPS: usize = 4096;
 pub const MAX_LOOKUP_VALUE: usize = 512;
 /// How far ahead of the log's time a statement's own times (`nbf`, `verified_at`) may be, in seconds.
 pub const CLOCK_SKEW: u64 = 300;
-/// The largest position of a receipt in its chain: the largest integer that every reader of JSON holds.
-pub const MAX_CHAIN_POSITION: u64 = (1 << 53) - 1;
+/// The largest integer that every reader of JSON holds exactly (RFC 8259, section 6).
+pub const MAX_INTEGER: u64 = (1 << 53) - 1;
+/// The largest position of a receipt in its chain.
+pub const MAX_CHAIN_POSITION: u64 = MAX_INTEGER;
 /// The largest execution receipt, in bytes: nothing in one grows.
 pub const MAX_AER_BYTES: usize = 64 << 10;
 /// Nesting of arrays and objects in an execution receipt; one that is well formed needs 3.

@@ -10,11 +10,9 @@ use scitt::cbor::{self, Item, Value as Cbor};
 use serde_json::{Map, Value};
 
 use crate::conversation::bytes_as_text;
-use crate::limits::{JSON_DEPTH, PAYLOAD_ITEMS};
+use crate::limits::{JSON_DEPTH, MAX_INTEGER, PAYLOAD_ITEMS};
 use crate::policy::essence;
 
-/// The largest integer that every reader of JSON holds exactly.
-const LARGEST: u64 = (1 << 53) - 1;
 const BIGNUMS: [u64; 2] = [2, 3];
 
 /// The encoding of a payload that conditions can ask.
@@ -68,8 +66,8 @@ fn as_json(item: &Item<'_>) -> Result<Value, String> {
     match &item.value {
         Cbor::Null => Ok(Value::Null),
         Cbor::Bool(value) => Ok((*value).into()),
-        Cbor::Unsigned(number) if *number <= LARGEST => Ok((*number).into()),
-        Cbor::Negative(number) if *number < LARGEST => Ok((-1 - *number as i64).into()),
+        Cbor::Unsigned(number) if *number <= MAX_INTEGER => Ok((*number).into()),
+        Cbor::Negative(number) if *number < MAX_INTEGER => Ok((-1 - *number as i64).into()),
         Cbor::Unsigned(_) | Cbor::Negative(_) => refused("an integer beyond 2^53"),
         Cbor::Float(number) => match serde_json::Number::from_f64(*number) {
             Some(number) => Ok(number.into()),

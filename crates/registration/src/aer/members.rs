@@ -5,12 +5,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::rule::AerRule;
-use crate::limits::{MAX_AER_TEXT, MAX_IDENTIFIER};
+use crate::limits::{MAX_AER_TEXT, MAX_IDENTIFIER, MAX_INTEGER};
 use crate::vap::is_code;
 use crate::violation::{Violation, pointer_step, quote};
-
-/// The largest whole number that every reader of JSON holds exactly.
-const LARGEST: u64 = (1 << 53) - 1;
 
 /// Where an object stands; formatted only when something is wrong with it.
 #[derive(Clone, Copy)]
@@ -123,7 +120,7 @@ impl<'a> Members<'a> {
 
     /// A required whole number.
     pub fn count(&self, name: &str) -> Result<u64, Violation> {
-        let count = self.required(name)?.as_u64().filter(|count| *count <= LARGEST);
+        let count = self.required(name)?.as_u64().filter(|count| *count <= MAX_INTEGER);
         count.ok_or_else(|| self.broken(AerRule::Count, name, "a whole number of at least 0 is needed here"))
     }
 

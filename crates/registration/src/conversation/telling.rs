@@ -8,7 +8,7 @@ use super::node::Node;
 use super::time::Timestamp;
 use super::{ConversationRecord, entries, form};
 use crate::facts::Facts;
-use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT, MAX_LOOKUPS};
+use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT, MAX_INTEGER, MAX_LOOKUPS};
 use crate::lookups::{LookupKind, Lookups};
 
 /// Lookups that a record has besides those of its calls and results: the session, models, the statement's own.
@@ -147,10 +147,9 @@ fn canonical_digest(node: &Node<'_>) -> Option<String> {
 }
 
 fn exact(node: &Node<'_>) -> bool {
-    const LARGEST: u64 = (1 << 53) - 1;
     match node {
-        Node::Unsigned(number) => *number <= LARGEST,
-        Node::Negative(number) => *number < LARGEST,
+        Node::Unsigned(number) => *number <= MAX_INTEGER,
+        Node::Negative(number) => *number < MAX_INTEGER,
         Node::Array(items) => items.iter().all(exact),
         Node::Map(members) => members.iter().all(|(_, value)| exact(value)),
         _ => true,

@@ -5,7 +5,7 @@ use merkle::EntryDigest;
 use serde_json::{Map, Value};
 
 use super::{Erasure, ErasureRule};
-use crate::limits::{JSON_DEPTH, MAX_ERASED, MAX_REASON};
+use crate::limits::{JSON_DEPTH, MAX_ERASED, MAX_INTEGER, MAX_REASON};
 use crate::violation::{Violation, quote};
 use crate::vrf::VerifiedAt;
 
@@ -61,7 +61,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, Viol
 
 fn sequence(members: &Map<String, Value>) -> Result<u64, Violation> {
     let value = members.get("sequence").ok_or_else(|| member("/sequence", "this member is required"))?;
-    value.as_u64().filter(|sequence| *sequence < 1 << 53).ok_or_else(|| {
+    value.as_u64().filter(|sequence| *sequence <= MAX_INTEGER).ok_or_else(|| {
         ErasureRule::Sequence.in_payload("/sequence", "an integer from 0 to 2^53-1 is needed here")
     })
 }

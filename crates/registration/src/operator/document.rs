@@ -4,7 +4,7 @@ use jose::json;
 use serde_json::{Map, Value};
 
 use super::OperatorRule as Rule;
-use crate::limits::JSON_DEPTH;
+use crate::limits::{JSON_DEPTH, MAX_INTEGER};
 use crate::violation::{Violation, quote};
 
 /// The object that a payload holds.
@@ -43,7 +43,7 @@ pub(super) fn number(members: &Map<String, Value>, name: &str, rule: Rule) -> Re
         value.ok_or_else(|| Rule::Member.in_payload(format!("/{name}"), "this member is required"))?;
     value
         .as_u64()
-        .filter(|number| *number < 1 << 53)
+        .filter(|number| *number <= MAX_INTEGER)
         .ok_or_else(|| rule.in_payload(format!("/{name}"), "an integer from 0 to 2^53-1 is needed here"))
 }
 

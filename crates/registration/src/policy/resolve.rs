@@ -13,7 +13,7 @@ use super::profile::Profile;
 use super::section::{Mistakes, Notebook, Section, name, number, switch, text};
 use super::{LEAF_RULE, condition, spell};
 use crate::conversation;
-use crate::limits::{MAX_HEADERS, MAX_ORIGIN, MAX_STATEMENT};
+use crate::limits::{MAX_HEADERS, MAX_INTEGER, MAX_ORIGIN, MAX_STATEMENT};
 use crate::operator::{Required, distinct, is_operator_statement};
 use crate::payload::Encoding;
 
@@ -298,7 +298,7 @@ fn label(value: &Value) -> Result<Label, String> {
     match value {
         Value::Number(number) => number
             .as_i64()
-            .filter(|number| number.unsigned_abs() < 1 << 53)
+            .filter(|number| number.unsigned_abs() <= MAX_INTEGER)
             .map(Label::Int)
             .ok_or_else(|| "a whole number is needed here".to_owned()),
         _ => name(value).map(Label::Text),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::limits::MAX_POLICY_ITEMS;
+use crate::limits::{MAX_INTEGER, MAX_POLICY_ITEMS};
 use crate::violation::cut;
 
 /// Something wrong in a policy: where, and what to do about it.
@@ -218,7 +218,7 @@ pub(crate) fn name(value: &Value) -> Result<String, String> {
 pub(crate) fn number(value: &Value) -> Result<u64, String> {
     value
         .as_u64()
-        .filter(|n| *n < 1 << 53)
+        .filter(|n| *n <= MAX_INTEGER)
         .ok_or_else(|| "a whole number of at least 0 is needed here".to_owned())
 }
 

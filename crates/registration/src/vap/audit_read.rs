@@ -13,7 +13,7 @@ use super::audit_rule::AuditRule;
 use super::members::{METHODS, Members, Rule, TRIGGERS, is_score};
 use super::verdict::Served;
 use crate::aer::{NO_SESSION, is_aer_id};
-use crate::limits::{MAX_IDENTIFIER, MAX_METERS};
+use crate::limits::{MAX_IDENTIFIER, MAX_INTEGER, MAX_METERS};
 use crate::violation::{Violation, quote};
 use crate::vrf::VerifiedAt;
 
@@ -211,7 +211,7 @@ fn denials(top: &Members<'_>) -> Result<Denials, Violation> {
     let mut denied = BTreeMap::new();
     for reason in counts.names() {
         check_code(reason, counts.pointer(reason))?;
-        let count = counts.required(reason)?.as_u64().filter(|count| (1..1 << 53).contains(count));
+        let count = counts.required(reason)?.as_u64().filter(|count| (1..=MAX_INTEGER).contains(count));
         let needed = || counts.broken(MEMBER, reason, "an integer from 1 to 2^53-1 is needed here");
         denied.insert(reason.to_owned(), count.ok_or_else(needed)?);
     }
@@ -242,7 +242,7 @@ fn tools(top: &Members<'_>) -> Result<Tools, Violation> {
         None => 0,
         Some(more) => more
             .as_u64()
-            .filter(|more| (1..1 << 53).contains(more))
+            .filter(|more| (1..=MAX_INTEGER).contains(more))
             .ok_or_else(|| top.broken(MEMBER, "more", "an integer from 1 to 2^53-1 is needed here"))?,
     };
     let word = one_of(top, "event", AuditRule::Member, &ToolEvent::ALL.map(ToolEvent::as_str))?;
@@ -322,7 +322,7 @@ pub(super) fn stream(top: &Members<'_>) -> Result<String, Violation> {
 }
 
 pub(super) fn sequence(top: &Members<'_>) -> Result<u64, Violation> {
-    let seq = top.required("seq")?.as_u64().filter(|seq| *seq < 1 << 53);
+    let seq = top.required("seq")?.as_u64().filter(|seq| *seq <= MAX_INTEGER);
     seq.ok_or_else(|| AuditRule::Sequence.in_payload("/seq", "an integer from 0 to 2^53-1 is needed here"))
 }
 
@@ -446,7 +446,7 @@ fn check_commitment(members: &Members<'_>, name: &str) -> Result<(), Violation> 
 fn check_binding(top: &Members<'_>) -> Result<(), Violation> {
     let Some(binding) = top.optional_object("binding")? else { return Ok(()) };
     closed(&binding, &[&["iat", "jti", "req"]])?;
-    if binding.get("iat").is_some_and(|iat| iat.as_u64().is_none_or(|iat| iat >= 1 << 53)) {
+    if binding.get("iat").is_some_and(|iat| iat.as_u64().is_none_or(|iat| iat > MAX_INTEGER)) {
         return Err(binding.broken(MEMBER, "iat", "whole seconds since 1970 are needed here"));
     }
     if binding.get("jti").is_some() {

@@ -9,7 +9,7 @@ use jose::json::{self, JsonError, JsonErrorKind};
 use serde_json::Value;
 
 use super::rule::VrfRule;
-use crate::limits::JSON_DEPTH;
+use crate::limits::{JSON_DEPTH, MAX_INTEGER};
 use crate::violation::{Violation, pointer_step, quote};
 
 /// How a receipt stands in the payload.
@@ -152,9 +152,8 @@ impl<'a> Walk<'a> {
     }
 
     fn number(&self, number: &serde_json::Number) -> Result<(), Violation> {
-        const LARGEST: i64 = (1 << 53) - 1;
         match number.as_i64() {
-            Some(integer) if (-LARGEST..=LARGEST).contains(&integer) => Ok(()),
+            Some(integer) if integer.unsigned_abs() <= MAX_INTEGER => Ok(()),
             _ => Err(VrfRule::Integer
                 .in_payload(self.pointer(), format!("{number} is not an integer within ±(2^53-1)"))),
         }
