@@ -23,6 +23,7 @@ pub mod isolation;
 pub mod judge;
 pub mod keys;
 pub mod limits;
+mod listener;
 pub mod memory;
 pub mod oauth;
 pub mod posture;

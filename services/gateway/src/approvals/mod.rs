@@ -15,7 +15,6 @@
 mod client;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admission::approval::{ApprovalError, Question, SignedReader, Subject, SubjectKind, is_id};
@@ -29,20 +28,12 @@ use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 pub use client::{ApprovalsClient, ClientError};
 
 use crate::desk::{Desk, KeptQuestion, NotAnswered, Standing};
 use crate::gateway::CurrentRules;
-
-/// The listener.
-pub struct Listener {
-    address: SocketAddr,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
+use crate::listener::Listener;
 
 #[derive(Clone)]
 struct Shared {
@@ -83,48 +74,26 @@ pub struct Problem {
     pub detail: String,
 }
 
-impl Listener {
-    /// Serves there until it is stopped. `url` is what approvers reach it by, unless it is the address itself.
-    ///
-    /// # Errors
-    /// If the listener has no address.
-    pub fn serve(
-        listener: TcpListener,
-        url: Option<&str>,
-        desk: Desk,
-        rules: CurrentRules,
-    ) -> io::Result<Self> {
-        let (address, stop) = (listener.local_addr()?, CancellationToken::new());
-        let origin =
-            url.map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
-        let router = Router::new()
-            .route("/approvals", get(list))
-            .route("/approvals/{id}", get(show).post(answer))
-            .layer(DefaultBodyLimit::max(MAX_APPROVAL))
-            .with_state(Shared { desk, rules, origin: origin.into() });
-        let told = stop.clone();
-        let task = tokio::spawn(async move {
-            let served =
-                axum::serve(listener, router).with_graceful_shutdown(async move { told.cancelled().await });
-            if let Err(error) = served.await {
-                tracing::error!(%error, "approvers are not served any more");
-            }
-        });
-        tracing::info!(%address, "approvers are served");
-        Ok(Self { address, stop, task })
-    }
-
-    /// Where.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Stops it.
-    pub async fn stop(self) {
-        self.stop.cancel();
-        self.task.abort();
-        let _ = self.task.await;
-    }
+/// Serves approvers there. `url` is what they reach it by, unless it is the address itself.
+///
+/// # Errors
+/// If the listener has no address.
+pub(crate) fn serve(
+    listener: TcpListener,
+    url: Option<&str>,
+    desk: Desk,
+    rules: CurrentRules,
+) -> io::Result<Listener> {
+    let address = listener.local_addr()?;
+    let origin = url.map_or_else(|| format!("http://{address}"), |url| url.trim_end_matches('/').to_owned());
+    let router = Router::new()
+        .route("/approvals", get(list))
+        .route("/approvals/{id}", get(show).post(answer))
+        .layer(DefaultBodyLimit::max(MAX_APPROVAL))
+        .with_state(Shared { desk, rules, origin: origin.into() });
+    let served = Listener::serve(listener, router, "approvers")?;
+    tracing::info!(%address, "approvers are served");
+    Ok(served)
 }
 
 async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Listed>, Refused> {

@@ -4,7 +4,6 @@
 //! full, it says 503 and why. `/metrics`: Prometheus.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -14,18 +13,10 @@ use axum::{Json, Router};
 use http::{StatusCode, header};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::desk::{Desk, Status};
+use crate::listener::Listener;
 use crate::telemetry::Telemetry;
-
-/// The listener.
-pub struct Admin {
-    address: SocketAddr,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
 
 #[derive(Clone)]
 struct Seen {
@@ -33,41 +24,18 @@ struct Seen {
     telemetry: Arc<Telemetry>,
 }
 
-impl Admin {
-    /// Serves there until it is stopped.
-    ///
-    /// # Errors
-    /// If the listener has no address.
-    pub fn serve(listener: TcpListener, desk: Desk, telemetry: Arc<Telemetry>) -> io::Result<Self> {
-        let (address, stop) = (listener.local_addr()?, CancellationToken::new());
-        let router = Router::new()
-            .route("/livez", get(|| async { "ok\n" }))
-            .route("/healthz", get(|| async { "ok\n" }))
-            .route("/readyz", get(ready))
-            .route("/metrics", get(metrics))
-            .with_state(Seen { desk, telemetry });
-        let told = stop.clone();
-        let task = tokio::spawn(async move {
-            let served =
-                axum::serve(listener, router).with_graceful_shutdown(async move { told.cancelled().await });
-            if let Err(error) = served.await {
-                tracing::error!(%error, "health and metrics are not served any more");
-            }
-        });
-        Ok(Self { address, stop, task })
-    }
-
-    /// Where.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Stops it; nobody who scrapes is waited for.
-    pub async fn stop(self) {
-        self.stop.cancel();
-        self.task.abort();
-        let _ = self.task.await;
-    }
+/// Serves health and metrics there.
+///
+/// # Errors
+/// If the listener has no address.
+pub(crate) fn serve(listener: TcpListener, desk: Desk, telemetry: Arc<Telemetry>) -> io::Result<Listener> {
+    let router = Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(Seen { desk, telemetry });
+    Listener::serve(listener, router, "health and metrics")
 }
 
 async fn ready(State(seen): State<Seen>) -> Response {

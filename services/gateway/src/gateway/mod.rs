@@ -26,7 +26,7 @@ pub(crate) use build::{confinement, one as one_server};
 pub use error::StartError;
 pub(crate) use evidence::{Look, beside, log_client};
 
-use crate::approvals::Listener;
+use crate::approvals;
 use crate::calls::{Patience, Shared};
 use crate::check::without_effect;
 use crate::clarify::state::Sealer;
@@ -36,8 +36,8 @@ use crate::desk::{Clock, Desk, RulesOf, Running};
 use crate::front::{Front, Serving, Times};
 use crate::isolation::{self, Host};
 use crate::keys::Keys;
+use crate::listener::Listener;
 use crate::telemetry::Telemetry;
-use admin::Admin;
 use build::Builder;
 
 /// A running gateway.
@@ -49,7 +49,7 @@ pub struct Gateway {
     builder: Mutex<Builder>,
     front: Arc<Front>,
     public: Serving,
-    admin: Option<Admin>,
+    admin: Option<Listener>,
     approvals: Option<Listener>,
     telemetry: Arc<Telemetry>,
 }
@@ -93,7 +93,7 @@ impl Gateway {
         mut builder: Builder,
         desk: &Desk,
         (rules, telemetry): (CurrentRules, &Arc<Telemetry>),
-    ) -> Result<(Builder, Arc<Front>, Serving, (Option<Admin>, Option<Listener>)), StartError> {
+    ) -> Result<(Builder, Arc<Front>, Serving, (Option<Listener>, Option<Listener>)), StartError> {
         let listener = listen(config.listen).await?;
         let front = Front::new(builder.plan(config)?);
         front.time(telemetry.clone());
@@ -101,7 +101,7 @@ impl Gateway {
             Some(address) => {
                 let listener = listen(address).await?;
                 Some(
-                    Admin::serve(listener, desk.clone(), telemetry.clone())
+                    admin::serve(listener, desk.clone(), telemetry.clone())
                         .map_err(|error| at(address, error))?,
                 )
             }
@@ -111,7 +111,7 @@ impl Gateway {
             Some(approvals) => {
                 let listener = listen(approvals.listen).await?;
                 let url = approvals.url.as_ref().map(url::Url::as_str);
-                let served = Listener::serve(listener, url, desk.clone(), rules);
+                let served = approvals::serve(listener, url, desk.clone(), rules);
                 Some(served.map_err(|error| at(approvals.listen, error))?)
             }
             None => None,
@@ -130,7 +130,7 @@ impl Gateway {
     /// Where health and metrics are.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(Admin::address)
+        self.admin.as_ref().map(Listener::address)
     }
 
     /// Where approvers are served.
