@@ -11,7 +11,9 @@ pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    let mut bytes = Vec::new();
+    // The length is a hint: a device or a pipe has none.
+    let length = file.metadata().map_or(0, |found| found.len().min(most));
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {most} bytes"))),
