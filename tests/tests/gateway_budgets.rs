@@ -193,7 +193,7 @@ fn a_call_of_unknown_cost_has_the_meter_for_itself() {
             });
         }
         guarded.upstream.wait_for("tools/call", 1);
-        std::thread::sleep(Duration::from_millis(300));
+        guarded.running.wait_for_metric("gateway_calls_waiting_for_cost", |waiting| waiting == 3.0);
         assert_eq!(most.load(Ordering::SeqCst), 1, "nobody knows yet what the first one costs");
         for _ in 0..4 {
             let _ = go.send(());

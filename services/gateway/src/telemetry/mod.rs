@@ -83,6 +83,7 @@ pub struct Telemetry {
     conflicts: IntCounter,
     sessions: IntGauge,
     questions: IntGauge,
+    waiting_for_cost: IntGauge,
     rendering: Mutex<()>,
 }
 
@@ -133,6 +134,11 @@ impl Telemetry {
             )?,
             sessions: gauge(&registry, "gateway_sessions_in_memory", "sessions in memory")?,
             questions: gauge(&registry, "gateway_open_questions", "questions that wait for an approver")?,
+            waiting_for_cost: gauge(
+                &registry,
+                "gateway_calls_waiting_for_cost",
+                "calls that wait until the cost of an earlier one is known",
+            )?,
             share: Gauge::with_opts(Opts::new(
                 "gateway_evidence_share",
                 "the part of the outbox that is taken",
@@ -193,6 +199,7 @@ impl Telemetry {
         }
         self.sessions.set(signed(status.sessions_in_memory));
         self.questions.set(signed(status.open_questions));
+        self.waiting_for_cost.set(signed(status.waiting_for_cost));
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);

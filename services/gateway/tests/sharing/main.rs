@@ -162,20 +162,22 @@ async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &d
 
 async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
     let site = Site::start().await;
+    let dying = store.instance("dying").await;
+    let lost = die_with_three_calls_open(dying.clone(), &site).await;
     let one = Office::open(store.instance("one").await, &site).await;
-    assert!(is_accepted(&one.commit(json!({ "max_calls": 4 })).await));
-    let mut told = one.call(json!({})).await;
+    let mut told = one.call(json!({ "ticket": 4 })).await;
     let mut pass = told.pass.take().unwrap();
     pass.forwarding();
     let two = Office::open(store.instance("two").await, &site).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(of_kind(&records(&*two.store, SESSION).await, RecordKind::Outcome), 0);
-    pass.settle(ran(None)).await;
     let evidence = two.store.clone();
-    until("its outcome is recorded", || async {
-        of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == 1
+    let outcomes = || async { of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) };
+    until("those of the dead one are settled", || async {
+        dying.renew(Duration::ZERO).await.unwrap();
+        outcomes().await == lost
     })
     .await;
+    pass.settle(ran(None)).await;
+    until("its outcome is recorded", || async { outcomes().await == lost + 1 }).await;
     let outcome = records(&*evidence, SESSION).await.pop().unwrap();
     assert_eq!(payload(&outcome.record.statement)["status"], "executed");
     one.stop().await;
@@ -309,7 +311,7 @@ async fn an_outcome_that_met_a_full_disk_is_recorded_when_there_is_space() {
     pass.forwarding();
     store.break_down(Fault::Full);
     pass.settle(ran(None)).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    until("it met the full disk", || async { office.desk.status().store_failing.is_some() }).await;
     assert_eq!(of_kind(&records(&store, SESSION).await, RecordKind::Outcome), 0);
     store.mend();
     until("it is recorded", || async { of_kind(&records(&store, SESSION).await, RecordKind::Outcome) == 1 })
