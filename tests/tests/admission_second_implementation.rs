@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 #[test]
-fn somebody_elses_code_decides_the_same() {
+fn python_of_its_own_decides_the_same() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/admission");
     let told = black_box::run_python("admission_vectors.py", &[vectors.to_str().unwrap()]);
     for folder in ["arguments", "chain", "pattern", "rule", "signature", "verdict"] {
