@@ -1,7 +1,9 @@
-//! What the store keeps in clear beside a record, and how much of it: a caller decides how long a text is, we how much of it is
-//! kept. Of what is longer there are its beginning, its length and its digest, which is enough to know it by.
+//! Annexes: the data that the store keeps in clear next to a record. Callers choose the length of their texts, so the
+//! annex bounds how much of each is kept: of a longer text, only its beginning, length and SHA-256 digest, which
+//! identify it.
 //!
-//! Not here: what a record commits to (`admission::record`); that is the whole text, whatever is kept of it.
+//! Not here: what a record commits to (`admission::record`); the commitment covers the whole text, even if the annex is
+//! cut.
 
 use admission::decide::{About, Ruling};
 use admission::reason::Reason;
@@ -12,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_STRANGERS_TEXT_BYTES, ANNEX_TEXT_BYTES};
 
-/// What callers say at any length, in the annex and in its `replay`, and the judge's words.
+/// JSON pointers to the texts of arbitrary length in an annex and its `replay` member: the caller's and the judge's.
 const SAID: [&str; 10] = [
     "/goal",
     "/rationale",
@@ -26,9 +28,9 @@ const SAID: [&str; 10] = [
     "/replay/judge/words",
 ];
 
-/// The annex of a decision.
+/// Serializes the annex of a decision, with long texts cut to the bound for this ruling.
 pub fn of_decision(ruling: &Ruling, mut annex: Value) -> Bytes {
-    // V-11: whoever is denied too often, or is nobody, does not fill the disk with it.
+    // V-11: a caller that is denied for its rate must not fill the disk, so none of these texts is kept.
     if ruling.reason == Some(Reason::RateLimited) {
         SAID.iter().for_each(|place| annex.pointer_mut(place).into_iter().for_each(not_kept));
     }
@@ -37,25 +39,26 @@ pub fn of_decision(ruling: &Ruling, mut annex: Value) -> Bytes {
 
 fn most(ruling: &Ruling) -> usize {
     match (ruling.about, &ruling.said.principal) {
-        // What later decisions follow from.
+        // Later decisions depend on these texts.
         (About::Commitment | About::Amendment, Some(_)) if ruling.reason.is_none() => ANNEX_AGREED_TEXT_BYTES,
         (_, None) if ruling.reason.is_some() && !ruling.forward => ANNEX_STRANGERS_TEXT_BYTES,
         _ => ANNEX_TEXT_BYTES,
     }
 }
 
-/// An annex in which no text is longer than that.
+/// Serializes an annex in which each string longer than `most` bytes is replaced as by [`text`].
 pub fn bounded(mut annex: Value, most: usize) -> Bytes {
     cut(&mut annex, most);
     annex.to_string().into()
 }
 
-/// As much of a text as is kept.
+/// Returns a text of at most `most` bytes as it is, and a longer one as an object with `beginning`, `bytes` and
+/// `sha256`.
 pub fn text(bytes: &[u8], most: usize) -> Value {
     if bytes.len() <= most {
         return String::from_utf8_lossy(bytes).into_owned().into();
     }
-    // What was cut within a character ends before it.
+    // A character that the bound would split is left out.
     let beginning = bytes[..most].utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
     let sha256 = HEXLOWER.encode(&Sha256::digest(bytes));
     json!({ "beginning": beginning, "bytes": bytes.len(), "sha256": sha256 })

@@ -1,4 +1,5 @@
-//! What the desk is asked by the rest of the gateway.
+//! The requests that the rest of the gateway makes to the decision writer: deciding calls and messages, recording
+//! refusals, ending sessions, registering keys.
 
 use std::sync::Arc;
 
@@ -21,26 +22,26 @@ use super::states::{State, account_stream, random};
 use super::told::{Told, unrecorded};
 use super::writer::Job;
 
-/// What came in a slot.
+/// The content of a VAP slot: a message, or the reason why it cannot be read.
 type Slot = Result<Received, Box<Unreadable>>;
 
 impl Desk {
-    /// Decides a call. What cannot be made durable is denied.
+    /// Decides a call. A call whose decision cannot be made durable is denied.
     pub async fn call(&self, job: CallJob) -> CallAnswer {
         self.decide_call(Arc::new(job), Done::default()).await
     }
 
-    /// Decides a commitment whose carrier succeeded.
+    /// Decides a scope commitment whose carrier request succeeded.
     pub async fn commitment(&self, job: MessageJob) -> MessageAnswer {
         self.decide_message(Arc::new(job), MessageKind::Commitment, Done::default()).await
     }
 
-    /// Decides an amendment whose carrier succeeded.
+    /// Decides a scope amendment whose carrier request succeeded.
     pub async fn amendment(&self, job: MessageJob) -> MessageAnswer {
         self.decide_message(Arc::new(job), MessageKind::Amendment, Done::default()).await
     }
 
-    /// Records a denial of something that is no call, and says it signed.
+    /// Records the refusal of a request that is not a tool call (V-37), and returns the signed denial.
     pub async fn refuse(&self, job: RefusalJob) -> Box<Told> {
         let (tell, told) = oneshot::channel();
         let (verdict, telling) = (job.ruling.verdict.clone(), job.ruling.telling);
@@ -56,7 +57,8 @@ impl Desk {
         }))
     }
 
-    /// The caller ended its MCP session: what it committed there ends with it, as soon as nothing is under way.
+    /// Ends the sessions that a caller committed to in its MCP session, which has ended: each as soon as it has no call
+    /// in flight.
     pub async fn end_sessions_of(&self, caller: &Caller) {
         self.end_client_stream(caller);
         let presumed = caller.presumed();
@@ -76,14 +78,16 @@ impl Desk {
         }
     }
 
-    /// Ends a session. False: there is none, or something of it is still under way and it ends afterwards.
+    /// Ends a session. Returns `true` if it is closed now, and `false` if there is none or if it closes later, after
+    /// its calls in flight.
     pub async fn end_session(&self, session_id: &str) -> bool {
         let (tell, told) = oneshot::channel();
         self.hand_in(Box::new(CloseWork::new(self.clone(), session_id.to_owned(), Some(tell))));
         matches!(told.await, Ok(Closed::Now))
     }
 
-    /// Says the keys, if they are not those that were said last. A gateway whose disk is full still starts: it denies.
+    /// Registers the Verdict key set (V-20) if it is not the one registered last, and returns whether it did. Errors
+    /// are only logged: a gateway whose disk is full still starts, and denies.
     pub async fn publish(&self, jwk_set: &Value) -> bool {
         let (job, told) = PublishKeys::job(jwk_set);
         self.hand_in(job);
@@ -143,7 +147,8 @@ impl Desk {
         self.ask(Box::new(work), told, &place).await
     }
 
-    /// Hands in a decision and waits for it: not for ever, unless it waits for another call's cost.
+    /// Hands in a decision and waits for the answer. Fails after `decide_time`, unless the job waited during that time
+    /// for the cost of another call (V-12).
     async fn ask<T>(
         &self,
         job: Job,
@@ -164,7 +169,8 @@ impl Desk {
         }
     }
 
-    /// Where it is demanded, a call does not go on before the log gave a receipt for its decision.
+    /// Waits for the log's receipt of an admitted call if `receipt_required` is set, and denies the call if none
+    /// arrives.
     async fn with_receipt(&self, mut told: Box<Told>) -> Result<Told, DeskError> {
         let required = self.inner.house.settings.receipt_required;
         let (Some(pass), Some(evidence)) = (told.pass.take_if(|_| required), told.evidence.as_mut()) else {
@@ -182,7 +188,7 @@ impl Desk {
 
     async fn receipt(&self, id: &merkle::EntryDigest) -> Result<bytes::Bytes, NoReceipt> {
         let told = self.inner.waiting.wait(*id);
-        // It may have been delivered before anybody waited.
+        // The record may have been delivered before the waiter was registered.
         match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.standing) {
             Some(evidence::Standing::Delivered { receipt: Some(receipt), .. }) => return Ok(receipt),
             Some(evidence::Standing::Stuck(why)) => return Err(NoReceipt::Refused(why)),
@@ -192,12 +198,13 @@ impl Desk {
         tokio::time::timeout(wait, told).await.ok().and_then(Result::ok).unwrap_or(Err(NoReceipt::TimedOut))
     }
 
-    /// Whether the denial of a stranger has a record of its own.
+    /// Returns whether the denial of an unidentified caller gets a record of its own, and counts it
+    /// (`Denials::takes_a_stranger`).
     pub(super) fn takes_a_stranger(&self, now: u64) -> bool {
         self.inner.denials.takes_a_stranger(now)
     }
 
-    /// A denial that is counted instead of recorded, as its caller is told it.
+    /// Counts a denial instead of recording it, and returns the signed denial for its caller.
     pub(super) fn count_and_tell(&self, ruling: Box<Ruling>) -> Told {
         if let Some(reason) = &ruling.reason {
             self.count_denial(None, reason.clone());
@@ -217,7 +224,7 @@ impl Desk {
             }
             None => (None, Telling::Told(Shape::default(), Key::default()), None),
         };
-        // Only a call that is bound to its session waits for the cost of another one of it.
+        // Only a call that is bound to its session can fail with `Crowded`: it is counted in the session's stream.
         self.count_denial(session_id.filter(|_| *why == DeskError::Crowded), why.reason());
         let verification = Verification { reason: Some(why.reason()), ..Verification::default() };
         let session_id = session_id.unwrap_or(NO_SESSION);
@@ -227,7 +234,7 @@ impl Desk {
     }
 }
 
-/// No database has a NUL in a name, and one that refused a batch for it would refuse everybody's.
+/// Rejects a session name with a NUL character: a database would refuse it, and with it the whole batch.
 fn check_name(slot: Option<&Slot>) -> Result<(), DeskError> {
     match slot {
         Some(Ok(received)) if received.message.session_id().contains('\0') => {
@@ -237,7 +244,7 @@ fn check_name(slot: Option<&Slot>) -> Result<(), DeskError> {
     }
 }
 
-/// What chance decides about one message (V-28), and the secret of a session that it may begin.
+/// Draws the random inputs of one decision: the sampling number (V-28), and the secret of a new session or question.
 fn dice() -> Result<Dice, DeskError> {
     Ok(Dice { sample: u32::from_be_bytes(random()?), secret: random()? })
 }

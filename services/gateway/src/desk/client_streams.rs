@@ -1,8 +1,9 @@
-//! Streams of clients that say nothing of VAP: one for each MCP session that a server gave out, so that their records can be told apart.
+//! Record streams of clients without VAP: one for each MCP session that a server issued, so that their records are kept
+//! apart.
 //!
-//! A stream begins with the first call that is let through. There are not more than a number of them at a time, and they end with their
-//! MCP session, when nothing was recorded in them for long, or with this run of the gateway. What belongs to none of them is in the
-//! gateway's own stream.
+//! A stream begins with the first admitted call. There are at most `CLIENT_STREAMS` at a time. A stream ends with its
+//! MCP session, after an idle time without records, or when the gateway stops. Other records without a session go into
+//! the gateway's own stream.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,18 +17,18 @@ use super::Desk;
 use super::decisions::CloseWork;
 use crate::limits::{CLIENT_STREAMS, SETTLE_TIME};
 
-/// The streams that there are, by name.
+/// The names of the open client streams.
 #[derive(Debug, Default)]
 pub struct ClientStreams(Mutex<HashSet<String>>);
 
 impl ClientStreams {
-    /// Makes room for one, unless it has its place. False: there are too many.
+    /// Adds a stream, unless it is present. Returns `false` if there are [`CLIENT_STREAMS`] others.
     pub fn take(&self, stream: &str) -> bool {
         let mut streams = self.lock();
         streams.contains(stream) || (streams.len() < CLIENT_STREAMS && streams.insert(stream.to_owned()))
     }
 
-    /// Gives back the place of a stream that has ended.
+    /// Removes a stream that has ended.
     pub fn gone(&self, stream: &str) {
         self.lock().remove(stream);
     }
@@ -46,14 +47,15 @@ impl ClientStreams {
 }
 
 impl Desk {
-    /// The stream of a client's calls without VAP, if it can have one: what it is called is nobody's to guess or to choose.
+    /// Returns the stream name for a client's calls without VAP, a digest of its route and MCP session. `None` unless a
+    /// server issued that session: otherwise the client could choose the name, or guess another client's.
     pub(super) fn client_stream(&self, caller: &Caller) -> Option<String> {
         let session = caller.mcp_session.as_deref().filter(|_| caller.is_given)?;
         let named = jose::jcs::canonical(&serde_json::json!([caller.route, session]));
         Some(format!("{}:{}", self.unbound(), HEXLOWER.encode(&Sha256::digest(&named)[..16])))
     }
 
-    /// Ends the stream of a client whose MCP session has ended.
+    /// Ends the client stream of a caller whose MCP session has ended.
     pub(super) fn end_client_stream(&self, caller: &Caller) {
         let stream = self.client_stream(caller).filter(|stream| self.inner.client_streams.has(stream));
         if let Some(stream) = stream {
@@ -61,7 +63,8 @@ impl Desk {
         }
     }
 
-    /// Ends every such stream with this run, unless a call in it is still under way: then the next start ends it.
+    /// Ends all client streams when the gateway stops, within [`SETTLE_TIME`]. A stream with a call in flight is ended
+    /// later, for example at the next start.
     pub(super) async fn end_client_streams(&self) {
         let ending = self.inner.client_streams.all().into_iter().map(|stream| {
             let (tell, told) = oneshot::channel();

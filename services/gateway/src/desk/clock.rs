@@ -1,14 +1,14 @@
-//! The time, as an argument: what is decided and written is told when it is.
+//! The clock as a parameter: decisions and records take their time from a [`Clock`], so that tests can set it.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Says what time it is.
+/// A clock with millisecond resolution. Clones share the source of the time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
 impl Clock {
-    /// The system's.
+    /// The system clock.
     pub fn system() -> Self {
         Self::of(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -16,17 +16,17 @@ impl Clock {
         })
     }
 
-    /// One that answers so, in milliseconds since 1970.
+    /// A clock that reads the time from a function, in milliseconds since the Unix epoch.
     pub fn of(milliseconds: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(milliseconds))
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the time in milliseconds since the Unix epoch.
     pub fn milliseconds(&self) -> u64 {
         (self.0)()
     }
 
-    /// Whole seconds since 1970.
+    /// Returns the time in whole seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.milliseconds() / 1000
     }

@@ -1,7 +1,7 @@
-//! Denials that have no record of their own: how many, why, and since when. They are recorded together, once a minute.
+//! Denials without a record of their own: counted by stream and reason, and recorded together once a minute.
 //!
-//! Under load a record for each would be more of what there is too much of, and callers of whom nobody knows who they are could
-//! fill the log. What a process counted and had not recorded when it died is lost.
+//! One record for each denial would make an overload worse, and unidentified callers could fill the log. Counts that a
+//! process had not recorded when it died are lost.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -10,28 +10,28 @@ use admission::reason::Reason;
 
 use crate::limits::{COUNTED_STREAMS, DENIALS_EVERY, STRANGERS_RECORDS};
 
-/// What was counted since it was recorded last.
+/// The denials counted since they were recorded last.
 #[derive(Debug, Default)]
 pub struct Denials(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     counted: HashMap<String, Counted>,
-    /// When the minute of strangers' records began, in Unix seconds, and how many there were.
+    /// Start of the current period of recorded denials of unidentified callers, in Unix seconds, and their number.
     strangers: (u64, u32),
 }
 
-/// What was denied in one stream.
+/// The denials counted in one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Time of the first one, in milliseconds since the Unix epoch.
     pub since: u64,
-    /// How often for each reason.
+    /// Number of denials by reason.
     pub denied: BTreeMap<Reason, u64>,
 }
 
 impl Denials {
-    /// Counts a denial in a stream, or in the gateway's `own` if too many are counted apart.
+    /// Counts a denial in `stream`, or in the gateway's `own` if [`COUNTED_STREAMS`] others have counts already.
     pub fn count(&self, stream: &str, own: &str, reason: Reason, now: u64) {
         let counted = &mut self.lock().counted;
         let is_apart = counted.contains_key(stream) || counted.len() < COUNTED_STREAMS;
@@ -42,12 +42,13 @@ impl Denials {
         *counted.denied.entry(reason).or_default() += 1;
     }
 
-    /// All that was counted, which begins anew.
+    /// Takes all counts, and starts anew.
     pub fn take(&self) -> HashMap<String, Counted> {
         std::mem::take(&mut self.lock().counted)
     }
 
-    /// Whether the denial of a stranger has a record of its own: a few have, each minute.
+    /// Returns whether the denial of an unidentified caller gets a record of its own, and counts it: the first
+    /// [`STRANGERS_RECORDS`] in each period of [`DENIALS_EVERY`] do.
     pub fn takes_a_stranger(&self, now: u64) -> bool {
         let (since, records) = &mut self.lock().strangers;
         if now.saturating_sub(*since) >= DENIALS_EVERY.as_secs() {
@@ -57,7 +58,7 @@ impl Denials {
         *records <= STRANGERS_RECORDS
     }
 
-    /// Whether the denial of a stranger would have a record of its own now.
+    /// Returns what [`takes_a_stranger`](Self::takes_a_stranger) would return now, without counting.
     pub fn has_room_for_a_stranger(&self, now: u64) -> bool {
         let (since, records) = self.lock().strangers;
         now.saturating_sub(since) >= DENIALS_EVERY.as_secs() || records < STRANGERS_RECORDS

@@ -1,4 +1,4 @@
-//! Why the desk did not decide.
+//! Errors of the decision writer.
 
 use admission::reason::Reason;
 use evidence::StoreError;
@@ -7,40 +7,40 @@ use thiserror::Error;
 
 use super::outbox::{Backpressure, NoReceipt};
 
-/// Why there is no decision, or none that counts. Nothing may be forwarded.
+/// Failure to make a decision, or to make it durable. Nothing may be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeskError {
-    /// Too much waits for the log.
+    /// A limit of the outbox is reached.
     #[error("no more evidence can be kept: {0}")]
     Backpressure(#[from] Backpressure),
     /// The disk is full.
     #[error("no more evidence can be kept: {0}")]
     Full(String),
-    /// More decisions are asked for than are made.
+    /// The queue of decisions is full.
     #[error("too many decisions wait to be made")]
     Busy,
-    /// More calls wait for what another one costs than may.
+    /// Too many calls wait for the cost of another call (V-12).
     #[error("too many calls wait for what another call of their tool costs")]
     Crowded,
     /// The evidence could not be made durable, or not in time.
     #[error("the evidence could not be made durable: {0}")]
     Unavailable(String),
-    /// The log has not got the decision, and must.
+    /// The log has issued no receipt for the decision, and one is required.
     #[error(transparent)]
     NoReceipt(#[from] NoReceipt),
-    /// A key did not sign.
+    /// A signature failed, or the system provides no randomness.
     #[error("nothing could be signed: {0}")]
     Unsigned(String),
-    /// What there is to record is nothing that the log takes.
+    /// The content cannot be recorded: the log or the database would not accept it.
     #[error("no record could be made of it: {0}")]
     Unrecordable(String),
-    /// The desk closes.
+    /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
 }
 
 impl DeskError {
-    /// What the caller is told.
+    /// Returns the reason that the denial states to the caller.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Backpressure(_) | Self::Full(_) | Self::Busy => Reason::EvidenceBackpressure,

@@ -1,4 +1,5 @@
-//! A place that is held while somebody is asked. Dropped, it is given back.
+//! Calls and messages whose reservation is held while a judge or a person is asked. Dropping one releases the
+//! reservation.
 
 use std::sync::Arc;
 
@@ -11,19 +12,19 @@ use super::decisions::{Done, MessageKind, RefundWork};
 use super::jobs::{CallAnswer, CallJob, MessageAnswer, MessageJob};
 use crate::decision_inputs::JudgeOpinion;
 
-/// A call about which somebody is asked.
+/// A call that is held until a judge, a person or an approver answers.
 #[derive(Debug)]
 pub struct HeldCall {
     desk: Desk,
     job: Arc<CallJob>,
     held: Option<ReservationId>,
-    /// The question that was put to approvers about it.
+    /// The id of the question that was put to approvers about the call.
     question: Option<String>,
-    /// What was done about it: for the person's turn, what the judge said.
+    /// Results of earlier passes: when a person is asked, the judge's opinion.
     done: Done,
 }
 
-/// A commitment or an amendment about which the judge is asked.
+/// A commitment or an amendment that is held until the judge answers.
 #[derive(Debug)]
 pub struct HeldMessage {
     desk: Desk,
@@ -43,12 +44,12 @@ impl HeldCall {
         Self { desk, job, held, question, done }
     }
 
-    /// The call.
+    /// Returns the job of the held call.
     pub fn job(&self) -> &CallJob {
         &self.job
     }
 
-    /// The judge answered, in these words: the call is decided again, from C1 on.
+    /// Decides the call again, from step C1 on, with the judge's conclusion and its wording.
     pub async fn judged(self, judged: Semantic, words: &str) -> CallAnswer {
         let opinion = Some(Arc::new(JudgeOpinion::new(&judged, words)));
         let first_at = self.done.first_at;
@@ -56,21 +57,23 @@ impl HeldCall {
         self.again(done).await
     }
 
-    /// The person answered, or did not: the call is decided again, from C1 on.
+    /// Decides the call again, from step C1 on, with the person's answer, or without one.
     pub async fn answered(self, answer: Answer) -> CallAnswer {
         let Done { opinion, first_at, .. } = self.done.clone();
         let done = Done { held: self.held, answer: Some(answer), opinion, first_at, ..Done::default() };
         self.again(done).await
     }
 
-    /// The question to approvers was answered, or is over: the call is decided again, from C1 on, with what is kept of it.
+    /// Decides the call again, from step C1 on, with the stored state of its question to approvers, which is answered
+    /// or over.
     pub async fn approved(self) -> CallAnswer {
         let (Done { opinion, first_at, .. }, question) = (self.done.clone(), self.question.clone());
         let done = Done { held: self.held, question, opinion, first_at, ..Done::default() };
         self.again(done).await
     }
 
-    /// What is held is given back by the decision; if there is none, or nobody waits for it, by dropping this.
+    /// Decides again. The decision releases or takes over the reservation; if there is none, dropping `self` releases
+    /// it.
     async fn again(self, done: Done) -> CallAnswer {
         let answer = self.desk.decide_call(self.job.clone(), done).await;
         drop(self);
@@ -102,7 +105,7 @@ impl HeldMessage {
         Self { desk, job, kind, held, first_at }
     }
 
-    /// The judge answered, in these words: the message is decided again.
+    /// Decides the message again, with the judge's conclusion and its wording.
     pub async fn judged(self, judged: Semantic, words: &str) -> MessageAnswer {
         let (opinion, first_at) = (Some(Arc::new(JudgeOpinion::new(&judged, words))), self.first_at);
         let done = Done { held: self.held, judged: Some(judged), opinion, first_at, ..Done::default() };

@@ -1,4 +1,4 @@
-//! What every decision needs, whatever it is about.
+//! The context that all decisions share.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use super::notary::Notary;
 use super::settings::Settings;
 use crate::limits::{FOR_EVER, UNBOUND_DUE};
 
-/// Keys, clock and names.
+/// Keys, clock, names and settings of one gateway instance.
 pub struct House {
-    /// Makes statements.
+    /// Builds and signs statements.
     pub notary: Notary,
-    /// Signs Verdicts.
+    /// The signing key of Verdicts.
     pub verdict: Arc<dyn Signer>,
-    /// What time it is.
+    /// The clock of decisions and records.
     pub clock: Clock,
-    /// This run of this gateway.
+    /// Name of this run of the gateway.
     pub instance: String,
-    /// The stream of what belongs to no session.
+    /// The stream of records that belong to no session.
     pub unbound: String,
-    /// How it behaves.
+    /// The operator's settings.
     pub settings: Settings,
 }
 
 impl House {
-    /// When the stream of what belongs to no session is ended by others, unless this instance says that it lives: where
-    /// nobody else has the database, the next start does it.
+    /// Returns when other instances may end the stream of this one, in Unix seconds, unless `AliveWork` postpones it.
+    /// Without a shared database it is never due: the next start ends the stream.
     pub fn unbound_due(&self, now: u64) -> u64 {
         if self.settings.shared { now + UNBOUND_DUE.as_secs() } else { FOR_EVER }
     }

@@ -1,4 +1,4 @@
-//! What is handed in to be decided, and what comes back.
+//! Jobs for the decision writer, and its answers.
 
 use admission::clarify::{Answer, Asked, Ticket};
 use admission::decide::{Question, Ruling};
@@ -10,39 +10,39 @@ use admission::tool::CheckedArguments;
 use super::held::{HeldCall, HeldMessage};
 use super::told::Told;
 
-/// A call, before anything of it went to an upstream.
+/// A tool call to be decided, before anything of it is sent to an upstream.
 #[derive(Debug)]
 pub struct CallJob {
-    /// The path of its route. It is decided under the rules that the route has by then.
+    /// The path of the route. The rules are looked up when the call is decided.
     pub route: String,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// What came in its VAP slot; none if there is no VAP in the request.
+    /// The content of the VAP slot; `None` if the request carries no VAP.
     pub envelope: Option<Result<Received, Box<Unreadable>>>,
-    /// The tool that will run.
+    /// The name of the tool that will run.
     pub tool: String,
-    /// `Mcp-Name`, decoded, in the modern era.
+    /// The decoded `Mcp-Name` header, in the modern era.
     pub header: Option<String>,
     /// The text of `params.arguments`, or `{}`.
     pub arguments: String,
-    /// Whether the client can be asked something (V-26).
+    /// `true` if the client can be asked a question (V-26).
     pub can_ask: bool,
-    /// Whether it can wait for an approver.
+    /// `true` if the client can wait for an approver.
     pub can_wait: bool,
-    /// Whether it carries an AgentROA envelope, which nothing here enforces.
+    /// `true` if the call carries an AgentROA envelope, which this gateway does not enforce.
     pub has_roa_envelope: bool,
-    /// What its arguments were held against; none for what is no tool.
+    /// The arguments' check against the tool's schema; `None` if the call is not for a tool.
     pub checked: Option<CheckedArguments>,
-    /// What the client calls itself.
+    /// The name that the client states for itself.
     pub asserted_client: Option<String>,
-    /// A state of ours that came back with the call.
+    /// The state token that the client returned with the call.
     pub shown: Option<ShownState>,
-    /// What the client says of itself: for the audit alone.
+    /// The client's description of itself, for the audit only.
     pub aside: Option<AiInvocation>,
 }
 
 impl CallJob {
-    /// Bytes of what came.
+    /// Returns the size of the arguments and of the message, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let envelope = self.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
@@ -50,67 +50,68 @@ impl CallJob {
     }
 }
 
-/// A state of ours that came back (V-26, V-38). Whether it was used before, the desk finds out.
+/// A state token that the client returned (V-26, V-38). The writer checks whether it was used before.
 #[derive(Clone, Debug)]
 pub struct ShownState {
-    /// What it is bound to; none if it is not ours, or was altered.
+    /// The ticket in the token; `None` if this gateway did not issue it, or it was altered.
     pub ticket: Option<Ticket>,
-    /// What the person answered, where it was our question.
+    /// The person's answer, if the token belongs to a question of this gateway.
     pub answer: Option<Answer>,
 }
 
-/// A commitment or an amendment whose carrier succeeded.
+/// A commitment or an amendment whose carrier request succeeded.
 #[derive(Debug)]
 pub struct MessageJob {
-    /// The path of its route. It is decided under the rules that the route has by then.
+    /// The path of the route. The rules are looked up when the message is decided.
     pub route: String,
-    /// Who calls. In the legacy era with the MCP session that the carrier's answer names.
+    /// The caller. In the legacy era, with the MCP session that the carrier's response names.
     pub caller: Caller,
-    /// What came in the slot.
+    /// The content of the VAP slot.
     pub message: Result<Received, Box<Unreadable>>,
-    /// What the client says of itself.
+    /// The client's description of itself, for the audit only.
     pub aside: Option<AiInvocation>,
 }
 
 impl MessageJob {
-    /// Bytes of what came.
+    /// Returns the size of the message, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.message.as_ref().map_or(0, |received| received.text.len())
     }
 }
 
-/// A request beside any call that is refused (V-37).
+/// A request that is not a tool call and is refused (V-37).
 #[derive(Debug)]
 pub struct RefusalJob {
-    /// The path of its route.
+    /// The path of the route.
     pub route: String,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// What for.
+    /// The method of the request.
     pub method: String,
     /// The denial.
     pub ruling: Box<Ruling>,
-    /// What the client says of itself.
+    /// The client's description of itself, for the audit only.
     pub aside: Option<AiInvocation>,
 }
 
-/// How far a call has come. It never fails: what cannot be decided durably is denied.
+/// The answer to a [`CallJob`]. There is no error: a call that cannot be decided durably is denied.
 #[derive(Debug)]
 pub enum CallAnswer {
-    /// It is decided.
+    /// The decision is made.
     Ruled(Box<Told>),
-    /// The judge is to be asked, and the answer to be brought to [`HeldCall::judged`].
+    /// The judge must be asked; its answer goes to [`HeldCall::judged`].
     Judge(Box<Question>, HeldCall),
-    /// A person is to be asked, and the answer to be brought to [`HeldCall::answered`].
+    /// A person must be asked; the answer goes to [`HeldCall::answered`], or to [`HeldCall::approved`] for an
+    /// approver's.
     Ask(Box<Asked>, HeldCall),
 }
 
-/// How far a commitment or an amendment has come.
+/// The answer to a [`MessageJob`].
 #[derive(Debug)]
 pub enum MessageAnswer {
-    /// It is decided.
+    /// The decision is made.
     Ruled(Box<Told>),
-    /// The judge is to be asked, and the answer to be brought to [`HeldMessage::judged`].
+    /// The judge must be asked; its answer goes to [`HeldMessage::judged`].
     Judge(Box<Question>, HeldMessage),
 }

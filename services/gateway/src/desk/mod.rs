@@ -1,29 +1,28 @@
-//! The desk: the one writer, which makes a decision durable before the first byte goes to an upstream.
+//! The decision writer: the single task that makes each decision durable before the first byte goes to an upstream.
 //!
-//! Whoever wants something decided hands in a job and waits. The writer takes all that queued, decides each on a copy of
-//! its session, writes and signs a record of it, and commits records, sessions and outbox in one transaction; only then is
-//! anybody answered. What comes of a call is settled the same way, with nobody waiting unless it cost more than
-//! was reserved. Afterwards the outbox brings every statement to the log.
+//! A caller hands in a job and awaits the answer. The writer takes all queued jobs, decides each on a copy of its
+//! session, writes and signs a record of it, and commits records, sessions and outbox in one transaction; only then are
+//! the callers answered. The outcome of a call is settled in the same way; its caller waits only if the call
+//! cost more than was reserved. Afterwards the outbox delivers every statement to the log.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `asking` | what `calls` asks the desk |
-//! | `jobs`, `told`, `pass`, `held` | what goes in, and what comes back |
-//! | `place` | how much may queue |
-//! | `writer` | the one transaction after the other |
-//! | `decisions` | what is decided in them |
-//! | `client_streams` | where records of clients without VAP are |
-//! | `denials`, `strangers` | what is denied without a record of its own |
-//! | `denials` | what is denied without a record of its own |
-//! | `questions` | what waits for approvers outside of the client |
-//! | `scopes` | what a caller may call, for showing |
-//! | `tools` | what is pinned of tools |
-//! | `annex` | what is kept in clear beside a record, and how much |
-//! | `notary`, `published` | statements, and the keys on the log |
-//! | `outbox` | to the log, and how much waits for it |
-//! | `recovery`, `upkeep` | what a process that died left, and what is due |
+//! | `asking` | the requests of `calls` to the writer |
+//! | `jobs`, `told`, `pass`, `held` | jobs and their answers |
+//! | `place` | the bound on queued decisions |
+//! | `writer` | the loop of transactions |
+//! | `decisions` | the jobs that are decided in them |
+//! | `client_streams` | record streams of clients without VAP |
+//! | `denials`, `strangers` | denials without a record of their own |
+//! | `questions` | questions that wait for approvers outside of the client |
+//! | `scopes` | a caller's scopes, for display |
+//! | `tools` | pinned tools |
+//! | `annex` | data kept in clear next to a record, and its bounds |
+//! | `notary`, `published` | statements, and the Verdict keys on the log |
+//! | `outbox` | delivery to the log, and its backlog |
+//! | `recovery`, `upkeep` | recovery after a dead process, and periodic work |
 //!
-//! Not here: what is admitted (`admission`), how evidence is kept (`evidence`), and what travels in an answer (`calls`).
+//! Not here: admission rules (`admission`), storage of evidence (`evidence`), and the MCP answers (`calls`).
 
 mod annex;
 mod asking;
@@ -91,11 +90,12 @@ use writer::{Job, Writer};
 
 use crate::limits::SUBMIT_LINGER;
 
-/// The rules of a route as they are now, by its path. They are asked for when something is decided, not when it came: what
-/// was held for a person, the judge or another call meanwhile is decided under the configuration, keys and revocations in force.
+/// Looks up the rules of a route by its path; `None` if the route is gone. Called when a message is decided, not when
+/// it arrives: one that waited for a person, the judge or another call is decided under the configuration, keys and
+/// revocations then in force.
 pub type RulesOf = Arc<dyn Fn(&str) -> Option<Arc<Rules>> + Send + Sync>;
 
-/// The desk. Clones share it.
+/// A handle to the decision writer. Clones share one writer.
 #[derive(Clone)]
 pub struct Desk {
     inner: Arc<Inner>,
@@ -104,7 +104,7 @@ pub struct Desk {
 struct Inner {
     house: Arc<House>,
     jobs: mpsc::UnboundedSender<Job>,
-    /// Decisions that are asked for and not made.
+    /// Decisions that were requested and are not made yet.
     queue: Queue,
     gauge: Arc<Gauge>,
     alarms: Arc<Alarms>,
@@ -114,11 +114,11 @@ struct Inner {
     questions: Questions,
     store: Arc<dyn EvidenceStore>,
     rules: RulesOf,
-    /// What is owed and not handed in yet.
+    /// Tasks that have a job to hand in before the writer may stop.
     owing: TaskTracker,
 }
 
-/// What runs for the desk until it is stopped.
+/// The background tasks of a [`Desk`], until [`stop`](Self::stop).
 pub struct Running {
     stop_writer: CancellationToken,
     stop_others: CancellationToken,
@@ -128,11 +128,11 @@ pub struct Running {
 }
 
 impl Desk {
-    /// Opens the desk over a store: checks that it keeps what it promises, settles what a process that died left, says the
-    /// keys if they changed, and begins to bring to the log what waits.
+    /// Opens the decision writer over a store: checks the store's durability, settles the calls that a dead process
+    /// left open, registers the Verdict keys if they changed, and starts the delivery to the log.
     ///
     /// # Errors
-    /// If the database would forget what it acknowledged, or does not answer.
+    /// [`StoreError`] if the database does not guarantee durable commits, or does not answer.
     pub async fn open(
         store: Arc<dyn EvidenceStore>,
         keys: &Keys,
@@ -201,7 +201,7 @@ impl Desk {
         Ok((desk, running))
     }
 
-    /// How the desk stands.
+    /// Returns the current counters and faults.
     pub fn status(&self) -> Status {
         let Inner { house, gauge, alarms, .. } = &*self.inner;
         let (now, limits) = (house.clock.seconds(), &house.settings.outbox);
@@ -220,57 +220,56 @@ impl Desk {
         }
     }
 
-    /// The rules of a route as they are now. On a route that is gone nothing is admitted any more.
+    /// Returns the current rules of a route. For a route that is gone they are `Rules::of_nothing`, which admits
+    /// nothing.
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
             .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.house.notary.issuer())))
     }
 
-    /// The questions that this process put to approvers.
     fn questions(&self) -> &Questions {
         &self.inner.questions
     }
 
-    /// What time it is.
     pub(crate) fn now(&self) -> jiff::Timestamp {
         decisions::timestamp(self.inner.house.clock.milliseconds())
     }
 
-    /// The stream of what belongs to no session.
+    /// Returns the name of the stream for records that belong to no session.
     pub(crate) fn unbound(&self) -> &str {
         &self.inner.house.unbound
     }
 
-    /// Counts a denial that has no record of its own; without a stream, in the one of what belongs to no session.
+    /// Counts a denial that has no record of its own, in `stream` or, without one, in the gateway's own stream.
     fn count_denial(&self, stream: Option<&str>, reason: Reason) {
         let own = self.unbound();
         let now = self.inner.house.clock.milliseconds();
         self.inner.denials.count(stream.unwrap_or(own), own, reason, now);
     }
 
-    /// Records how many denials had no record of their own.
+    /// Hands in a [`DenialsWork`] for each stream with counted denials.
     fn record_denials(&self) {
         for (stream, counted) in self.inner.denials.take() {
             self.hand_in(Box::new(DenialsWork::new(self.clone(), stream, counted)));
         }
     }
 
-    /// A job for the writer; it is told if there is no writer any more.
+    /// Hands a job to the writer. If the writer has stopped, the job fails with [`DeskError::Stopping`].
     fn hand_in(&self, job: Job) {
         if let Err(unsent) = self.inner.jobs.send(job) {
             unsent.0.failed(&DeskError::Stopping);
         }
     }
 
-    /// Something that has to be handed in before the desk may stop.
+    /// Spawns a task that has a job to hand in; [`Running::stop`] waits for it.
     fn owe(&self, owed: impl Future<Output = ()> + Send + 'static) {
         self.inner.owing.spawn(owed);
     }
 }
 
 impl Running {
-    /// Ends it: what was handed in is still written, the stream of this instance is ended unless a call of it is still
-    /// under way, and what waits for the log is there at the next start.
+    /// Stops the tasks after all jobs handed in so far are written. The stream of this instance is closed unless it has
+    /// a call in flight, and records that the log lacks are sent after the next start.
     pub async fn stop(self) {
         self.desk.inner.owing.close();
         self.desk.inner.owing.wait().await;
@@ -281,7 +280,7 @@ impl Running {
         }
         self.stop_others.cancel();
         for other in self.others {
-            // A task that panicked has said so.
+            // A panic of a task is logged where it happens.
             let _ = other.await;
         }
         self.stop_writer.cancel();

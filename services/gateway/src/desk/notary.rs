@@ -1,10 +1,10 @@
-//! What the gateway puts its name to: records become signed statements, and each is named by its place in the log.
+//! Signed statements of the gateway's records, and the address of each at the log.
 //!
 //! A statement is a COSE_Sign1 over the record's canonical JSON, with the evidence key's RFC 9679 thumbprint as
-//! `kid`, the gateway as `iss` and the stream as `sub`. Nothing goes beside it, so the message is the statement S, its
-//! SHA-256 the entry ID, and the entry's address is known before the log has heard of it.
+//! `kid`, the gateway as `iss` and the stream as `sub`. The unprotected header is empty, so the message is the
+//! statement S, its SHA-256 is the entry ID, and the entry's address is known before the log has the entry.
 //!
-//! Not here: what a record says (`admission::record`).
+//! Not here: the content of a record (`admission::record`).
 
 use std::sync::Arc;
 
@@ -14,17 +14,18 @@ use registration::jwk_set::JWK_SET;
 use registration::vap::VAP_AUDIT;
 use scitt::{BuildError, Signer, StatementBuilder};
 
-/// The CWT claim that names a token (RFC 8392, 3.1.7).
+/// The CWT ID claim, `cti` (RFC 8392, 3.1.7).
 const CTI: i64 = 7;
 
 /// The gateway's two signing keys (R-1: an evidence key signs statements, a verdict key signs verdicts).
 #[derive(Clone)]
 pub struct Keys {
-    /// Signs statements.
+    /// The evidence key, which signs statements.
     pub evidence: Arc<dyn Signer>,
-    /// Signs Verdicts.
+    /// The verdict key, which signs Verdicts.
     pub verdict: Arc<dyn Signer>,
-    /// The public keys of Verdicts as a JWK Set: the active one first, then the retired ones. Registered when it changed.
+    /// The public verdict keys as a JWK Set: the active one first, then the retired ones. Registered at the log when it
+    /// changes.
     pub jwk_set: serde_json::Value,
 }
 
@@ -33,11 +34,11 @@ pub struct Keys {
 pub struct Signed {
     /// SHA-256 of the statement.
     pub id: EntryDigest,
-    /// S: what is kept, and sent to the log as often as it takes.
+    /// The statement S, stored and sent to the log in exactly these bytes.
     pub statement: Bytes,
 }
 
-/// Makes statements.
+/// Builds and signs the gateway's statements.
 #[derive(Clone)]
 pub struct Notary {
     evidence: Arc<dyn Signer>,
@@ -47,35 +48,36 @@ pub struct Notary {
 }
 
 impl Notary {
-    /// Who signs, as whom, and the log's public URL.
+    /// A signer of statements of `issuer` for the log with the public URL `log`.
     pub fn new(evidence: Arc<dyn Signer>, issuer: &str, log: &str) -> Self {
         let kid = evidence.public_key().thumbprint();
         Self { evidence, kid, issuer: issuer.to_owned(), log: log.trim_end_matches('/').to_owned() }
     }
 
-    /// The gateway's name.
+    /// Returns the gateway's name, the `iss` of its statements.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The statement of a stream's audit record.
+    /// Signs the statement of a stream's audit record.
     ///
     /// # Errors
-    /// If the signer fails, or the record is nothing that a statement can hold.
+    /// [`BuildError`] if the signer fails, or the record cannot be the payload of a statement.
     pub fn audit_record(&self, record: Vec<u8>, stream: &str) -> Result<Signed, BuildError> {
         self.sign(StatementBuilder::new(record).content_type(VAP_AUDIT).sub(stream))
     }
 
-    /// The statement of a key set. It says when, and that it is the `seq`-th, so that a set which comes back is said again.
+    /// Signs the statement of a key set. The time and the number `seq` make it unique, so that a set which was
+    /// registered before can be registered again.
     ///
     /// # Errors
-    /// If the signer fails.
+    /// [`BuildError`] if the signer fails.
     pub fn jwk_set(&self, set: Vec<u8>, now: i64, seq: u64) -> Result<Signed, BuildError> {
         let builder = StatementBuilder::new(set).content_type(JWK_SET).sub(&self.issuer).iat(now);
         self.sign(builder.claim(CTI, seq.to_be_bytes().to_vec().into()))
     }
 
-    /// Where the log will show an entry.
+    /// Returns the URL of an entry at the log.
     pub fn audit_ref(&self, id: EntryDigest) -> String {
         format!("{}/entries/{id}", self.log)
     }

@@ -1,8 +1,8 @@
-//! What lets one call go on, and owes what became of it.
+//! The permission to forward one call, and the duty to record its outcome.
 //!
-//! A decision that served a call has one outcome, whatever happens to whoever forwards it: a pass that is dropped before
-//! anything was sent says `refused`, and the reservation is given back; one that is dropped later says `unknown`, and the
-//! reservation stays spent (V-12, V-14).
+//! An admitted call has exactly one outcome, even if its forwarding task is dropped. A [`Pass`] that is dropped before
+//! anything was sent records `refused`, and the reservation is released; one that is dropped later records `unknown`,
+//! and the reservation stays spent (V-12, V-14).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::error::DeskError;
 use super::told::Told;
 use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
 
-/// A call that may be forwarded, once.
+/// The permission to forward a call, once.
 #[derive(Debug)]
 pub struct Pass {
     desk: Desk,
@@ -28,31 +28,31 @@ pub struct Pass {
     forwarding: bool,
 }
 
-/// What a pass is for.
+/// The call that a [`Pass`] permits.
 #[derive(Debug)]
 pub struct Ticket {
-    /// The rules that it was admitted under.
+    /// The rules under which the call was admitted.
     pub rules: Arc<Rules>,
-    /// The stream of its decision.
+    /// The stream of the decision.
     pub stream: String,
-    /// The entry ID of its decision.
+    /// The entry ID of the decision.
     pub decision: EntryDigest,
-    /// What it has reserved, if it belongs to a session.
+    /// The reservation, if the call belongs to a session.
     pub reservation: Option<ReservationId>,
-    /// The tool, by the name under which it was admitted.
+    /// The tool's name as it was admitted.
     pub tool: String,
-    /// The session when it was admitted.
+    /// The session at the time of the admission.
     pub snapshot: Option<Box<Session>>,
-    /// The ruling.
+    /// The ruling that admitted the call.
     pub ruling: Box<Ruling>,
 }
 
-/// How a call ended.
+/// The end of a call, to be settled.
 #[derive(Clone, Debug)]
 pub struct Came {
-    /// How.
+    /// The status of the outcome.
     pub status: Status,
-    /// The text of the cost that the tool declared, if it did (V-5).
+    /// The text of the cost that the tool declared, if any (V-5).
     pub cost: Option<String>,
     /// The text of the result without `_meta` (V-39), if there is one.
     pub result: Option<String>,
@@ -63,19 +63,20 @@ impl Pass {
         Self { desk, ticket: Some(Box::new(ticket)), forwarding: false }
     }
 
-    /// The call is about to be forwarded: from the next byte on nobody can say that it had no effect.
+    /// Marks the call as being forwarded: from the next byte on it may have an effect.
     pub fn forwarding(&mut self) {
         self.forwarding = true;
     }
 
-    /// The entry ID of the decision.
+    /// Returns the entry ID of the decision.
     pub fn decision(&self) -> Option<EntryDigest> {
         self.ticket.as_ref().map(|ticket| ticket.decision)
     }
 
-    /// The call is over. What it cost is told at once, unless it cost more than was reserved: then only when that is durable.
+    /// Settles the call. Returns at once, unless the cost exceeded the reservation: then when the outcome is durable,
+    /// or after [`SETTLE_TIME`].
     ///
-    /// `refused` gives the reservation back: only where nothing was sent.
+    /// A [`Came::status`] of `refused` releases the reservation, so it must be used only if nothing was sent.
     pub async fn settle(mut self, came: Came) -> Settled {
         let Some(ticket) = self.ticket.take() else { return Settled::default() };
         let settled = ticket.preview(&came);
@@ -97,7 +98,7 @@ impl Pass {
         };
         match large {
             false => hand_in(),
-            // Nobody waits for the canonical form of a large result.
+            // The answer does not wait for the canonical form of a large result.
             true => self.desk.owe(async move { hand_in() }),
         }
         if exceeded && tokio::time::timeout(SETTLE_TIME, told).await.is_err() {
@@ -108,8 +109,8 @@ impl Pass {
         settled
     }
 
-    /// The call does not go on after all, since the log gave no receipt for its decision: its outcome is `refused`, and a
-    /// denial is recorded beside it, which is what the caller is told.
+    /// Denies the call after its admission, since the log issued no receipt for the decision. Records the outcome
+    /// `refused` and a denial, and returns that denial.
     pub(super) async fn deny(mut self, why: DeskError) -> Result<Told, DeskError> {
         let Some(ticket) = self.ticket.take() else { return Err(why) };
         let (tell, told) = oneshot::channel();
@@ -124,8 +125,8 @@ impl Pass {
 }
 
 impl Ticket {
-    /// What the settlement will come to, in what was known when the call was admitted: what a session limits is never
-    /// limited less (V-16), and the reservation is the call's own.
+    /// Computes the settlement from the session at the time of the admission: a session's limits are never relaxed
+    /// (V-16), and the reservation is the call's own.
     fn preview(&self, came: &Came) -> Settled {
         let (Some(reservation), Some(mut session)) = (self.reservation, self.snapshot.clone()) else {
             return Settled::default();
@@ -138,7 +139,8 @@ impl Ticket {
     }
 }
 
-/// What the record commits to. A result that is no strict JSON is passed on, and not committed to.
+/// The canonical result that the record commits to. `None` for a result that is not strict JSON, which is passed on
+/// without a commitment.
 fn canon(result: &str) -> Option<Canon> {
     let limits = Limits { bytes: result.len(), depth: MAX_ANSWER_DEPTH };
     json::check(result.as_bytes(), limits).ok().map(Canon::of)

@@ -1,4 +1,4 @@
-//! A place in the queue of decisions: as many as there are, and as many bytes as they may take together.
+//! Slots in the queue of decisions, bounded by their number and by their bytes in total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,15 +7,15 @@ use super::Desk;
 use super::error::DeskError;
 use crate::limits::{QUEUED_BYTES, QUEUED_DECISIONS};
 
-/// What queues.
+/// The occupied slots and their bytes.
 #[derive(Debug, Default)]
 pub struct Queue {
     decisions: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// A place, held until the decision is made and whoever asked is gone. A call that waits for another one's cost (V-12) gives it
-/// up meanwhile: such calls have a bound of their own, and must not take the places of everybody.
+/// A queue slot, held until the decision is made and the caller has gone. A call that waits for the cost of another one
+/// (V-12) gives it up meanwhile: such calls have a bound of their own, and must not occupy the slots of other callers.
 pub struct Place {
     desk: Desk,
     bytes: usize,
@@ -24,10 +24,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes one, for something of that many bytes.
+    /// Takes a slot for a message of this size.
     ///
     /// # Errors
-    /// If there is none left.
+    /// [`DeskError::Busy`] if more than [`QUEUED_DECISIONS`] or [`QUEUED_BYTES`] would be queued.
     pub fn take(desk: &Desk, bytes: usize) -> Result<Arc<Self>, DeskError> {
         let place = Self { desk: desk.clone(), bytes, taken: false.into(), waited: false.into() };
         place.go_on();
@@ -37,7 +37,7 @@ impl Place {
         fits.then(|| Arc::new(place)).ok_or(DeskError::Busy)
     }
 
-    /// It is decided now.
+    /// Occupies the slot, unless it is occupied: the call is being decided.
     pub fn go_on(&self) {
         if !self.taken.swap(true, Ordering::Relaxed) {
             let Queue { decisions, bytes } = &self.desk.inner.queue;
@@ -46,13 +46,13 @@ impl Place {
         }
     }
 
-    /// It waits for another call's cost.
+    /// Gives the slot up while the call waits for the cost of another one.
     pub fn wait(&self) {
         self.waited.store(true, Ordering::Relaxed);
         self.give_up();
     }
 
-    /// Whether it waited since this was last asked.
+    /// Returns whether the call has waited since the last query.
     pub fn has_waited(&self) -> bool {
         self.waited.swap(false, Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
-//! The keys that Verdicts are signed with, on the log: said at the start, if they are not what was said last (V-20).
+//! Registration of the keys that sign Verdicts: at the start, if the JWK Set is not the one registered last (V-20).
 //!
-//! The set is a record like any other, in a stream of its own that no session can have the name of.
+//! The set is a record in the stream `KEYS_STREAM`, which no session id can name.
 
 use evidence::RecordKind;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use super::states::{KEYS_STREAM, Said, State};
 use super::writer::{Books, Job, NewRecord, Step, Work};
 use crate::limits::FOR_EVER;
 
-/// Says the keys, if they changed.
+/// A job that registers the key set if it changed.
 pub struct PublishKeys {
     set: Vec<u8>,
     tell: oneshot::Sender<Result<bool, DeskError>>,
@@ -19,7 +19,7 @@ pub struct PublishKeys {
 }
 
 impl PublishKeys {
-    /// Of this set; answers whether there was something to say.
+    /// Creates the job for a JWK Set; the receiver gets whether the set was registered.
     pub fn job(set: &serde_json::Value) -> (Job, oneshot::Receiver<Result<bool, DeskError>>) {
         let (tell, told) = oneshot::channel();
         (Box::new(Self { set: jose::jcs::canonical(set), tell, said: false }), told)
@@ -53,7 +53,7 @@ impl Work for PublishKeys {
     }
 
     fn committed(self: Box<Self>) {
-        // Whoever asked may have gone: the keys are said all the same.
+        // The keys are registered even if the caller has gone.
         let _ = self.tell.send(Ok(self.said));
     }
 

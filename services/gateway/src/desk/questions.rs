@@ -1,10 +1,11 @@
-//! Questions for approvers: which are open in this process, who waits for one, and how one is answered from outside.
+//! Questions for approvers: the open ones of this process, the calls that wait for them, and their answers from
+//! outside.
 //!
-//! A question is a stream of its own in the store, written in the transaction after which the client first hears of it. Its answer
-//! is written once, and used by the decision that it lets through, each under the version of the stream: neither happens twice,
-//! whatever process it reaches.
+//! A question is a stream of its own in the store, committed before the client learns of it. Its answer is stored once
+//! and consumed once, by the decision that it permits, each under the version of the stream: neither can happen twice,
+//! in any process.
 //!
-//! Not here: who may answer, and what an answer is good for (`admission`), and the listener (`approvals`).
+//! Not here: the authority of approvers and the effect of an answer (`admission`), and the HTTP listener (`approvals`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,52 +25,52 @@ use crate::limits::{
     OPEN_QUESTIONS, PRINCIPAL_QUESTIONS, QUESTION_LOOK_EVERY, QUESTIONS_LISTED, UPKEEP_PAGE,
 };
 
-/// The questions that this process put and that are open.
+/// The open questions that this process asked.
 #[derive(Default)]
 pub struct Questions {
     open: Mutex<HashMap<String, Open>>,
     told: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
-/// What counts against the bounds.
+/// An open question, as it counts against the limits.
 struct Open {
     whose: String,
     expires: i64,
 }
 
-/// How a question stands.
+/// State of a question for approvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody has answered it yet.
+    /// The question waits for an answer.
     Open,
-    /// It was answered.
+    /// An approver has answered.
     Answered,
-    /// It cannot be answered any more.
+    /// The question expired or was withdrawn without an answer.
     Over,
 }
 
-/// Why an answer is not taken.
+/// Reason why an approver's answer is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnswered {
-    /// There is no such question.
+    /// There is no question with this id.
     #[error("there is no such question")]
     Unknown,
-    /// It was answered before.
+    /// The question was answered before.
     #[error("the question was answered before")]
     Answered,
-    /// Nobody waits for an answer any more.
+    /// The question expired, or its call was withdrawn.
     #[error("the question is over: it expired, or the call was taken back")]
     Over,
-    /// The answer is none.
+    /// The answer is malformed, or not valid under the approval rules.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
-    /// It could not be made durable.
+    /// The answer could not be made durable.
     #[error("the answer could not be kept: {0}")]
     Unavailable(String),
 }
 
 impl KeptQuestion {
-    /// How it stands.
+    /// Returns the state of the question at the time `now`.
     #[must_use]
     pub fn standing(&self, now: Timestamp) -> Standing {
         match (&self.answer, self.spent || self.question.is_over(now)) {
@@ -81,7 +82,8 @@ impl KeptQuestion {
 }
 
 impl Questions {
-    /// Whether one more fits: of this principal, and in all.
+    /// Returns whether one more question fits: [`PRINCIPAL_QUESTIONS`] of the principal `whose`, and [`OPEN_QUESTIONS`]
+    /// in all. `now` is in Unix seconds.
     pub fn has_room(&self, whose: &str, now: i64) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, question| now < question.expires);
@@ -89,21 +91,21 @@ impl Questions {
             && open.values().filter(|question| question.whose == whose).count() < PRINCIPAL_QUESTIONS
     }
 
-    /// How many are open.
+    /// Returns the number of open questions. `now` is in Unix seconds.
     pub fn count(&self, now: i64) -> u64 {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, question| now < question.expires);
         u64::try_from(open.len()).unwrap_or(u64::MAX)
     }
 
-    /// One was put.
+    /// Adds an open question.
     pub fn put(&self, question: &Question) {
         let (whose, expires) = (question.subject.principal.clone(), question.expires);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.insert(question.id.clone(), Open { whose, expires });
     }
 
-    /// One is over, or answered: whoever waits looks at it.
+    /// Removes a question that is answered or over, and wakes the tasks that wait for it.
     pub fn tell(&self, id: &str) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
@@ -118,10 +120,10 @@ impl Questions {
 }
 
 impl Desk {
-    /// The question of this id, as it is kept.
+    /// Reads the question with this id from the store.
     ///
     /// # Errors
-    /// If the database does not answer.
+    /// [`StoreError`] if the database does not answer, or the stored question is damaged.
     pub async fn question(&self, id: &str) -> Result<Option<KeptQuestion>, StoreError> {
         let name = question_stream(id);
         let kept = self.inner.store.streams(&[&name]).await?.into_iter().next().flatten();
@@ -133,10 +135,10 @@ impl Desk {
         }
     }
 
-    /// The questions that wait for an answer.
+    /// Lists the open questions, oldest first. The search ends after the page that reaches `QUESTIONS_LISTED`.
     ///
     /// # Errors
-    /// If the database does not answer.
+    /// [`StoreError`] if the database does not answer.
     pub async fn open_questions(&self) -> Result<Vec<Question>, StoreError> {
         let now = self.now();
         let (mut after, mut open) = (QUESTIONS.to_owned(), Vec::new());
@@ -163,15 +165,15 @@ impl Desk {
         Ok(open)
     }
 
-    /// Waits until a question is answered or over, and no longer than that. Another process may be told the answer, so the
-    /// database is looked at from time to time.
+    /// Waits until a question is answered or over, but not longer than `longest`. The answer may arrive at another
+    /// process, so the database is read every `QUESTION_LOOK_EVERY`.
     pub async fn wait_for_answer(&self, id: &str, longest: Duration) -> Standing {
         let until = Instant::now() + longest;
         let notify = self.inner.questions.listen(id);
         loop {
             let told = notify.notified();
             tokio::pin!(told);
-            // What is told from here on is heard, however long the look takes.
+            // Enabled before the read, so that a notification during the read is not lost.
             told.as_mut().enable();
             let expires = match self.question(id).await {
                 Ok(Some(kept)) => match kept.standing(self.now()) {
@@ -194,16 +196,16 @@ impl Desk {
         }
     }
 
-    /// Takes an approver's signed answer. It is durable once this returns, and whoever waits for it goes on.
+    /// Stores an approver's signed answer. It is durable when this returns, and the waiting call continues.
     ///
     /// # Errors
-    /// If it is none, or the question is not open.
+    /// [`NotAnswered`] if the answer is not valid, the question is not open, or the answer cannot be made durable.
     pub async fn answer_question(&self, id: &str, text: &str) -> Result<Question, NotAnswered> {
         let signed = SignedApproval::parse(text)?;
         if signed.approval().question != id {
             return Err(ApprovalError::Question.into());
         }
-        // Whoever has no key keeps the writer from nothing.
+        // A sender without an approver's key is rejected here, and costs the writer no time.
         let kept = self.question(id).await.map_err(|error| NotAnswered::Unavailable(error.to_string()))?;
         self.check_answer(kept, &signed, self.now())?;
         let (tell, told) = oneshot::channel();
@@ -216,7 +218,7 @@ impl Desk {
         }
     }
 
-    /// The question that this answers, if it is open, and the answer is one under the rules in force.
+    /// Returns the question if it is open, and the answer is valid for it under the rules in force.
     pub(super) fn check_answer(
         &self,
         kept: Option<KeptQuestion>,
@@ -234,7 +236,7 @@ impl Desk {
         Ok(kept)
     }
 
-    /// Nobody waits for the answer any more.
+    /// Hands in the withdrawal of a question for whose answer no call waits any more.
     pub(super) fn withdraw_question(&self, id: &str) {
         self.hand_in(Box::new(WithdrawWork::new(self.clone(), id.to_owned())));
     }

@@ -1,4 +1,4 @@
-//! What a process that died left behind: calls of which nobody knows what became of them, and streams without an end.
+//! Recovery after a process died: calls without a known outcome, and streams without a closing record.
 
 use admission::message::UNBOUND;
 use admission::session::ReservationId;
@@ -9,23 +9,24 @@ use super::Desk;
 use super::decisions::{CloseWork, OutcomeWork};
 use crate::limits::{SETTLE_TIME, UPKEEP_PAGE};
 
-/// What begins the names of the gateway's own streams that have no records of calls.
+/// Prefix of the gateway's internal streams, which hold no records of calls.
 const INTERNAL: &str = "unbound:.";
 
 impl Desk {
-    /// Settles what others left as unknown, and ends their streams. What cannot be done now is done later.
+    /// Settles the open calls of dead instances as unknown, and ends the streams of earlier runs. Errors are only
+    /// logged; `upkeep` repeats the settlement.
     pub(super) async fn recover(&self) {
         self.settle_orphans().await;
         if self.inner.house.settings.shared {
             return;
         }
-        // Nobody else can be alive: the streams of earlier runs end here.
+        // Without a shared database no other instance can be alive: the streams of earlier runs end here.
         if let Err(error) = self.end_earlier_runs().await {
             tracing::warn!(%error, "the streams of earlier runs are not ended yet");
         }
     }
 
-    /// Each served decision of an instance that died, and has no outcome, gets the outcome `unknown`.
+    /// Records the outcome `unknown` for each forwarded decision of a dead instance that has no outcome.
     pub(super) async fn settle_orphans(&self) {
         match self.orphans_settled().await {
             Ok(0) => {}

@@ -1,4 +1,4 @@
-//! What a caller may call, as far as it committed itself (V-36): for showing, not for deciding.
+//! The scopes that a caller has committed itself to (V-36), for display and not for decisions.
 
 use admission::decide::account_key;
 use admission::message::Scope;
@@ -9,7 +9,8 @@ use super::Desk;
 use super::states::{State, account_stream};
 
 impl Desk {
-    /// The scopes of the caller's live sessions on a route. None where it has none, or nothing but a signature says who it is.
+    /// Returns the scopes of the caller's live sessions on a route. Empty if there are none, if only a message
+    /// signature would identify the caller, or if the store cannot be read.
     pub async fn scopes_of(&self, caller: &Caller, route: &str) -> Vec<Scope> {
         self.read_scopes(caller, route).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a list of tools is shown as it is: the evidence cannot be read");
@@ -31,7 +32,7 @@ impl Desk {
         Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())
     }
 
-    /// The states of streams, of those that have one.
+    /// Reads the states of those streams that have one.
     async fn states(&self, names: &[String]) -> Result<Vec<State>, StoreError> {
         let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
         let kept = self.inner.store.streams(&borrowed).await?;

@@ -1,37 +1,38 @@
-//! How the desk behaves, as the operator set it.
+//! Settings of the decision writer, as the operator configured them.
 
 use std::time::Duration;
 
 use super::outbox::OutboxLimits;
 use crate::limits::{DECIDE_TIME, RECEIPT_WAIT, SESSIONS_IN_MEMORY, VAP_SESSION_IDLE, WAIT_FOR_COST};
 
-/// How the desk behaves.
+/// Settings of a [`Desk`](super::Desk).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The gateway's name: the issuer of its statements.
+    /// The gateway's name: the issuer (`iss`) of its statements.
     pub issuer: String,
-    /// What may wait for the log.
+    /// Limits of the backlog for the log, at which calls are denied.
     pub outbox: OutboxLimits,
-    /// No call is served before the log gave a receipt for its decision.
+    /// `true` if a call is forwarded only after the log issued a receipt for its decision.
     pub receipt_required: bool,
-    /// How long one is waited for then.
+    /// Longest wait for such a receipt.
     pub receipt_wait: Duration,
-    /// When a session ends that nobody ended.
+    /// Idle time after which a session is ended.
     pub session_idle: Duration,
-    /// How long records are kept here that the log has; none: for ever.
+    /// Retention of records that the log has; `None` keeps them for ever.
     pub keep: Option<Duration>,
-    /// Sessions that are kept in memory.
+    /// Number of streams (sessions, accounts and others) whose state is cached in memory.
     pub sessions_in_memory: usize,
-    /// How long a call waits for what another one of its tool costs (V-12).
+    /// Longest time that a call waits for the cost of another call of its tool (V-12).
     pub wait_for_cost: Duration,
-    /// How long a decision may take before the call is denied.
+    /// Longest time for a decision, after which the call is denied.
     pub decide_time: Duration,
-    /// Whether other gateways use the same database: then what another instance left may be under way.
+    /// `true` if other gateways use the same database: then a call that another instance has open may still be in
+    /// flight.
     pub shared: bool,
 }
 
 impl Settings {
-    /// The defaults for a gateway of that name.
+    /// The default settings for a gateway with this name.
     pub fn of(issuer: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),

@@ -1,8 +1,8 @@
-//! What was loaded last stays at hand, up to a number: the least recently used goes.
+//! A bounded cache that evicts the least recently used entry.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A bounded map from names.
+/// A bounded map from names to values.
 #[derive(Debug)]
 pub struct Shelf<V> {
     most: usize,
@@ -12,17 +12,17 @@ pub struct Shelf<V> {
 }
 
 impl<V> Shelf<V> {
-    /// One that holds `most`.
+    /// An empty cache for `most` entries, at least one.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), tick: 0, held: HashMap::new(), order: BTreeMap::new() }
     }
 
-    /// How many are held.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// What is held under that name; it counts as used.
+    /// Returns the value under this name, and marks it as used.
     pub fn get(&mut self, name: &str) -> Option<&V> {
         let (tick, _) = self.held.get(name)?;
         let owned = self.order.remove(tick)?;
@@ -33,7 +33,7 @@ impl<V> Shelf<V> {
         Some(&held.1)
     }
 
-    /// Puts something there, in the place of what was.
+    /// Inserts or replaces a value, and evicts the least recently used ones beyond the bound.
     pub fn put(&mut self, name: String, value: V) {
         self.remove(&name);
         self.tick += 1;
@@ -45,7 +45,7 @@ impl<V> Shelf<V> {
         }
     }
 
-    /// Takes it away.
+    /// Removes the value under this name, if there is one.
     pub fn remove(&mut self, name: &str) {
         if let Some((tick, _)) = self.held.remove(name) {
             self.order.remove(&tick);

@@ -1,7 +1,7 @@
-//! The states that streams have: those of sessions, and the gateway's own.
+//! The stored states of streams: sessions, and the gateway's own streams.
 //!
-//! A session is kept under its id. What belongs to none has names that begin as no session id may (`unbound:`, X-5), with a
-//! point after it for what is the gateway's alone and has no records of calls.
+//! A session is stored under its id. The gateway's own streams have the prefix `unbound:`, which no session id may have
+//! those that hold no records of calls have `unbound:.`.
 
 use admission::approval::Question;
 use admission::message::UNBOUND;
@@ -16,104 +16,104 @@ use sha2::{Digest, Sha256};
 
 use super::error::DeskError;
 
-/// The keys that were said last.
+/// The stream of the registered Verdict keys.
 pub const KEYS_STREAM: &str = "unbound:.keys";
-/// Where states of ours that came back outside any session are used up (V-26).
+/// The stream that holds the claims on state tokens that were returned outside a session (V-26).
 pub const STATES_STREAM: &str = "unbound:.states";
-/// How many tools of a route are pinned, by the digest of its path.
+/// Prefix of the streams that count pinned tools; the digest of the route's path follows.
 const CATALOGUES: &str = "unbound:.tools:";
-/// What is kept of a tool, by the digest of its route and name.
+/// Prefix of the streams of pinned tools; the digest of route and tool name follows.
 const TOOLS: &str = "unbound:.tool:";
-/// What principals hold, by `admission`'s key for them.
+/// Prefix of the streams of accounts; the account key of `admission` follows.
 const ACCOUNTS: &str = "unbound:.principal:";
-/// Questions that wait for approvers, by their ids.
+/// Prefix of the streams of questions for approvers; the id of the question follows.
 pub const QUESTIONS: &str = "unbound:.question:";
 
-/// A stream's state.
+/// The state of a stream.
 #[derive(Clone, Debug)]
 pub enum State {
     /// A session.
     Session(Box<SessionState>),
-    /// What belongs to no session.
+    /// The gateway's own stream, or a client stream: records that belong to no session.
     Unbound(Unbound),
-    /// What a principal holds.
+    /// A principal's account.
     Account(Account),
-    /// Keys that were said.
+    /// The Verdict keys that were registered last.
     Said(Said),
-    /// How many tools of a route are pinned.
+    /// The number of pinned tools of a route.
     Catalogue(Catalogue),
-    /// What is kept of a tool.
+    /// The pin of a tool.
     Tool(Box<Pin>),
     /// A question for approvers.
     Question(Box<KeptQuestion>),
 }
 
-/// A session, and what the desk remembers about it.
+/// A session, with the writer's own data about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionState {
-    /// The session.
+    /// The session as `admission` knows it.
     pub session: Session,
-    /// Reservations for which somebody is being asked.
+    /// Reservations held while a judge or a person is asked.
     pub asking: Vec<Asking>,
-    /// Whether it is to be closed as soon as nothing is under way.
+    /// `true` if the session closes as soon as no call is in flight.
     pub ending: bool,
 }
 
-/// A reservation that holds the place of a call, while a judge or a person is asked.
+/// A reservation that is held for a call while a judge or a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asking {
-    /// The reservation.
+    /// The reservation's id in the session.
     pub held: ReservationId,
-    /// Which instance asks.
+    /// The instance that asks.
     pub instance: String,
-    /// When nobody can still be asking, in Unix seconds.
+    /// Time after which the question cannot be open any more, in Unix seconds.
     pub until: u64,
 }
 
-/// The stream of what belongs to no session, of one instance.
+/// The state of an instance's own stream, or of a client stream: records that belong to no session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unbound {
-    /// The secret behind the commitments in its records (4.10).
+    /// The secret key of the commitments in its records (4.10).
     pub key: StreamKey,
-    /// Calls that were forwarded and are not settled.
+    /// Number of forwarded calls without an outcome.
     pub open: u64,
-    /// Whether it is to be closed as soon as nothing is under way.
+    /// `true` if the stream closes as soon as no call is in flight.
     pub ending: bool,
 }
 
-/// A question for approvers, and how it stands.
+/// A question for approvers, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptQuestion {
-    /// The question.
+    /// The question as it was asked.
     pub question: Question,
-    /// The answer, as it was signed.
+    /// The approver's signed answer, as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Whether it is used, or nobody waits for it any more.
+    /// `true` if the answer is consumed, or the question withdrawn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spent: bool,
 }
 
-/// Keys that were said.
+/// The Verdict keys that were registered last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
-    /// SHA-256 of the set, in hexadecimal.
+    /// SHA-256 of the canonical JWK Set, in hexadecimal.
     pub digest: String,
 }
 
-/// How many tools of a route are pinned.
+/// The number of pinned tools of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalogue {
-    /// So many.
+    /// The number, at most `PINNED_TOOLS`.
     pub tools: usize,
 }
 
-/// A session's changing part, as the database keeps it.
+/// The changing part of a [`SessionState`], as stored.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Changing {
@@ -124,7 +124,7 @@ struct Changing {
     ending: bool,
 }
 
-/// The same, to be written.
+/// A borrowed [`Changing`], for serializing.
 #[derive(Serialize)]
 struct ChangingNow<'a> {
     running: &'a Running,
@@ -135,10 +135,10 @@ struct ChangingNow<'a> {
 }
 
 impl State {
-    /// Reads what the database kept. An empty state is none.
+    /// Parses a stored state; the stream's name determines the kind. `None` if the state is empty.
     ///
     /// # Errors
-    /// If the database holds something else.
+    /// [`JsonError`] if the bytes are not a state of this kind.
     pub fn read(name: &str, agreed: Option<&Bytes>, running: &Bytes) -> Result<Option<Self>, JsonError> {
         if running.is_empty() {
             return Ok(None);
@@ -159,10 +159,10 @@ impl State {
         Ok(Some(state))
     }
 
-    /// What changes with every call, as the database keeps it.
+    /// Serializes the part of the state that changes with every call.
     ///
     /// # Errors
-    /// If it has no JSON, which does not happen.
+    /// [`DeskError::Unrecordable`] if serializing fails, which does not happen.
     pub fn running(&self) -> Result<Bytes, DeskError> {
         match self {
             Self::Session(state) => write(&ChangingNow {
@@ -179,10 +179,10 @@ impl State {
         }
     }
 
-    /// What changes seldom.
+    /// Serializes the part that seldom changes: [`Agreed`] for a session, empty for other states.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`running`](Self::running).
     pub fn agreed(&self) -> Result<Bytes, DeskError> {
         match self {
             Self::Session(state) => write(&state.session.agreed),
@@ -197,50 +197,51 @@ impl State {
 }
 
 impl Unbound {
-    /// With a secret of its own.
+    /// A new state with a random key.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// [`DeskError::Unsigned`] if the system provides no randomness.
     pub fn generate() -> Result<Self, DeskError> {
         Ok(Self { key: StreamKey::new(random()?), open: 0, ending: false })
     }
 }
 
-/// Where an account is kept.
+/// Returns the stream of an account.
 pub fn account_stream(key: &str) -> String {
     format!("{ACCOUNTS}{key}")
 }
 
-/// Where it is kept how many tools of a route are pinned.
+/// Returns the stream that counts a route's pinned tools.
 pub fn catalogue_stream(route: &str) -> String {
     format!("{CATALOGUES}{}", HEXLOWER.encode(&Sha256::digest(route.as_bytes())))
 }
 
-/// Where a tool is kept.
+/// Returns the stream of a pinned tool.
 pub fn tool_stream(route: &str, tool: &str) -> String {
     let named = jose::jcs::canonical(&serde_json::json!([route, tool]));
     format!("{TOOLS}{}", HEXLOWER.encode(&Sha256::digest(&named)))
 }
 
-/// Where all tools are kept: what begins the names of their streams.
+/// Returns the prefix of the streams of all pinned tools.
 pub const fn tool_streams() -> &'static str {
     TOOLS
 }
 
-/// Whether commands change a stream beside the gateway, so that it is read anew for every decision.
+/// Returns whether operator commands change a stream while the gateway runs, so that it is read again for every
+/// decision.
 pub fn is_changed_by_commands(name: &str) -> bool {
     name.starts_with(TOOLS)
 }
 
-/// Where a question is kept.
+/// Returns the stream of a question for approvers.
 pub fn question_stream(id: &str) -> String {
     format!("{QUESTIONS}{id}")
 }
 
-/// Random bytes.
+/// Returns `N` random bytes.
 ///
 /// # Errors
-/// If the system has none.
+/// [`DeskError::Unsigned`] if the system provides none.
 pub fn random<const N: usize>() -> Result<[u8; N], DeskError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| DeskError::Unsigned(error.to_string()))?;

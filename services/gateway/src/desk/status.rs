@@ -1,4 +1,4 @@
-//! What an operator should know: numbers for metrics, and lines in the log when something begins or ends.
+//! Status for the operator: numbers for metrics, and a log line when a fault begins or ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,40 +9,40 @@ use tracing::{error, info, warn};
 use super::outbox::Backpressure;
 use crate::limits::OUTBOX_WARNING;
 
-/// How the desk stands.
+/// Counters and faults of the decision writer and its outbox.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
-    /// What waits for the log.
+    /// The records that wait for the log.
     pub backlog: Backlog,
-    /// For how many seconds the oldest record has waited.
+    /// Age of the oldest waiting record, in seconds.
     pub oldest_age: u64,
-    /// The part of the outbox's limits that is taken; from 1 on, calls are denied.
+    /// Largest used fraction of the [`OutboxLimits`](super::OutboxLimits); from 1.0 on, calls are denied.
     pub outbox_share: f64,
-    /// Why calls are denied for the outbox's sake, if they are.
+    /// The limit of the outbox that is reached, for which calls are denied; `None` below the limits.
     pub backpressure: Option<String>,
-    /// Why nothing goes to the log, if nothing does.
+    /// The reason why the log accepts nothing; `None` if it does.
     pub log_silent: Option<String>,
-    /// Records that the log refused since the start.
+    /// Number of records that the log has refused since the start.
     pub refused: u64,
-    /// Why nothing can be committed, if nothing can.
+    /// The reason why commits fail; `None` if they succeed.
     pub store_failing: Option<String>,
-    /// Commits since the start.
+    /// Number of commits since the start.
     pub commits: u64,
-    /// Records committed since the start.
+    /// Number of records committed since the start.
     pub records: u64,
-    /// Times that another process had been there first.
+    /// Number of commits that conflicted with another process since the start.
     pub conflicts: u64,
-    /// Commits whose outcome was in doubt.
+    /// Number of commits whose outcome was unknown at first.
     pub doubtful: u64,
-    /// Sessions in memory.
+    /// Number of streams (sessions, accounts and others) whose state is cached in memory.
     pub sessions_in_memory: u64,
-    /// Calls that wait for another one's cost (V-12).
+    /// Number of calls that wait for the cost of another one (V-12).
     pub waiting_for_cost: u64,
-    /// Questions to approvers that this process put and that are open.
+    /// Number of open questions to approvers that this process asked.
     pub open_questions: u64,
 }
 
-/// What goes wrong, told once when it begins and once when it ends.
+/// Faults and counters. Each fault is logged once when it begins and once when it ends.
 #[derive(Debug, Default)]
 pub struct Alarms {
     log_silent: Mutex<Option<String>>,
@@ -60,28 +60,28 @@ pub struct Alarms {
 }
 
 impl Alarms {
-    /// The log answered.
+    /// Notes that the log accepts records.
     pub fn log_answers(&self) {
         if take(&self.log_silent).is_some() {
             info!("the log takes records again");
         }
     }
 
-    /// The log did not take anything.
+    /// Notes that nothing could be delivered to the log.
     pub fn log_is_silent(&self, why: &str) {
         if put(&self.log_silent, why).is_none() {
             error!(why, "ALARM: nothing goes to the log; records are kept and sent again");
         }
     }
 
-    /// The log refused a record for good.
+    /// Counts and logs a record that the log refused for good.
     pub fn refused(&self, record: &Pending, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let (id, stream, seq) = (&record.id, &record.stream, record.seq);
         error!(%id, stream, seq, why, "ALARM: the log refuses a record for good; it stays in the outbox");
     }
 
-    /// The outbox was looked at: `share` of its limits is taken.
+    /// Updates the alarms of the outbox. `share` is the used fraction of its limits.
     pub fn outbox(&self, over: Option<Backpressure>, share: f64) {
         match over {
             Some(over) if !self.pressing.swap(true, Ordering::Relaxed) => {
@@ -99,7 +99,7 @@ impl Alarms {
         }
     }
 
-    /// A commit came back.
+    /// Counts a commit and its records.
     pub fn committed(&self, records: u64) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records, Ordering::Relaxed);
@@ -108,41 +108,41 @@ impl Alarms {
         }
     }
 
-    /// Nothing can be committed.
+    /// Notes that nothing can be committed.
     pub fn store_fails(&self, why: &str) {
         if put(&self.store_failing, why).is_none() {
             error!(why, "ALARM: evidence cannot be committed; calls are denied");
         }
     }
 
-    /// Another process came first.
+    /// Counts a commit that conflicted with another process.
     pub fn conflicted(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is not known whether a commit happened.
+    /// Counts and logs a commit whose outcome is unknown.
     pub fn doubted(&self, why: &str) {
         self.doubtful.fetch_add(1, Ordering::Relaxed);
         warn!(why, "a commit is in doubt; it is looked for before anything is said");
     }
 
-    /// Whether the database does not even say if a commit happened. Until it does, nothing else is committed.
+    /// Sets whether the database cannot even say if a commit happened. Until it can, nothing else is committed.
     pub fn doubting(&self, doubting: bool) {
         self.doubting.store(doubting, Ordering::Relaxed);
     }
 
-    /// Whether it would be no use to wait for a decision.
+    /// Returns whether a commit's outcome is unknown, so that waiting for a decision is of no use.
     pub fn is_doubting(&self) -> bool {
         self.doubting.load(Ordering::Relaxed)
     }
 
-    /// What is in memory.
+    /// Sets the numbers of cached streams and of parked calls.
     pub fn in_memory(&self, sessions: usize, parked: usize) {
         self.in_memory.store(number(sessions), Ordering::Relaxed);
         self.parked.store(number(parked), Ordering::Relaxed);
     }
 
-    /// The numbers, without the outbox's.
+    /// Returns the counters and faults, without the figures of the outbox.
     pub fn status(&self) -> Status {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Status {

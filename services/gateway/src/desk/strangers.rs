@@ -1,7 +1,8 @@
-//! Calls of strangers that no rule could admit: refused before anything is made of their arguments, and outside of the one writer.
+//! Early denials of calls by unidentified callers that no rule could admit: before their arguments are processed, and
+//! without the writer.
 //!
-//! A few of them each minute have a record like any other call, and are decided like one. The others are counted, so they need neither the
-//! canonical form of their arguments nor a place in the writer's queue.
+//! A few of them each minute are decided and recorded like any other call. The others are counted, so they need neither
+//! the canonical form of their arguments nor a slot in the writer's queue.
 
 use admission::decide::{self, Telling};
 use admission::message::slot::{Key, Shape};
@@ -13,8 +14,8 @@ use super::jobs::CallJob;
 use super::told::{Told, unrecorded};
 
 impl Desk {
-    /// The denial of a call without VAP, of a caller without token and certificate, on a route that denies it whoever makes it. None: the
-    /// call is to be decided, or to be recorded.
+    /// Denies a call without VAP, from a caller without token and certificate, if the route's rules deny it to every
+    /// caller. `None` if the call is to be decided or recorded.
     #[must_use]
     pub fn refused_at_once(&self, job: &CallJob) -> Option<Told> {
         let is_stranger =

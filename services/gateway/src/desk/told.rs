@@ -1,4 +1,4 @@
-//! What a caller is told: the Verdict, and where its record is.
+//! The response to a decision: the signed Verdict, and the location of its record.
 
 use admission::decide::{Ruling, Telling};
 use admission::digest::Digest;
@@ -15,40 +15,40 @@ use super::house::House;
 use super::pass::Pass;
 use super::states::random;
 
-/// A decision, durable unless it says otherwise.
+/// A decision for its caller. It is durable if [`evidence`](Self::evidence) is present.
 #[derive(Debug)]
 pub struct Told {
-    /// What was decided. Its signed form is [`text`](Self::text).
+    /// The decision. Its signed form is [`text`](Self::text).
     pub verdict: Verdict,
-    /// The signed Verdict, byte for byte as it was persisted. It goes into the slot in the caller's shape.
+    /// The signed Verdict exactly as stored, for the VAP slot in the caller's shape.
     pub text: String,
-    /// Whether, in which shape and under which key it is told.
+    /// The shape and the key of the Verdict in the answer, or [`Telling::Silent`] if it is left out.
     pub telling: Telling,
-    /// Where the record is. None if there is no record: then nothing was admitted either.
+    /// The location of the record. `None` if there is no record, which implies a denial.
     pub evidence: Option<Evidence>,
-    /// What lets a call go on. None: nothing may be forwarded.
+    /// The permission to forward a call. `None` if nothing may be forwarded.
     pub pass: Option<Pass>,
-    /// The ruling in full. None if nothing was ruled, since no record could be made.
+    /// The full ruling. `None` if it has no record.
     pub ruling: Option<Box<Ruling>>,
 }
 
-/// Where a record is, and the key that opens its commitments and no others (4.10).
+/// The location of a record, and the key that opens its commitments and no others (4.10).
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Its place on the log.
+    /// The URL of the record at the log.
     pub audit_ref: String,
-    /// Its entry ID.
+    /// The record's entry ID.
     pub id: EntryDigest,
-    /// Its number in the stream.
+    /// The record's sequence number in its stream.
     pub seq: u64,
-    /// The key of its commitments.
+    /// The key of the record's commitments.
     pub key: RecordKey,
-    /// The log's receipt, where one was waited for.
+    /// The log's receipt, if one was waited for.
     pub receipt: Option<Bytes>,
 }
 
 impl Told {
-    /// A ruling that is durable, with what lets its call go on.
+    /// The response for a durable ruling. `pass` permits its call.
     pub fn of(ruling: Box<Ruling>, written: Written, pass: Option<Pass>) -> Self {
         Self {
             verdict: ruling.verdict.clone(),
@@ -60,14 +60,14 @@ impl Told {
         }
     }
 
-    /// E(n), the commitment in force now, as JSON: after one was accepted or amended (V-17).
+    /// Returns the effective commitment E(n) as JSON, after a commitment or an amendment was accepted (V-17).
     pub fn commitment(&self) -> Option<&str> {
         self.ruling.as_ref()?.effective.as_deref()
     }
 }
 
 impl Evidence {
-    /// As it stands in an answer's `_meta`, under `dev.tabellion/evidence`.
+    /// Returns the JSON for the member `dev.tabellion/evidence` of an answer's `_meta`.
     pub fn to_json(&self) -> String {
         let mut evidence = json!({ "audit_ref": self.audit_ref, "seq": self.seq, "key": self.key.to_text() });
         if let Some(receipt) = &self.receipt {
@@ -77,15 +77,15 @@ impl Evidence {
     }
 }
 
-/// What a Verdict's signature says of it (V-25).
+/// The claims that a Verdict's signature covers besides it (V-25). `now` is in milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// If there is no randomness.
+/// [`DeskError::Unsigned`] if the system provides no randomness.
 pub fn binding(now: u64, req: Option<Digest>) -> Result<Binding, DeskError> {
     Ok(Binding { iat: now / 1000, jti: HEXLOWER.encode(&random::<16>()?), req })
 }
 
-/// What is told when no record could be made: a denial that is signed, and stands nowhere.
+/// The response without a record: a signed denial. It is unsigned if signing fails, too.
 pub fn unrecorded(house: &House, verdict: Verdict, telling: Telling, req: Option<Digest>) -> Told {
     let binding = binding(house.clock.milliseconds(), req);
     let signed = binding.and_then(|binding| Ok(verdict.sign(&house.verdict, &binding)?));

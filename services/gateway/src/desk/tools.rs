@@ -1,4 +1,4 @@
-//! What the desk knows of tools: what is pinned of one, and what was listed just now.
+//! Pinned tools: reading a pin, and noting a list of tools.
 
 use admission::tool::{Description, Pin};
 use evidence::StoreError;
@@ -10,13 +10,13 @@ use super::error::DeskError;
 use super::states::{State, tool_stream};
 
 impl Desk {
-    /// What is kept of a tool; none if nobody has listed it.
+    /// Returns the stored pin of a tool; `None` if no server has listed the tool.
     pub(crate) async fn pin_of(&self, route: &str, tool: &str) -> Result<Option<Pin>, StoreError> {
         Ok(self.pins(route, &[tool]).await?.pop().flatten())
     }
 
-    /// Pins what is listed for the first time, and notes what says something else than before; answers whether there was anything to
-    /// note. Once `Ok`, it is durable, and calls are decided by it.
+    /// Pins the tools that are listed for the first time, and notes changed descriptions. Returns whether there was
+    /// anything to note. Once this returns `Ok`, the result is durable, and calls are decided by it.
     pub(crate) async fn tools_listed(
         &self,
         route: &str,
@@ -34,7 +34,7 @@ impl Desk {
         }
     }
 
-    /// Whether noting a list would change nothing: most lists say what the one before said.
+    /// Returns whether noting a list would change nothing, as for most lists.
     async fn is_known(&self, route: &str, listed: &[(String, Description)]) -> Result<bool, DeskError> {
         let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
         let pins = self.rules_of(route).tools.pins;

@@ -1,4 +1,4 @@
-//! What has to be done from time to time: the lease, the gauge and its alarms, what is due, and what others left.
+//! Periodic work: the lease, the gauge of the outbox and its alarms, due streams, and the remains of dead instances.
 
 use evidence::Horizon;
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use crate::limits::{
     UPKEEP_PAGE,
 };
 
-/// Until told to stop.
+/// Does the periodic work until `stop` is cancelled.
 pub async fn run(desk: Desk, stop: CancellationToken) {
     let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
     let (mut alive, mut denials) = (every(ALIVE_EVERY), every(DENIALS_EVERY));
@@ -61,7 +61,7 @@ impl Desk {
         }
     }
 
-    /// Sessions end at their deadline, or when they were idle for long.
+    /// Hands in the end of each stream that is due: past its deadline, or idle for long.
     async fn end_what_is_due(&self) {
         match self.inner.store.due(self.inner.house.clock.seconds(), UPKEEP_PAGE).await {
             Ok(due) => {
@@ -73,8 +73,8 @@ impl Desk {
         }
     }
 
-    /// Forgets principals that hold nothing, and records that the log has had for as long as the operator keeps them. Sessions
-    /// stay: the log has their numbers for ever.
+    /// Deletes accounts that hold nothing, and records that the log has had for the operator's retention time. Sessions
+    /// stay, since the log keeps their sequence numbers for ever.
     async fn forget(&self) {
         let (now, keep) = (self.inner.house.clock.seconds(), self.inner.house.settings.keep);
         let records = keep.map_or(0, |keep| now.saturating_sub(keep.as_secs()));
@@ -90,7 +90,8 @@ impl Desk {
         }
     }
 
-    /// The stream of this instance ends with it, unless a call of it is still under way: then the next start ends it.
+    /// Ends the stream of this instance when the gateway stops, unless a call in it is in flight: then the next start
+    /// ends it.
     pub(super) async fn end_unbound(&self) {
         let (tell, told) = oneshot::channel();
         self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound().to_owned(), Some(tell))));

@@ -1,4 +1,4 @@
-//! A call: decided, reserved, recorded, and only then let go.
+//! Tool calls: each is decided, its cost reserved and its record committed before it is forwarded.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,24 +30,25 @@ use crate::desk::states::{KeptQuestion, STATES_STREAM, State, question_stream, t
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Turn, Work};
 
-/// What was done about a call already.
+/// Results of earlier passes over a call or a message: its reservation and the answers of a judge, a person or an
+/// approver.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// What holds its place.
+    /// The reservation made in an earlier pass.
     pub held: Option<ReservationId>,
-    /// What the judge said.
+    /// The judge's conclusion.
     pub judged: Option<Semantic>,
-    /// What a person said.
+    /// The answer of the person at the client.
     pub answer: Option<Answer>,
-    /// The question that was put to approvers.
+    /// The id of the question that was put to approvers.
     pub question: Option<String>,
-    /// What the judge said, in full: for the annex (V-27).
+    /// The judge's opinion with its wording, for the annex (V-27).
     pub opinion: Option<Arc<JudgeOpinion>>,
-    /// When it was looked at first, in milliseconds since the Unix epoch.
+    /// Time of the first pass, in milliseconds since the Unix epoch.
     pub first_at: Option<i64>,
 }
 
-/// A call to be decided.
+/// A job that decides a [`CallJob`].
 pub struct CallWork {
     desk: Desk,
     job: Arc<CallJob>,
@@ -56,36 +57,35 @@ pub struct CallWork {
     since: Instant,
     place: Arc<Place>,
     tell: oneshot::Sender<Result<CallAnswer, DeskError>>,
-    /// The rules under which it is decided.
+    /// The rules in force, read again for each attempt.
     rules: Arc<Rules>,
     tool: Tool,
-    /// Where its record is if it belongs to no session; none: in the gateway's own stream.
+    /// The client stream for a call without a session; `None` if its record goes into the gateway's own stream.
     client_stream: Option<String>,
-    /// The question that was put to approvers, as it stands.
+    /// The stored question to approvers, with its answer.
     put: Option<PutInputs>,
-    /// Whether it can wait for one.
+    /// `true` if the client can wait for an approver, and there is room for one more question.
     can_wait: bool,
     made: Option<Made>,
 }
 
-/// What is kept of the tool of a call, as it concerns the call.
+/// The state of a tool as it affects one call.
 #[derive(Default)]
 struct Tool {
     fault: Option<ToolFault>,
     approval_unrecorded: bool,
 }
 
-/// What was decided, to be told once it is durable.
+/// A decision whose answer is sent once it is durable.
 enum Made {
     Ruled(Box<decide::Ruling>, Written, Option<Box<Session>>),
-    /// A denial of a stranger that has no record of its own.
+    /// A denial of an unidentified caller that is counted and not recorded.
     Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
     Ask(Box<admission::clarify::Asked>, Option<ReservationId>),
 }
 
 impl CallWork {
-    /// A call, and its place in the queue.
     pub fn new(
         desk: Desk,
         job: Arc<CallJob>,
@@ -142,7 +142,8 @@ impl CallWork {
         }
     }
 
-    /// The question that was put to approvers about it: held here, or named by the state that came back.
+    /// The id of the question that was put to approvers about this call: kept in `done`, or named by the returned state
+    /// token.
     fn question_id(&self) -> Option<&str> {
         let shown = || {
             let ticket = self.job.shown.as_ref()?.ticket.as_ref()?;
@@ -155,7 +156,7 @@ impl CallWork {
         self.jti().is_some_and(|claim| books.is_used(&claim))
     }
 
-    /// What is wrong with the tool or the arguments, as things stand now. None: the tool is not open yet.
+    /// Compares the tool and the arguments with the stored pin. `None` if the tool's stream is not loaded yet.
     fn tool_now(&self, books: &mut Books<'_>) -> Option<Tool> {
         let Some(checked) = &self.job.checked else { return Some(Tool::default()) };
         let pin = match books.sheet(&tool_stream(&self.job.route, &self.job.tool))?.state() {
@@ -204,7 +205,7 @@ impl CallWork {
         copies.hold(books, self.done.held, None);
         ruling.asserted_client.clone_from(&self.job.asserted_client);
         let aside = self.job.aside.as_ref();
-        // One that is not let through begins no stream.
+        // A denied call does not begin a client stream.
         let has_place = |stream: &&str| !ruling.forward || self.desk.inner.client_streams.take(stream);
         let client = self.client_stream.as_deref().filter(has_place);
         let written = match write_for(books, &mut ruling, aside, json!(inputs), client) {
@@ -225,7 +226,8 @@ impl CallWork {
         is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
     }
 
-    /// What the annex keeps besides: enough to decide the call again. `copies` are of after the decision, `account` of before.
+    /// The decision inputs for the annex, sufficient to replay the decision. `copies` are from after the decision,
+    /// `account` is from before it.
     fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
         let before = self.before(books);
@@ -259,7 +261,7 @@ impl CallWork {
     }
 }
 
-/// Against whose bound a question about the call would count.
+/// Returns the key of the account against whose limit a question about the call would count.
 fn whose(copies: &Copies) -> String {
     match &copies.session {
         Some(session) => session.agreed.account().to_owned(),
@@ -267,7 +269,7 @@ fn whose(copies: &Copies) -> String {
     }
 }
 
-/// The question that a decision puts to approvers.
+/// The question to approvers that a decision raises, if any.
 fn asked_of_approvers(ruling: &CallRuling) -> Option<&approval::Question> {
     match ruling {
         CallRuling::Ask { asked, .. } => asked.approval.as_deref(),
@@ -276,8 +278,8 @@ fn asked_of_approvers(ruling: &CallRuling) -> Option<&approval::Question> {
     }
 }
 
-/// Whether a denial has no record of its own: nobody knows whose message it was, and there were many such within the minute.
-/// What uses something up is recorded all the same.
+/// Returns whether a denial is counted instead of recorded: its sender is not identified, and this minute's records of
+/// such denials are used up. A denial that consumes a claim other than a `jti` is always recorded.
 pub fn is_only_counted(
     desk: &Desk,
     books: &Books<'_>,
@@ -290,7 +292,7 @@ pub fn is_only_counted(
     is_denied && !uses_up && is_stranger(books, sent, session) && !desk.takes_a_stranger(books.now / 1000)
 }
 
-/// Whether neither a token nor a certificate nor a signature says who sent a message.
+/// Returns whether neither a token nor a certificate nor a signature identifies the sender of a message.
 fn is_stranger(books: &Books<'_>, sent: &Sent<'_>, session: Option<&Session>) -> bool {
     if sent.caller.token.is_some() || sent.caller.certificate.is_some() {
         return false;
@@ -303,8 +305,8 @@ fn is_stranger(books: &Books<'_>, sent: &Sent<'_>, session: Option<&Session>) ->
     decide::signed_by(&scene, received, &sent.before, session).is_none()
 }
 
-/// Whether a decision depends on what the principal holds beyond the session: always where there is no session, and where the
-/// operator bounds all sessions together.
+/// Returns whether a decision depends on the principal's account beyond the session: always outside a session, and
+/// wherever the operator limits all sessions together (`principal_ceiling`).
 pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
     ruling.stream == decide::Stream::Unbound || rules.principal_ceiling.is_some()
 }
@@ -329,7 +331,7 @@ impl Work for CallWork {
     }
 
     fn is_abandoned(&self) -> bool {
-        // What holds its place is given back by whoever gave up.
+        // `HeldCall` releases the reservation when it is dropped.
         self.tell.is_closed()
     }
 
@@ -347,7 +349,7 @@ impl Work for CallWork {
 
     fn decide(&mut self, books: &mut Books<'_>) -> Step {
         self.place.go_on();
-        // It may have waited for long, and be asked again.
+        // The rules may have changed while the call waited, or since the last attempt.
         self.rules = self.desk.rules_of(&self.job.route);
         self.tool = match self.tool_now(books) {
             Some(tool) => tool,
@@ -438,7 +440,8 @@ impl Work for CallWork {
             }
             None => return,
         };
-        // Nobody there any more: the answer is dropped, and with it the pass or the reservation, which gives it back.
+        // If the caller has gone, the answer is dropped, and with it the pass or the held call, which releases the
+        // reservation.
         let _ = self.tell.send(Ok(answer));
     }
 

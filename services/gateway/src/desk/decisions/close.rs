@@ -1,4 +1,4 @@
-//! The end of a stream: a record after which there is none, so that a missing tail shows.
+//! The end of a stream: a closing record that no other record follows, so that a missing tail is detectable.
 
 use std::time::Instant;
 
@@ -17,42 +17,42 @@ use crate::desk::states::State;
 use crate::desk::writer::{Books, Job, NewRecord, Sheet, Step, Work};
 use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER, QUESTION_SHOWN};
 
-/// Closes a stream, now or as soon as nothing in it is under way.
+/// A job that closes a stream, at once or as soon as none of its calls is in flight.
 pub struct CloseWork {
     desk: Desk,
     stream: String,
-    /// Only if it is due.
+    /// Close only if the stream is due.
     due: bool,
-    /// Only if it is this caller's.
+    /// Close only if this caller is the session's principal.
     caller: Option<Caller>,
     since: Instant,
     tell: Option<oneshot::Sender<Closed>>,
     closed: Closed,
 }
 
-/// How it ended.
+/// Result of a [`CloseWork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// It is closed.
+    /// The stream is closed.
     Now,
-    /// It will be, when what is under way has ended.
+    /// The stream stays open until its calls in flight have ended.
     Later,
-    /// There was nothing to close.
+    /// No stream was closed by a record: there is none of this name that is open and meets the conditions.
     Nothing,
 }
 
 impl CloseWork {
-    /// Closes it.
+    /// A job that closes `stream` and reports the result to `tell`.
     pub fn new(desk: Desk, stream: String, tell: Option<oneshot::Sender<Closed>>) -> Self {
         Self { desk, stream, due: false, caller: None, since: Instant::now(), tell, closed: Closed::Nothing }
     }
 
-    /// Closes it if it is due: at its deadline, or when it was idle for long.
+    /// A job that closes `stream` if it is due: past its deadline, or idle for long.
     pub fn if_due(desk: Desk, stream: String) -> Self {
         Self { due: true, ..Self::new(desk, stream, None) }
     }
 
-    /// Closes it if it is this caller's.
+    /// A job that closes `stream` if `caller` is its session's principal.
     pub fn of_caller(desk: Desk, stream: String, caller: Caller) -> Self {
         Self { caller: Some(caller), ..Self::new(desk, stream, None) }
     }
@@ -75,7 +75,7 @@ impl CloseWork {
             return Ok(Step::Nothing);
         }
         if let Some(State::Account(account)) = sheet.state() {
-            // Nothing is recorded of a principal, and what is forgotten here is nothing.
+            // An account has no records, and an idle one holds nothing that could be lost.
             let idle = account.is_idle(at);
             if let Some(sheet) = books.sheet(&self.stream) {
                 if idle { sheet.close(now) } else { sheet.keep(now + ACCOUNT_DUE.as_secs()) }
@@ -89,7 +89,7 @@ impl CloseWork {
             return Ok(Step::Decided);
         }
         if self.due && is_at_work(sheet, now) {
-            // Nothing was said in it for long, and yet a task goes on: its agent may still come back.
+            // The session was idle for long, but a task is running, and its agent may return.
             if let Some(sheet) = books.sheet(&self.stream) {
                 sheet.keep(now + ENDING_AGAIN_AFTER.as_secs());
             }
@@ -104,7 +104,8 @@ impl CloseWork {
     }
 }
 
-/// Whether calls of a session are under way that nobody ended and that is not past its deadline.
+/// Returns whether a session has calls in flight, is not marked as ending and is not past its deadline. Calls at
+/// [`Stage::Asking`] do not count.
 fn is_at_work(sheet: &Sheet, now: u64) -> bool {
     let Some(State::Session(state)) = sheet.state() else { return false };
     let ends = state.session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
@@ -112,7 +113,7 @@ fn is_at_work(sheet: &Sheet, now: u64) -> bool {
     !is_over && state.session.running.in_flight().iter().any(|held| held.stage != Stage::Asking)
 }
 
-/// Says that it is to end. False: not everything is open.
+/// Marks a stream as ending. `false` if a stream is not loaded yet.
 fn mark(books: &mut Books<'_>, stream: &str) -> bool {
     let now = books.now / 1000;
     if let Some(sheet) = books.sheet(stream)
@@ -131,7 +132,7 @@ fn mark(books: &mut Books<'_>, stream: &str) -> bool {
     true
 }
 
-/// Writes the last record of a stream that is to end and in which nothing is under way. Says whether it did.
+/// Writes the closing record of a stream that is marked as ending and has no call in flight. Returns whether it did.
 pub fn end(books: &mut Books<'_>, stream: &str) -> Result<bool, DeskError> {
     let Some(sheet) = books.sheet(stream) else { return Ok(false) };
     let over = match sheet.state() {
@@ -156,7 +157,7 @@ pub fn end(books: &mut Books<'_>, stream: &str) -> Result<bool, DeskError> {
     if let Some(sheet) = books.sheet(stream) {
         let annex = bytes::Bytes::from_static(b"{}");
         sheet.record(stream, now, NewRecord { kind: RecordKind::Closed, signed, verdict: None, annex });
-        // The log holds its numbers for ever, so the name is never used again (V-2).
+        // The log keeps the stream's sequence numbers for ever, so the name is never used again (V-2).
         sheet.close(FOR_EVER);
     }
     Ok(true)
@@ -187,18 +188,17 @@ impl Work for CloseWork {
     fn failed(self: Box<Self>, why: &DeskError) -> Option<Job> {
         match why {
             DeskError::Unrecordable(_) | DeskError::Stopping => None,
-            // What is due is found due again.
+            // The next round of upkeep finds the stream due again.
             _ if self.due => None,
             _ => Some(self),
         }
     }
 }
 
-/// Says that this instance lives, where its stream would be ended by others.
+/// A job that postpones the due time of this instance's own stream, which other instances on the database would end.
 pub struct AliveWork(Desk);
 
 impl AliveWork {
-    /// Of this desk.
     pub fn new(desk: Desk) -> Self {
         Self(desk)
     }

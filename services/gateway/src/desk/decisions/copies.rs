@@ -1,4 +1,5 @@
-//! Copies of a session and of what its principal holds, for one decision: they replace the originals if it comes to one.
+//! Working copies of a session and of its principal's account for one decision; they replace the originals if a
+//! decision is made.
 
 use admission::decide::{self, Before, Dice, Scene, account_key};
 use admission::message::slot::Received;
@@ -11,39 +12,40 @@ use crate::desk::states::{Asking, SessionState, State, account_stream};
 use crate::desk::writer::Books;
 use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER, QUESTION_SLACK};
 
-/// A message, as far as it says whose books it is decided with.
+/// The parts of a message that determine the session and the account it is decided with.
 pub struct Sent<'a> {
-    /// The rules of its route.
+    /// The rules of the message's route.
     pub rules: &'a Rules,
-    /// Who sent it.
+    /// The sender.
     pub caller: &'a Caller,
-    /// What it says, if it could be read.
+    /// The parsed message; `None` if there is none that can be read.
     pub received: Option<&'a Received>,
-    /// What was done about it already.
+    /// Results of earlier passes.
     pub before: Before<'a>,
 }
 
-/// The copies.
+/// The working copies for one decision.
 pub struct Copies {
-    /// Who sent the message, as far as that is on record.
+    /// The sender, with its presumed MCP session if that has an account (see [`on_record`]).
     pub caller: Caller,
-    /// The stream of the session, if one is named that can be one.
+    /// The stream of the session that the message names, if any.
     pub stream: Option<String>,
-    /// The session.
+    /// The session, if it exists.
     pub session: Option<Session>,
-    /// Who is being asked about it.
+    /// Reservations held while a judge or a person is asked.
     pub asking: Vec<Asking>,
-    /// Whether it is to end.
+    /// `true` if the session closes as soon as no call is in flight.
     pub ending: bool,
-    /// What the principal holds. What it spent is that of its ledger, where that is kept elsewhere.
+    /// The principal's account. If the session counts consumption in a separate ledger, the amounts spent are the
+    /// ledger's.
     pub account: Account,
     account_stream: Option<String>,
-    /// Where consumption over all sessions is counted, if not with the rest of the account.
+    /// The stream of that ledger, if it is not the account's.
     ledger_stream: Option<String>,
 }
 
 impl Copies {
-    /// Of the session that a message names, and of what its sender holds. None: not everything is open yet.
+    /// Copies the session that a message names, and its sender's account. `None` if a stream is not loaded yet.
     pub fn of_message(books: &mut Books<'_>, sent: &Sent<'_>) -> Option<Self> {
         let stream = sent.received.map(|received| received.message.session_id().to_owned());
         let state = match &stream {
@@ -58,7 +60,7 @@ impl Copies {
         Self::of(books, stream, state, key, caller)
     }
 
-    /// Of a session that is known, and of what its principal holds.
+    /// Copies a session and its principal's account. `None` if a stream is not loaded yet.
     pub fn of_session(books: &mut Books<'_>, stream: &str) -> Option<Self> {
         let state = session_of(books, stream)?;
         let key = state.as_ref().map(|state| state.session.agreed.account().to_owned());
@@ -90,7 +92,7 @@ impl Copies {
         Some(Self { caller, stream, session, asking, ending, account, account_stream, ledger_stream })
     }
 
-    /// Gives back what is held for questions that nobody asks any more: their process died, or forgot them.
+    /// Releases the reservations of questions that are past their time, or were asked by a process that is gone.
     pub fn forget_questions(&mut self, books: &Books<'_>, rules: &Rules) {
         let Some(session) = &mut self.session else { return };
         let (now, house) = (books.now / 1000, books.house);
@@ -106,20 +108,20 @@ impl Copies {
         self.asking = live;
     }
 
-    /// What is held while somebody is asked about other messages of the session than that for which `own` is held.
+    /// The reservations held for questions about other messages of the session; `own` is this message's reservation.
     pub fn held_for_others(&self, own: Option<ReservationId>) -> Vec<Reservation> {
         let others = self.asking.iter().map(|asking| asking.held).filter(|held| Some(*held) != own);
         let reservation = |held| self.session.as_ref()?.running.reservation(held).cloned();
         others.filter_map(reservation).collect()
     }
 
-    /// Replaces the originals, with what is `held` while somebody is asked: who asks, and how long that can take. What was
-    /// held `before` is not asked about any more.
+    /// Replaces the originals. `held` becomes the reservation of a question that this instance asks; no question is
+    /// open any more about the reservation `before`.
     pub fn hold(self, books: &mut Books<'_>, before: Option<ReservationId>, held: Option<ReservationId>) {
         self.hold_until(books, before, held, 0);
     }
 
-    /// The same for a question that can be answered until a time, in Unix seconds.
+    /// Like [`hold`](Self::hold), for a question that can be answered until `until`, in Unix seconds.
     pub fn hold_until(
         mut self,
         books: &mut Books<'_>,
@@ -135,7 +137,7 @@ impl Copies {
         self.keep(books);
     }
 
-    /// Replaces the originals, where something changed.
+    /// Replaces the originals that have changed.
     pub fn keep(self, books: &mut Books<'_>) {
         let due = self.session.as_ref().map(|session| due(session, books));
         if let (Some(stream), Some(session)) = (self.stream, self.session)
@@ -147,7 +149,7 @@ impl Copies {
                 _ => None,
             };
             let agreed = before.is_none_or(|before| before.session.agreed != state.session.agreed);
-            // What changes nothing does not keep the session alive: a stranger that knows its name could.
+            // An unchanged state does not extend the session's life; otherwise a stranger that knows its name could.
             if agreed || before.is_none_or(|before| **before != state) {
                 sheet.put(State::Session(Box::new(state)), agreed);
                 if !sheet.is_closed() {
@@ -170,7 +172,7 @@ impl Copies {
     }
 }
 
-/// Replaces an account, where something changed.
+/// Replaces an account if `changed` alters it.
 fn keep_account(books: &mut Books<'_>, name: &str, changed: impl FnOnce(Account) -> Account) {
     let now = books.now / 1000;
     let Some(before) = account_in(books, name) else { return };
@@ -185,7 +187,7 @@ fn keep_account(books: &mut Books<'_>, name: &str, changed: impl FnOnce(Account)
     }
 }
 
-/// An account as it is kept, or an empty one. None: it is not open yet.
+/// Returns an account as stored, or an empty one. `None` if its stream is not loaded yet.
 fn account_in(books: &mut Books<'_>, name: &str) -> Option<Account> {
     Some(match books.sheet(name)?.state() {
         Some(State::Account(account)) => account.clone(),
@@ -193,14 +195,14 @@ fn account_in(books: &mut Books<'_>, name: &str) -> Option<Account> {
     })
 }
 
-/// When a session is looked at again if nothing happens: at its deadline, or when it has been idle for long.
+/// Returns when a session is due, in Unix seconds: at its deadline, or after `session_idle` if that is earlier.
 fn due(session: &Session, books: &Books<'_>) -> u64 {
     let idle = books.now / 1000 + books.house.settings.session_idle.as_secs();
     let ends = session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
     ends.unwrap_or(FOR_EVER).min(idle).min(FOR_EVER)
 }
 
-/// Not open: none. No session: none in it.
+/// Returns a session's state. Outer `None`: the stream is not loaded yet; inner `None`: there is no session.
 fn session_of(books: &mut Books<'_>, stream: &str) -> Option<Option<SessionState>> {
     Some(match books.sheet(stream)?.state() {
         Some(State::Session(state)) => Some((**state).clone()),
@@ -208,8 +210,8 @@ fn session_of(books: &mut Books<'_>, stream: &str) -> Option<Option<SessionState
     })
 }
 
-/// Who it is that sent a message. A gateway that was started again has seen no server give out an MCP session; one that
-/// committed before is on record all the same, and what binds it binds it still (V-2, V-33).
+/// Identifies the sender of a message. A gateway that was restarted has not seen a server issue the MCP session; if the
+/// presumed session has an account, its earlier commitments bind the sender all the same (V-2, V-33).
 fn on_record(books: &mut Books<'_>, caller: &Caller) -> Option<Caller> {
     let Some(presumed) = caller.presumed() else { return Some(caller.clone()) };
     let Some(key) = account_key(&presumed, None) else { return Some(caller.clone()) };
@@ -219,8 +221,8 @@ fn on_record(books: &mut Books<'_>, caller: &Caller) -> Option<Caller> {
     })
 }
 
-/// Whose account a message is decided with: that of the session's principal, if it is shown, or else the sender's own. C1 finds
-/// the same, for the signature is looked at in the same way.
+/// Returns the key of the account that a message is decided with: the session principal's, if the sender is shown to be
+/// that principal, or else the sender's own. Step C1 finds the same, since both check the signature in the same way.
 fn account_of(scene: &Scene<'_>, sent: &Sent<'_>, session: Option<&Session>) -> Option<String> {
     let by_key = session
         .is_some_and(|session| matches!(session.agreed.principal().identity(), Identity::SigningKey(_)));

@@ -1,4 +1,4 @@
-//! Denials without a record of their own, recorded together.
+//! The record of denials that have no record of their own.
 
 use std::time::Instant;
 
@@ -12,7 +12,8 @@ use crate::desk::denials::Counted;
 use crate::desk::error::DeskError;
 use crate::desk::writer::{Books, Job, NewRecord, Step, Work};
 
-/// What was denied in a stream since some time. It is owed: it is recorded as soon as records can be.
+/// A job that records the denials counted in one stream. It is retried until the record is durable, except after
+/// [`DeskError::Unrecordable`].
 pub struct DenialsWork {
     desk: Desk,
     stream: String,
@@ -21,7 +22,6 @@ pub struct DenialsWork {
 }
 
 impl DenialsWork {
-    /// In this stream.
     pub fn new(desk: Desk, stream: String, counted: Counted) -> Self {
         Self { desk, stream, counted, since: Instant::now() }
     }
@@ -31,7 +31,7 @@ impl DenialsWork {
             Some(sheet) => sheet.state().is_some() && !sheet.is_closed(),
             None => return Ok(None),
         };
-        // After its end nothing is written into a stream.
+        // No record follows a stream's closing record.
         let stream = if is_open { self.stream.as_str() } else { self.desk.unbound() };
         if books.sheet(stream).is_none() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! A commitment or an amendment whose carrier succeeded: judged, and in force as soon as it is durable.
+//! Scope commitments and amendments whose carrier request succeeded: decided, and in force as soon as they are durable.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,16 +24,16 @@ use crate::desk::states::KeptQuestion;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Work};
 
-/// Which of the two.
+/// The kind of a [`MessageJob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// A scope commitment.
+    /// A scope commitment, decided by [`decide::commitment`].
     Commitment,
-    /// A scope amendment.
+    /// A scope amendment, decided by [`decide::amendment`].
     Amendment,
 }
 
-/// A message to be decided.
+/// A job that decides a [`MessageJob`].
 pub struct MessageWork {
     desk: Desk,
     job: Arc<MessageJob>,
@@ -42,22 +42,21 @@ pub struct MessageWork {
     dice: Dice,
     since: Instant,
     tell: oneshot::Sender<Result<MessageAnswer, DeskError>>,
-    /// The question that was put to approvers, as it stands.
+    /// The stored question to approvers, if it is still usable.
     put: Option<PutInputs>,
-    /// Whether another can be put.
+    /// `true` if there is room for one more question.
     can_wait: bool,
     made: Option<Made>,
 }
 
 enum Made {
     Ruled(Box<decide::Ruling>, Written),
-    /// A denial of a stranger that has no record of its own.
+    /// A denial of an unidentified caller that is counted and not recorded.
     Counted(Box<decide::Ruling>),
     Judge(Box<decide::Question>, Option<ReservationId>),
 }
 
 impl MessageWork {
-    /// A message.
     pub fn new(
         desk: Desk,
         (job, kind): (Arc<MessageJob>, MessageKind),
@@ -125,7 +124,7 @@ impl MessageWork {
         is_only_counted(&self.desk, books, &sent, copies.session.as_ref(), ruling)
     }
 
-    /// What the annex keeps besides: enough to decide the message again. `account` is of before the decision.
+    /// The decision inputs for the annex, sufficient to replay the decision. `account` is from before the decision.
     fn inputs(&self, books: &Books<'_>, copies: &Copies, account: Option<Account>) -> DecisionInputs {
         let job = &*self.job;
         DecisionInputs {
@@ -144,7 +143,7 @@ impl MessageWork {
     }
 }
 
-/// The question that a decision about a message puts to approvers.
+/// The question to approvers that a ruling raises, if any.
 fn put_by(ruling: &MessageRuling) -> Option<&Question> {
     match ruling {
         MessageRuling::Ruled(ruling) => ruling.put.as_deref(),
@@ -152,7 +151,7 @@ fn put_by(ruling: &MessageRuling) -> Option<&Question> {
     }
 }
 
-/// What was put to approvers about the same before, if it is open or its answer still counts.
+/// Returns an earlier question about the same subject, if it is open or its answer still counts.
 fn usable(kept: KeptQuestion, question: &Question, now: jiff::Timestamp) -> Option<PutInputs> {
     let is_usable = !kept.spent && !kept.question.is_over(now) && kept.question.subject == question.subject;
     is_usable.then_some(PutInputs { question: kept.question, answer: kept.answer, spent: false })
@@ -195,7 +194,7 @@ impl Work for MessageWork {
         (self.put, self.can_wait) = (None, true);
         let mut ruling = self.ruling(&rules, books, &mut copies);
         if let Some(question) = put_by(&ruling) {
-            // Whether it was put before, and answered meanwhile, is known by its id.
+            // The question's id shows whether it was asked before, and perhaps answered meanwhile.
             let Some(kept) = question::kept(books, &question.id) else { return Step::Needs(books.missing()) };
             self.put = kept.and_then(|kept| usable(kept, question, timestamp(books.now)));
             self.can_wait = self.put.is_some() || self.has_room(question, books);
@@ -220,7 +219,7 @@ impl Work for MessageWork {
                 if let Some(question) = ruling.put.as_ref().filter(|_| self.put.is_none()) {
                     question::put(books, question);
                 }
-                // A no stands for as long as the question was open.
+                // A refusal is not consumed: it counts until the question expires.
                 if ruling.verdict.verdict.is_permit() {
                     question::used_up_by(&ruling).for_each(|id| question::spend(books, id));
                 }

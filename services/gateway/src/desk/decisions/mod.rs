@@ -1,4 +1,4 @@
-//! What the writer decides: calls, messages, what became of a call, what is refused beside it, and the end of a stream.
+//! The jobs of the writer: calls, messages, outcomes, refusals of other requests, questions, and the end of a stream.
 
 mod call;
 mod close;

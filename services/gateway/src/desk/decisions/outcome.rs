@@ -1,4 +1,4 @@
-//! What became of a call that was served: settled, recorded, and owed until it is durable.
+//! Outcomes of forwarded calls: settled, recorded, and retried until they are durable.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +27,7 @@ use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, NewRecord, Step, Work};
 use crate::limits::ANNEX_TEXT_BYTES;
 
-/// The end of a call.
+/// A job that settles a call and records its outcome.
 pub struct OutcomeWork {
     desk: Desk,
     rules: Arc<Rules>,
@@ -43,11 +43,11 @@ pub struct OutcomeWork {
     denied: Option<Denied>,
 }
 
-/// A call that does not go on after all, and what its caller is told.
+/// A call that is denied after its admission, and the channel for that denial.
 pub struct Refusal {
-    /// Why.
+    /// The reason of the denial.
     pub why: DeskError,
-    /// Who is told.
+    /// Receives the denial for the caller.
     pub tell: oneshot::Sender<Result<Told, DeskError>>,
 }
 
@@ -58,7 +58,7 @@ struct Denied {
 }
 
 impl OutcomeWork {
-    /// How a call ended. `durable` is told when that is.
+    /// The outcome of a call. `durable` is notified when the outcome is committed.
     pub fn of(
         desk: Desk,
         ticket: Ticket,
@@ -72,14 +72,14 @@ impl OutcomeWork {
         Self { status, cost, result, durable, ..work }
     }
 
-    /// A call that was served and is denied all the same, before anything of it was sent.
+    /// The outcome [`Status::Refused`] of a call that is denied after its admission, before anything of it was sent.
     pub fn denied(desk: Desk, ticket: Ticket, refusal: Refusal) -> Self {
         let ruling = ticket.ruling.clone();
         let denied = Some(Denied { refusal, ruling, written: None });
         Self { denied, ..Self::of(desk, ticket, Status::Refused, None, None, None) }
     }
 
-    /// A call of a process that died: nobody knows what became of it.
+    /// The outcome [`Status::Unknown`] of a call whose process died.
     pub fn unknown(
         desk: Desk,
         rules: Arc<Rules>,
@@ -105,7 +105,7 @@ impl OutcomeWork {
         }
     }
 
-    /// Who is told when it is durable.
+    /// Adds the channel that is notified when the outcome is durable.
     pub fn told_to(self, durable: oneshot::Sender<()>) -> Self {
         Self { durable: Some(durable), ..self }
     }
@@ -189,7 +189,7 @@ impl OutcomeWork {
     }
 }
 
-/// The same ruling as a denial.
+/// Turns an admitting ruling into a denial with this reason and the meters after the settlement.
 fn deny(ruling: &mut Ruling, settled: &Settled, reason: Reason) {
     ruling.verdict.verdict = VerdictKind::Denied;
     ruling.verdict.verification.reason = Some(reason.clone());
@@ -232,7 +232,7 @@ impl Work for OutcomeWork {
     }
 
     fn failed(mut self: Box<Self>, why: &DeskError) -> Option<Job> {
-        // The caller is denied now, without a record of that; that the call did not go on is still owed.
+        // The caller is denied now, without a record of the denial. The outcome `refused` is still owed.
         if let Some(denied) = self.denied.take() {
             let _ = denied.refusal.tell.send(Err(why.clone()));
         }

@@ -1,4 +1,4 @@
-//! Questions for approvers, as the writer keeps them: put, answered once, used once or withdrawn.
+//! Questions for approvers in the writer: asked, answered once, consumed once or withdrawn.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::desk::states::{KeptQuestion, State, question_stream};
 use crate::desk::writer::{Books, Job, Step, Work};
 use crate::limits::{FOR_EVER, QUESTION_SHOWN, QUESTION_SLACK};
 
-/// Writes a question down: it is durable with the decision that asks it. False: its stream is not open yet.
+/// Stores a question, in the same commit as the ruling that raises it. `false` if its stream is not loaded yet.
 pub fn put(books: &mut Books<'_>, question: &Question) -> bool {
     let until = u64::try_from(question.expires).unwrap_or(FOR_EVER).saturating_add(QUESTION_SLACK.as_secs());
     let Some(sheet) = books.sheet(&question_stream(&question.id)) else { return false };
@@ -24,13 +24,13 @@ pub fn put(books: &mut Books<'_>, question: &Question) -> bool {
     true
 }
 
-/// The questions that a decision uses up.
+/// The ids of the questions whose answers a ruling consumes.
 pub fn used_up_by(ruling: &Ruling) -> impl Iterator<Item = &str> {
     let claims = ruling.claims.iter().filter(|claim| claim.kind == ClaimKind::Approval);
     claims.map(|claim| claim.key.as_str())
 }
 
-/// Marks a question as used.
+/// Marks a question as consumed, and closes its stream.
 pub fn spend(books: &mut Books<'_>, id: &str) {
     let until = books.now / 1000 + QUESTION_SHOWN.as_secs();
     let Some(kept) = kept(books, id).flatten() else { return };
@@ -40,7 +40,7 @@ pub fn spend(books: &mut Books<'_>, id: &str) {
     }
 }
 
-/// A question, if there is one of this id. None: its stream is not open yet.
+/// Returns the question with this id, if there is one. Outer `None`: its stream is not loaded yet.
 pub fn kept(books: &mut Books<'_>, id: &str) -> Option<Option<KeptQuestion>> {
     Some(match books.sheet(&question_stream(id))?.state() {
         Some(State::Question(kept)) => Some((**kept).clone()),
@@ -48,7 +48,7 @@ pub fn kept(books: &mut Books<'_>, id: &str) -> Option<Option<KeptQuestion>> {
     })
 }
 
-/// The answer of an approver.
+/// A job that stores an approver's answer.
 pub struct AnswerWork {
     desk: Desk,
     signed: SignedApproval,
@@ -59,7 +59,7 @@ pub struct AnswerWork {
 }
 
 impl AnswerWork {
-    /// To the question that it names.
+    /// A job for the answer `signed`; `text` is the answer as received.
     pub fn new(
         desk: Desk,
         signed: SignedApproval,
@@ -119,7 +119,7 @@ impl Work for AnswerWork {
     }
 }
 
-/// A question for whose answer nobody waits any more.
+/// A job that withdraws a question for whose answer no call waits any more.
 pub struct WithdrawWork {
     desk: Desk,
     id: String,
@@ -127,7 +127,6 @@ pub struct WithdrawWork {
 }
 
 impl WithdrawWork {
-    /// This one.
     pub fn new(desk: Desk, id: String) -> Self {
         Self { desk, id, since: Instant::now() }
     }

@@ -1,4 +1,4 @@
-//! A place that nobody holds any more is given back (V-14): the call never left.
+//! The release of a reservation (V-14) whose call was never forwarded.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use super::copies::Copies;
 use crate::desk::error::DeskError;
 use crate::desk::writer::{Books, Job, Step, Work};
 
-/// Gives back a reservation for which somebody was being asked.
+/// A job that releases a reservation held while a judge or a person was asked.
 pub struct RefundWork {
     rules: Arc<Rules>,
     stream: String,
@@ -21,7 +21,6 @@ pub struct RefundWork {
 }
 
 impl RefundWork {
-    /// This one, of this session.
     pub fn new(rules: Arc<Rules>, stream: String, held: ReservationId) -> Self {
         Self { rules, stream, held, since: Instant::now() }
     }
@@ -40,7 +39,7 @@ impl Work for RefundWork {
         let Some(mut copies) = Copies::of_session(books, &self.stream) else {
             return Step::Needs(books.missing());
         };
-        // Decided since: what was held is another reservation now, or none.
+        // The call was decided since: it has another reservation now, or none.
         if !copies.asking.iter().any(|asking| asking.held == self.held) {
             return Step::Nothing;
         }

@@ -1,4 +1,4 @@
-//! A request that is refused beside any call: recorded, and told with a signed Verdict (V-37).
+//! Refusals of requests that are not tool calls: recorded, and answered with a signed Verdict (V-37).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::desk::jobs::RefusalJob;
 use crate::desk::told::Told;
 use crate::desk::writer::{Books, Job, Step, Work};
 
-/// A refusal to be recorded.
+/// A job that records a [`RefusalJob`].
 pub struct RefusalWork {
     desk: Desk,
     job: Arc<RefusalJob>,
@@ -27,7 +27,6 @@ pub struct RefusalWork {
 }
 
 impl RefusalWork {
-    /// Of what was ruled.
     pub fn new(desk: Desk, job: Arc<RefusalJob>, tell: oneshot::Sender<Result<Told, DeskError>>) -> Self {
         Self { desk, job, since: Instant::now(), tell, made: None }
     }

@@ -1,4 +1,4 @@
-//! What a list says of its tools: pinned, compared with what is pinned, and recorded where it changed.
+//! Listed tools: new ones are pinned, others compared with their pins, and changes recorded.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,17 +16,17 @@ use crate::desk::states::{Catalogue, State, catalogue_stream, tool_stream};
 use crate::desk::writer::{Books, Job, NewRecord, Step, Work};
 use crate::limits::{FOR_EVER, PINNED_TOOLS};
 
-/// Tools of a route, as a list has them; or one that a command has approved.
+/// A job for the listed tools of a route, or for one tool that an operator command has approved.
 pub struct ToolsWork {
     desk: Desk,
     route: String,
-    /// Names, and what was listed under them; none where only an approval is to be recorded.
+    /// Tool names with their listed descriptions; `None` if only an approval is to be recorded.
     tools: Arc<[(String, Option<Description>)]>,
     since: Instant,
     tell: Option<oneshot::Sender<Result<(), DeskError>>>,
 }
 
-/// What is to be recorded.
+/// The differences to record.
 #[derive(Default)]
 struct Found {
     changed: Vec<Difference>,
@@ -35,7 +35,7 @@ struct Found {
 }
 
 impl ToolsWork {
-    /// What was listed. Whoever waits for it is told once it is durable.
+    /// A job for a list of tools. `tell` is notified once the result is durable.
     pub fn listed(
         desk: Desk,
         route: &str,
@@ -46,13 +46,13 @@ impl ToolsWork {
         Self { desk, route: route.to_owned(), tools, since: Instant::now(), tell: Some(tell) }
     }
 
-    /// A tool whose approval is not recorded yet.
+    /// A job that records the approval of a tool.
     pub fn approved(desk: Desk, route: &str, tool: &str) -> Self {
         let tools = [(tool.to_owned(), None)].into();
         Self { desk, route: route.to_owned(), tools, since: Instant::now(), tell: None }
     }
 
-    /// What the list changes, put into the sheets. None: not everything is open yet.
+    /// Applies the list to the working copies, and returns the differences. `None` if a stream is not loaded yet.
     fn find(&self, books: &mut Books<'_>) -> Result<Option<Found>, DeskError> {
         let pins = self.desk.rules_of(&self.route).tools.pins;
         let now = timestamp(books.now);
@@ -92,7 +92,10 @@ impl ToolsWork {
         Ok(Some(found))
     }
 
-    /// Counts a tool that is pinned for the first time. False: the count is not open yet.
+    /// Counts a newly pinned tool. `false` if the count is not loaded yet.
+    ///
+    /// # Errors
+    /// [`DeskError::Unrecordable`] if the route has [`PINNED_TOOLS`] already.
     fn counts(&self, books: &mut Books<'_>) -> Result<bool, DeskError> {
         let Some(sheet) = books.sheet(&catalogue_stream(&self.route)) else { return Ok(false) };
         let tools = match sheet.state() {
@@ -172,7 +175,7 @@ impl Work for ToolsWork {
         if let Some(tell) = self.tell {
             let _ = tell.send(Err(why.clone()));
         }
-        // An approval that is not recorded says so itself, and is tried again with the next call.
+        // An unrecorded approval keeps its flag in the pin, so the next call tries again.
         None
     }
 }

@@ -1,5 +1,5 @@
-//! A ruling becomes a record (section 7 of the design): written, signed, named, told; in this order, since each needs the
-//! one before it.
+//! Records of rulings (section 7 of the design): the record is written and signed, which gives its reference at the
+//! log, and then the Verdict is signed, which contains that reference.
 
 use admission::decide::{About, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
@@ -20,32 +20,34 @@ use crate::desk::told::{self, Evidence};
 use crate::desk::writer::{Books, NewRecord};
 use crate::limits::FOR_EVER;
 
-/// A ruling that is written into its stream, and will be true once it is committed.
+/// A ruling that is written into its stream, in force once the batch is committed.
 pub struct Written {
-    /// The stream.
+    /// The stream of the record.
     pub stream: String,
-    /// Its record's entry ID.
+    /// The record's entry ID.
     pub id: EntryDigest,
     /// The signed Verdict.
     pub text: String,
-    /// Where the record is.
+    /// The location of the record.
     pub evidence: Evidence,
 }
 
-/// The time of a batch.
+/// Converts milliseconds since the Unix epoch to a timestamp; a value out of range becomes the maximum.
 pub fn timestamp(milliseconds: u64) -> Timestamp {
     let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
 }
 
-/// The time of a batch, as the inputs of a decision have it.
+/// Converts the time of a batch to the signed form that `DecisionInputs` stores.
 pub fn milliseconds(now: u64) -> i64 {
     i64::try_from(now).unwrap_or(i64::MAX)
 }
 
-/// The stream that a ruling's record goes to: after the end of a session's stream nothing is written into it.
+/// Returns the stream for a ruling's record: the session's, unless it is closed, since no record follows a closing
+/// record.
 ///
-/// What belongs to no session is in the stream of its client, once a call of it was let through, or else in the gateway's own.
+/// A record without a session goes into the stream of its client, once a call of that client was forwarded, or else
+/// into the gateway's own.
 fn stream_of(books: &mut Books<'_>, ruling: &Ruling, client: Option<&str>) -> Result<String, DeskError> {
     if let Stream::Session(session_id) = &ruling.stream {
         let sheet = books.sheet(session_id).ok_or_else(|| not_open(session_id))?;
@@ -62,8 +64,8 @@ fn stream_of(books: &mut Books<'_>, ruling: &Ruling, client: Option<&str>) -> Re
     Ok(books.house.unbound.clone())
 }
 
-/// Writes a ruling into its stream, whose state is the one after the ruling. What the client says of itself, and `beside`, go
-/// into the annex.
+/// Writes a ruling into its stream, whose state must be the one after the ruling. The client's description of itself
+/// (`aside`) and the decision inputs (`beside`) go into the annex.
 pub fn write(
     books: &mut Books<'_>,
     ruling: &mut Ruling,
@@ -73,7 +75,7 @@ pub fn write(
     write_for(books, ruling, aside, beside, None)
 }
 
-/// The same; what belongs to no session may go into the stream of its client.
+/// Like [`write()`]; a record without a session may go into the client stream `client`.
 pub fn write_for(
     books: &mut Books<'_>,
     ruling: &mut Ruling,
@@ -101,7 +103,7 @@ pub fn write_for(
         About::Amendment => RecordKind::Amendment,
         About::Call => RecordKind::Decision,
     };
-    // What was used before is not used up again: a replay has a record too.
+    // A replay has a record too, but does not consume its claims again.
     let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| !stream.starts_with(UNBOUND)));
     claims.retain(|claim| !books.is_used(claim));
     let sheet = books.sheet(&stream).ok_or_else(|| not_open(&stream))?;
@@ -119,7 +121,8 @@ pub fn write_for(
     Ok(Written { id, text, evidence: Evidence { audit_ref, id, seq, key, receipt: None }, stream })
 }
 
-/// The secret of a stream and the number of its next record. The gateway's own stream begins with its first record.
+/// Returns a stream's commitment key and its next sequence number. The gateway's own streams begin with their first
+/// record.
 pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), DeskError> {
     let is_own = stream == books.house.unbound;
     let is_ours = stream.starts_with(&books.house.unbound);
@@ -145,27 +148,27 @@ pub fn place(books: &mut Books<'_>, stream: &str) -> Result<(StreamKey, u64), De
     Ok((key, sheet.next_seq()))
 }
 
-/// A claim as the store keeps it: whatever its length, it has 32 bytes.
+/// A claim as the store keeps it: the key is the SHA-256 of `key`, so it always has 32 bytes.
 pub fn claim(stream: &str, kind: evidence::ClaimKind, key: &str) -> Claim {
     let key = Bytes::copy_from_slice(&sha2::Sha256::digest(key.as_bytes()));
     Claim { stream: stream.to_owned(), kind, key }
 }
 
-/// What a message says of itself to be taken once, in its session (V-21).
+/// The claim on a message's `jti`, which is accepted once in its session (V-21).
 pub fn jti_of(received: &Received) -> Option<Claim> {
     Some(claim(received.message.session_id(), evidence::ClaimKind::MessageId, &claimed_jti(received)?))
 }
 
-/// Where a state of ours is used up: in its session, or for all instances together.
+/// Returns the stream that holds the claims on state tokens: the session's, or the one that all instances share.
 pub fn states_stream(session_id: Option<&str>) -> &str {
     session_id.unwrap_or(STATES_STREAM)
 }
 
-/// What a ruling uses up. A `jti` counts within its session; outside any there is nothing to protect.
+/// The claims that a ruling consumes. A `jti` counts within its session; outside a session there is nothing to protect.
 fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
     let kept = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
         (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
-        // Questions to approvers are kept with their state.
+        // The consumption of an approval is part of its question's state.
         (ClaimKind::Jti, None) | (ClaimKind::Approval, _) => None,
         (ClaimKind::State, session) => {
             Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))

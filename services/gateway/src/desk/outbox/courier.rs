@@ -1,7 +1,8 @@
-//! Carries what waits to the log, a batch at a time.
+//! Delivery of pending records to the log, in batches.
 //!
-//! The client waits as the log asks it to (`Retry-After`); between rounds that brought nothing the courier waits longer and
-//! longer by itself. It never gives up, and never skips: the next round asks the database again.
+//! The client waits as the log asks it to (`Retry-After`); after rounds without progress the courier waits with
+//! exponential back-off. It never gives up and never skips a record: each round reads the pending records from the
+//! database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +26,10 @@ use crate::limits::{
 
 /// The rule by which a log refuses an outcome before its decision, which may be on its way.
 const DECISION_REQUIRED: &str = "vap-audit-decision-required";
-/// The rule by which it refuses what our clock, ahead of the log's, dates in the future: later it is admitted.
+/// The rule by which a log refuses a record dated in the future, if the gateway's clock is ahead: later it is admitted.
 const AT_FUTURE: &str = "vap-audit-at-future";
 
-/// The one that submits.
+/// The task that submits records to the log.
 pub struct Courier {
     pub store: Arc<dyn EvidenceStore>,
     pub log: Log,
@@ -36,36 +37,37 @@ pub struct Courier {
     pub waiting: Arc<Waiting>,
     pub alarms: Arc<Alarms>,
     pub clock: Clock,
-    /// Something was committed.
+    /// Notified when records are committed.
     pub wake: Arc<Notify>,
-    /// Whether the log takes batches, as far as is known.
+    /// `true` if the log accepts batches, as far as is known.
     pub batches: AtomicBool,
-    /// How long what was committed waits for company. Nothing where somebody waits for the receipt.
+    /// Time to wait for more records before a round. Zero if calls wait for receipts.
     pub linger: Duration,
 }
 
-/// What a round came to.
+/// Result of one round of delivery.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
-    /// There was nothing to do.
+    /// No record is pending.
     Idle,
-    /// Something was delivered or put aside; `true` if more may be waiting already.
+    /// Records were delivered or marked as stuck; `true` if more may be pending.
     Moved(bool),
-    /// Nothing went, and why.
+    /// No record was delivered, for this reason.
     Blocked(String),
 }
 
-/// What became of one statement.
+/// Result of submitting one statement.
 enum Fate {
     Taken(Delivered),
     Stuck(String),
-    /// Refused until its decision is on the log.
+    /// Refused by the rule [`DECISION_REQUIRED`] until its decision is on the log.
     Early(String),
     Open(String),
 }
 
 impl Courier {
-    /// Submits until told to stop. What is under way then is submitted again at the next start, which changes nothing.
+    /// Submits until `stop` is cancelled. Statements in flight then are submitted again after the next start;
+    /// registration is idempotent.
     pub async fn run(self, stop: CancellationToken) {
         let mut wait = SUBMIT_FIRST_WAIT;
         let mut unstick = tokio::time::interval(UNSTICK_EVERY);
@@ -100,7 +102,8 @@ impl Courier {
         }
     }
 
-    /// Until something is committed, or a while has passed: records of an instance that died wake nobody.
+    /// Waits until records are committed, or for at most `most`, since the records of a dead instance cause no
+    /// notification.
     async fn rest(&self, stop: &CancellationToken, most: Duration) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -109,7 +112,7 @@ impl Courier {
         }
     }
 
-    /// Lets records come together: a round has its price here, at the log and on both disks, however few they are.
+    /// Waits for more records, since each round has a fixed cost here, at the log and on both disks.
     async fn gather(&self, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -117,7 +120,8 @@ impl Courier {
         }
     }
 
-    /// A cause may be gone: a policy that lacked us, a key that it did not know.
+    /// Makes stuck records pending again, since the cause may be gone: a policy without this issuer, or a key unknown
+    /// to the log.
     async fn unstick(&self) {
         match self.store.unstick().await {
             Ok(0) => {}
@@ -145,7 +149,8 @@ impl Courier {
         }
     }
 
-    /// What became of each, in order; what was not reached any more is missing. An error is about all of them.
+    /// Submits the records and returns their results in order; records that were not reached are missing. An error
+    /// concerns all of them.
     async fn submit(&self, pending: &[Pending]) -> Result<Vec<Fate>, String> {
         if self.batches.load(Ordering::Relaxed) {
             let statements: Vec<Bytes> = pending.iter().map(|one| one.statement.clone()).collect();
@@ -194,7 +199,7 @@ impl Courier {
         }
     }
 
-    /// Where the receipt says that the record is, if the receipt can be believed.
+    /// Returns the leaf index that the receipt states, if the receipt can be parsed and verified.
     fn placed(&self, id: &EntryDigest, receipt: &Bytes) -> Result<Option<u64>, String> {
         let read =
             Receipt::parse(receipt.clone()).map_err(|error| format!("what came is no receipt: {error}"))?;
@@ -207,7 +212,7 @@ impl Courier {
         Ok(read.inclusion_proofs().first().map(|proof| proof.leaf_index.get()))
     }
 
-    /// An outcome whose decision the log refused for good waits for nothing, and would be in the way of all that come after.
+    /// Marks an outcome as stuck if the log has refused its decision for good; it would block all later records.
     async fn waited_out(&self, one: &Pending, fate: Fate) -> Result<Fate, StoreError> {
         let (Fate::Early(why), Some(decision)) = (&fate, decision_of(one)) else { return Ok(fate) };
         match self.store.record(&decision).await?.map(|stored| stored.standing) {
@@ -248,7 +253,7 @@ impl Courier {
     }
 }
 
-/// As many as one request takes.
+/// Keeps as many records as fit into one request, at most [`SUBMIT_BATCH_BYTES`], but at least one.
 fn within_bytes(mut pending: Vec<Pending>) -> Vec<Pending> {
     let mut bytes = 0;
     let fit = pending.iter().take_while(|one| {
@@ -260,14 +265,15 @@ fn within_bytes(mut pending: Vec<Pending>) -> Vec<Pending> {
     pending
 }
 
-/// The decision that an outcome is of.
+/// Returns the decision that an outcome record refers to.
 fn decision_of(one: &Pending) -> Option<EntryDigest> {
     let statement = SignedStatement::parse(one.statement.clone()).ok()?;
     let record: serde_json::Value = jose::json::read_bytes(statement.payload()?).ok()?;
     record["backLink"].as_str()?.parse().ok()
 }
 
-/// Batches are Tabellion's own: another log's answer is a 404, or that nobody may POST there.
+/// Returns whether a log does not offer batches, which are an extension of Tabellion: other logs answer 404, 405, 410
+/// or 501.
 fn takes_no_batches(error: &ClientError) -> bool {
     match error {
         ClientError::NotFound(_) => true,
@@ -279,12 +285,13 @@ fn takes_no_batches(error: &ClientError) -> bool {
     }
 }
 
-/// Too large, or there is something in it: one by one it is seen which.
+/// Returns whether a refusal concerns the batch, by its size or by one of its statements: submitting one by one shows
+/// which.
 fn is_about_this_batch(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused { status, .. } if !is_about_us(*status))
 }
 
-/// The log's door is closed to us, or to everybody: no statement's fault.
+/// Returns whether the log refuses the gateway itself (401, 403), and not a statement.
 fn is_about_us(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }

@@ -1,4 +1,4 @@
-//! How much waits for the log, without asking the database at every call.
+//! The outbox backlog in memory, so that a call need not query the database.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use evidence::Backlog;
 
 use crate::limits::{OUTBOX_AGE, OUTBOX_BYTES, OUTBOX_RECORDS};
 
-/// What may wait.
+/// Limits of the outbox, at which calls are denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxLimits {
-    /// Records.
+    /// Number of records.
     pub records: u64,
-    /// Bytes of their statements.
+    /// Total size of their statements, in bytes.
     pub bytes: u64,
-    /// How long the oldest one may have waited.
+    /// Age of the oldest record.
     pub age: Duration,
 }
 
@@ -24,36 +24,36 @@ impl Default for OutboxLimits {
     }
 }
 
-/// Which limit is reached.
+/// The limit of the outbox that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Backpressure {
-    /// Too many records.
+    /// [`OutboxLimits::records`] is reached; holds the number of records.
     #[error("{0} records wait for the log")]
     Records(u64),
-    /// Too many bytes.
+    /// [`OutboxLimits::bytes`] is reached; holds the number of bytes.
     #[error("{0} bytes wait for the log")]
     Bytes(u64),
-    /// Too old.
+    /// [`OutboxLimits::age`] is reached; holds the age in seconds.
     #[error("a record has waited for the log for {0} seconds")]
     Age(u64),
 }
 
-/// What waited when the database was last asked, and what was committed since.
+/// The backlog when the database was last queried, adjusted by later commits and deliveries.
 #[derive(Debug, Default)]
 pub struct Gauge(Mutex<Backlog>);
 
 impl Gauge {
-    /// What waits.
+    /// Returns the current backlog.
     pub fn backlog(&self) -> Backlog {
         *self.lock()
     }
 
-    /// What the database says.
+    /// Replaces the backlog by the database's.
     pub fn set(&self, backlog: Backlog) {
         *self.lock() = backlog;
     }
 
-    /// Records were committed: until the database is asked again, they wait.
+    /// Adds committed records. `at` is the time of the commit, in Unix seconds.
     pub fn add(&self, records: u64, bytes: u64, at: u64) {
         let mut backlog = self.lock();
         backlog.records += records;
@@ -61,14 +61,14 @@ impl Gauge {
         backlog.oldest_at.get_or_insert(at);
     }
 
-    /// Records were delivered.
+    /// Subtracts delivered records.
     pub fn remove(&self, records: u64, bytes: u64) {
         let mut backlog = self.lock();
         backlog.records = backlog.records.saturating_sub(records);
         backlog.bytes = backlog.bytes.saturating_sub(bytes);
     }
 
-    /// The limit that is reached, if one is. `now` in Unix seconds.
+    /// Returns the limit that is reached, if any. `now` is in Unix seconds.
     pub fn over(&self, limits: &OutboxLimits, now: u64) -> Option<Backpressure> {
         let backlog = self.backlog();
         let age = age(&backlog, now);
@@ -81,7 +81,7 @@ impl Gauge {
         (age >= limits.age.as_secs()).then_some(Backpressure::Age(age))
     }
 
-    /// The part of its limits that the backlog takes, the largest of the three; 1 and more is too much.
+    /// Returns the largest used fraction of the three limits; from 1.0 on, calls are denied.
     pub fn share(&self, limits: &OutboxLimits, now: u64) -> f64 {
         let backlog = self.backlog();
         let of = |part: u64, whole: u64| fraction(part, whole.max(1));
@@ -99,7 +99,7 @@ fn age(backlog: &Backlog, now: u64) -> u64 {
     backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest))
 }
 
-/// To a thousandth, which is enough to raise an alarm by.
+/// Divides to a thousandth, which is precise enough for an alarm.
 fn fraction(part: u64, whole: u64) -> f64 {
     let thousandths = part.saturating_mul(1000) / whole;
     f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0

@@ -1,10 +1,11 @@
-//! From the database to the log: everything that was committed, at least once and in order, for as long as it takes.
+//! The outbox: delivery of every committed record from the database to the log, at least once, in order, without a time
+//! limit.
 //!
-//! A record's statement was signed before it was committed and is sent as it is, so however often it goes there is one
-//! entry. What the log refuses for good is put aside ("stuck"): it stays, is counted, and holds up nobody. While more waits
-//! than the operator allows, the desk admits nothing new.
+//! A record's statement is signed before it is committed and sent unchanged, so repeated submissions yield one entry. A
+//! record that the log refuses for good is marked as stuck: it stays in the outbox, is counted, and does not block
+//! others. While the backlog reaches a limit of the operator, the writer admits nothing new.
 //!
-//! Not here: what is in a statement ([`notary`](super::notary)).
+//! Not here: the content of a statement ([`notary`](super::notary)).
 
 mod courier;
 mod gauge;
@@ -18,13 +19,13 @@ pub(super) use waiting::Waiting;
 use client::Client;
 use verifier::TrustStore;
 
-/// The log that statements are registered at.
+/// The log at which statements are registered.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// Its public URL: what `audit_ref` begins with.
+    /// The log's public URL, the beginning of each `audit_ref`.
     pub url: String,
-    /// A client of it. Its patience bounds one round of submitting, `Retry-After` included.
+    /// The client of the log. Its time limit bounds one round of submitting, `Retry-After` included.
     pub client: Client,
-    /// What receipts are verified with. Without it they are kept, and not believed.
+    /// The trust anchors for receipts. Without them, receipts are stored unverified.
     pub trust: Option<TrustStore>,
 }

@@ -7,29 +7,29 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
 
-/// Why no receipt came.
+/// Reason why there is no receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoReceipt {
-    /// Not in time.
+    /// The log issued none within `receipt_wait`.
     #[error("the log gave no receipt in time")]
     TimedOut,
-    /// The log will not have the record.
+    /// The log refuses the record for good.
     #[error("the log refuses the record: {0}")]
     Refused(String),
 }
 
-/// Who waits for which record. Several may wait for one.
+/// The waiting calls by record. Several may wait for one record.
 #[derive(Debug, Default)]
 pub struct Waiting(Mutex<HashMap<EntryDigest, Vec<Waiter>>>);
 
 type Waiter = oneshot::Sender<Result<Bytes, NoReceipt>>;
 
 impl Waiting {
-    /// Waits from now on.
+    /// Registers a waiter for the receipt of a record.
     pub fn wait(&self, id: EntryDigest) -> oneshot::Receiver<Result<Bytes, NoReceipt>> {
         let (tell, told) = oneshot::channel();
         let mut waiting = self.lock();
-        // Whoever gave up is forgotten here: nobody else comes by while the log is away.
+        // Waiters that gave up are removed here, since `tell` is not called while the log is unreachable.
         waiting.retain(|_, waiters| {
             waiters.retain(|waiter| !waiter.is_closed());
             !waiters.is_empty()
@@ -38,11 +38,11 @@ impl Waiting {
         told
     }
 
-    /// Tells whoever waits for this record.
+    /// Sends the result to all waiters for this record.
     pub fn tell(&self, id: &EntryDigest, what: &Result<Bytes, NoReceipt>) {
         let waiters = self.lock().remove(id);
         for waiter in waiters.into_iter().flatten() {
-            // Whoever gave up has been denied.
+            // A waiter that gave up has been denied already.
             let _ = waiter.send(what.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! The working copies of one batch: what it loads, what it changes, and the commit that comes of it.
+//! The working copies of one batch: loaded streams, their changes, and the resulting commit.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::desk::notary::Signed;
 use crate::desk::shelf::Shelf;
 use crate::desk::states::{State, is_changed_by_commands};
 
-/// A stream as it was committed last.
+/// A stream as last committed.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The version; none if there is no such stream.
+    /// The version; `None` if there is no such stream.
     pub version: Option<u64>,
-    /// Its state.
+    /// The state; `None` if it is empty.
     pub state: Option<State>,
-    /// Whether it has ended.
+    /// `true` if the stream is closed.
     pub closed: bool,
-    /// When it is due, or until when its name is taken.
+    /// Unix time when the stream is due or, if it is closed, until when its name is taken.
     pub keep_until: u64,
-    /// The number of its next record.
+    /// The sequence number of the next record.
     pub next_seq: u64,
 }
 
-/// A stream being changed.
+/// The working copy of a stream, with its changes.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     held: Held,
@@ -43,43 +43,43 @@ pub struct Sheet {
     bytes: Arc<AtomicUsize>,
 }
 
-/// What a record is made of.
+/// The parts of a new record.
 pub struct NewRecord {
-    /// What it is about.
+    /// The kind of the record.
     pub kind: RecordKind,
-    /// The statement, signed.
+    /// The signed statement.
     pub signed: Signed,
-    /// The Verdict that is given for it.
+    /// The signed Verdict, for a decision.
     pub verdict: Option<Bytes>,
-    /// What is kept and never sent.
+    /// The annex, which is stored and never sent to the log.
     pub annex: Bytes,
 }
 
-/// What is committed, and what is held by name once it is.
+/// The changes to commit, and the streams to cache by name after the commit.
 pub type Closed = (Vec<Change>, Vec<(String, Held)>);
 
-/// All sheets of a batch.
+/// All working copies of a batch.
 pub struct Books<'a> {
-    /// What all decisions need.
+    /// The context that all decisions share.
     pub house: &'a House,
-    /// When the batch is decided, in milliseconds since 1970.
+    /// Time of the batch, in milliseconds since the Unix epoch.
     pub now: u64,
     sheets: HashMap<String, Sheet>,
     used: HashSet<Claim>,
     missing: Vec<String>,
-    /// Streams that cannot be read, and why.
+    /// Streams that cannot be read, with the reason.
     damaged: HashMap<String, String>,
-    /// Bytes of all records.
+    /// Total size of the batch's new records, in bytes.
     bytes: Arc<AtomicUsize>,
 }
 
 impl Held {
-    /// Nothing there yet.
+    /// A stream that does not exist yet.
     pub const fn nothing() -> Self {
         Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
     }
 
-    /// What the database has.
+    /// Parses a stream as stored.
     pub fn read(name: &str, kept: Option<&Kept>) -> Result<Self, StoreError> {
         let Some(kept) = kept else { return Ok(Self::nothing()) };
         let damaged = |error| StoreError::Damaged(format!("the state of stream {name}: {error}"));
@@ -108,70 +108,68 @@ impl Sheet {
         }
     }
 
-    /// Whether the stream has ended.
     pub fn is_closed(&self) -> bool {
         self.held.closed
     }
 
-    /// When it is due.
+    /// Returns when the stream is due, in Unix seconds.
     pub fn keep_until(&self) -> u64 {
         self.held.keep_until
     }
 
-    /// The number of its next record.
+    /// Returns the sequence number of the next record.
     pub fn next_seq(&self) -> u64 {
         self.held.next_seq
     }
 
-    /// The state, to read.
     pub fn state(&self) -> Option<&State> {
         self.held.state.as_ref()
     }
 
-    /// Another state. `agreed` says whether what changes seldom is another too.
+    /// Replaces the state. `agreed` is set if the seldom changing part ([`State::agreed`]) changes too.
     pub fn put(&mut self, state: State, agreed: bool) {
         self.changed = true;
         self.agreed_changed |= agreed;
         self.held.state = Some(state);
     }
 
-    /// When it is due from now on.
+    /// Sets when the stream is due, in Unix seconds.
     pub fn keep(&mut self, until: u64) {
         self.changed = true;
         self.held.keep_until = until;
     }
 
-    /// Ends it. Its name stays taken.
+    /// Closes the stream. Its name stays taken until `until`, in Unix seconds.
     pub fn close(&mut self, until: u64) {
         self.keep(until);
         self.held.closed = true;
     }
 
-    /// Goes on, if it had ended without a last record: a principal comes back.
+    /// Reopens a stream that was closed without a closing record, such as the account of a principal that returns.
     pub fn reopen(&mut self, until: u64) {
         self.keep(until);
         self.held.closed = false;
     }
 
-    /// Something is used up.
+    /// Adds a claim, which can be used only once.
     pub fn claim(&mut self, claim: Claim) {
         self.changed = true;
         self.claims.push(claim);
     }
 
-    /// A decision is about to be forwarded.
+    /// Marks a decision as about to be forwarded, without an outcome.
     pub fn open(&mut self, decision: EntryDigest) {
         self.changed = true;
         self.opened.push(decision);
     }
 
-    /// A decision has its outcome.
+    /// Marks a decision as settled by an outcome.
     pub fn settle(&mut self, decision: EntryDigest) {
         self.changed = true;
         self.settled.push(decision);
     }
 
-    /// The stream's next record.
+    /// Appends the stream's next record.
     pub fn record(&mut self, name: &str, now: u64, new: NewRecord) {
         self.changed = true;
         let bytes = new.signed.statement.len() + new.annex.len() + new.verdict.as_ref().map_or(0, Bytes::len);
@@ -212,15 +210,15 @@ impl Sheet {
 }
 
 impl<'a> Books<'a> {
-    /// None is opened yet.
+    /// A batch at the current time, without loaded streams.
     pub fn new(house: &'a House) -> Self {
         let (now, bytes) = (house.clock.milliseconds(), Arc::default());
         let (sheets, damaged) = (HashMap::new(), HashMap::new());
         Self { house, now, sheets, used: HashSet::new(), missing: Vec::new(), damaged, bytes }
     }
 
-    /// Opens the sheets of these streams that are not open: from memory, else from the database. One that cannot be read stays
-    /// shut, and concerns nobody else.
+    /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
+    /// and does not affect the others.
     pub async fn open(
         &mut self,
         store: &dyn EvidenceStore,
@@ -244,7 +242,7 @@ impl<'a> Books<'a> {
             match held {
                 Ok(held) => {
                     self.sheets.insert(name.clone(), Sheet::of(&held, self.bytes.clone()));
-                    // Names that anybody makes up do not drive out what there is.
+                    // A name without a stream is not cached: callers can make up names, and would evict the cache.
                     if held.version.is_some() {
                         shelf.put(name, held);
                     }
@@ -262,29 +260,30 @@ impl<'a> Books<'a> {
         Ok(())
     }
 
-    /// Why one of these streams cannot be read, if one cannot.
+    /// Returns an error if one of these streams cannot be read.
     pub fn damage(&self, names: &[String]) -> Option<DeskError> {
         let why = names.iter().find_map(|name| self.damaged.get(name))?;
         Some(DeskError::Unavailable(why.clone()))
     }
 
-    /// Bytes of the records that were written so far.
+    /// Returns the total size of the records written so far, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Says which claims were made before this batch.
+    /// Adds claims that were used before this batch.
     pub fn used(&mut self, claims: impl IntoIterator<Item = Claim>) {
         self.used.extend(claims);
     }
 
-    /// Whether that was claimed before, in this batch or before it.
+    /// Returns whether a claim was used before, in this batch or an earlier one.
     pub fn is_used(&self, claim: &Claim) -> bool {
         self.used.contains(claim)
             || self.sheets.get(&claim.stream).is_some_and(|sheet| sheet.claims.contains(claim))
     }
 
-    /// The sheet of a stream, if it was opened. If not, it will be: answer [`Step::Needs`](super::work::Step::Needs).
+    /// Returns the working copy of a stream, or `None` if it is not loaded yet; then the job returns
+    /// [`Step::Needs`](super::work::Step::Needs) with [`missing`](Self::missing).
     pub fn sheet(&mut self, stream: &str) -> Option<&mut Sheet> {
         if !self.sheets.contains_key(stream) {
             self.missing.push(stream.to_owned());
@@ -292,12 +291,12 @@ impl<'a> Books<'a> {
         self.sheets.get_mut(stream)
     }
 
-    /// A call that belongs to no session is about to be forwarded.
+    /// Counts a call without a session that is about to be forwarded.
     pub fn count_open(&mut self, stream: &str) {
         self.count(stream, |open| open.saturating_add(1));
     }
 
-    /// It is over.
+    /// Counts the outcome of a call without a session.
     pub fn count_settled(&mut self, stream: &str) {
         self.count(stream, |open| open.saturating_sub(1));
     }
@@ -311,12 +310,12 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// What was asked for and was not open.
+    /// Takes the names of the streams that were requested and are not loaded.
     pub fn missing(&mut self) -> Vec<String> {
         std::mem::take(&mut self.missing)
     }
 
-    /// The changes, and what is held once they are committed.
+    /// Returns the changes, and the streams to cache once they are committed.
     pub fn close(self) -> Result<Closed, DeskError> {
         let (mut changes, mut held) = (Vec::new(), Vec::new());
         for (name, sheet) in self.sheets {
@@ -330,7 +329,7 @@ impl<'a> Books<'a> {
     }
 }
 
-/// What the database has under these names, or why it cannot be read.
+/// Reads these streams from the database; each yields its state, or the reason why it cannot be read.
 async fn load(
     store: &dyn EvidenceStore,
     names: Vec<String>,
@@ -351,7 +350,7 @@ async fn load(
     Ok(names.into_iter().zip(kept).map(read).collect())
 }
 
-/// The same, where one of them cannot even be fetched.
+/// Reads the streams one at a time, after reading all at once failed for a damaged one.
 async fn one_by_one(
     store: &dyn EvidenceStore,
     names: &[&str],

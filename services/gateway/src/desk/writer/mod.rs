@@ -1,10 +1,10 @@
-//! The one writer: everything that queued, in one transaction.
+//! The single writer: it commits all queued jobs in one transaction.
 //!
-//! While a commit runs, jobs queue; the next batch takes them all. A batch is decided on working copies of the streams it
-//! concerns. If another process came first, they are loaded again and the whole batch is decided again; if nobody knows
-//! whether a commit happened, the database is asked until it says, and nobody is answered before. What is owed (an outcome, a
-//! closing) is kept and tried again until it is durable; what is asked for is told that it was not to be. What is wrong with
-//! one stream, or with one job, keeps no other from being committed.
+//! Jobs queue while a commit runs, and the next batch takes them all. A batch is decided on working copies of its
+//! streams. If another process has changed these streams, they are loaded again and the whole batch is decided again.
+//! If the outcome of a commit is unknown, the database is asked until it is known, and no caller is answered before. An
+//! owed job (an outcome, a closing) is kept and retried until it is durable; other jobs fail, and their callers are
+//! informed. A fault of one stream or of one job does not keep the others from being committed.
 
 mod books;
 mod owed;
@@ -33,38 +33,38 @@ use crate::limits::{
     OUTCOME_LINGER, PARKED_LOOK_EVERY,
 };
 
-/// A job on its way.
+/// A job in the queue.
 pub type Job = Box<dyn Work>;
 
-/// The writer.
+/// The writer task and its state.
 pub struct Writer {
     pub house: Arc<House>,
     pub store: Arc<dyn EvidenceStore>,
     pub gauge: Arc<Gauge>,
     pub alarms: Arc<Alarms>,
-    /// Told when something was committed.
+    /// Notified when records are committed.
     pub outbox: Arc<Notify>,
     pub jobs: mpsc::UnboundedReceiver<Job>,
     shelf: Shelf<Held>,
     parked: Parked,
-    /// What waited in a stream that has moved, or had no room in a batch: it has another go at once.
+    /// Jobs for the next batch: they waited in a stream that has changed, or did not fit into the last batch.
     ready: Vec<Job>,
     owed: Owed,
     stop: CancellationToken,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 enum Ended {
-    /// It is durable.
+    /// The batch is durable.
     Committed,
-    /// Nothing happened.
+    /// The batch is not committed, as far as is known.
     Failed(DeskError),
-    /// Nothing happened, and it may be one of them alone that is to blame.
+    /// Nothing was committed, and one job alone may be the cause: each is tried by itself.
     OneByOne,
 }
 
 impl Writer {
-    /// A writer that has nothing in memory yet.
+    /// A writer with an empty cache.
     pub fn new(
         house: Arc<House>,
         store: Arc<dyn EvidenceStore>,
@@ -77,14 +77,14 @@ impl Writer {
         Self { house, store, gauge, alarms, outbox, jobs, shelf, parked, ready, owed, stop }
     }
 
-    /// Writes until told to stop; then what queued, and no more.
+    /// Writes until `stop` is cancelled, and finally the jobs queued by then.
     pub async fn run(mut self, stop: CancellationToken) {
         self.stop = stop;
         let mut look = tokio::time::interval(PARKED_LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let mut batch = Vec::new();
-            // The queue last, for it may never be empty: whichever branch it is, what queued is taken along.
+            // The queue comes last, as it may never be empty: each branch takes the queued jobs along.
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -100,7 +100,7 @@ impl Writer {
         self.end().await;
     }
 
-    /// What was handed in is still written, unless the database does not even say what it committed.
+    /// Writes the jobs handed in so far, unless the outcome of a commit is still unknown.
     async fn end(mut self) {
         self.jobs.close();
         let mut rest = Vec::new();
@@ -118,7 +118,7 @@ impl Writer {
         waiting.for_each(|job| drop(job.failed(&DeskError::Stopping)));
     }
 
-    /// Takes these, and what has another go because of them.
+    /// Writes these jobs, and those that become ready because of them.
     async fn take_all(&mut self, batch: Vec<Job>) {
         self.take(batch).await;
         while !self.ready.is_empty() {
@@ -126,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Tries what is owed, until it is all durable or some of it comes back.
+    /// Retries the owed jobs, until all are durable or some fail again.
     async fn pay(&mut self) {
         let mut left = self.owed.len();
         while left > 0 {
@@ -141,8 +141,8 @@ impl Writer {
         }
     }
 
-    /// A job, and those that come with it. An outcome that nobody waits for gives a decision the chance to share its commit,
-    /// which would else wait for two.
+    /// Collects a job and those that follow it. An outcome for which no caller waits is delayed by up to
+    /// [`OUTCOME_LINGER`], so that it shares its commit with a decision, which would otherwise wait for two commits.
     async fn gather(&mut self, first: Job) -> Vec<Job> {
         let until = tokio::time::Instant::now() + OUTCOME_LINGER;
         let mut urgent = first.is_urgent() || !self.parked.is_empty();
@@ -155,7 +155,7 @@ impl Writer {
         batch
     }
 
-    /// Takes what else queued.
+    /// Writes these jobs together with the ready and the queued ones, up to [`COMMIT_JOBS`].
     async fn take(&mut self, mut jobs: Vec<Job>) {
         jobs.append(&mut self.ready);
         while jobs.len() < COMMIT_JOBS
@@ -171,7 +171,7 @@ impl Writer {
         self.alarms.in_memory(self.shelf.len(), self.parked.len());
     }
 
-    /// With a full outbox nothing is admitted; what is owed for what was admitted goes on.
+    /// Fails the jobs that may be refused while the outbox is full, and returns the others: owed jobs go on.
     fn turn_away(&self, jobs: Vec<Job>) -> Vec<Job> {
         let Some(over) = self.gauge.over(&self.house.settings.outbox, self.house.clock.seconds()) else {
             return jobs;
@@ -221,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Decides and commits a batch. Jobs that have to wait, or cannot be decided, leave it.
+    /// Decides and commits a batch. Jobs that have to wait or cannot be decided are removed from it.
     async fn batch(&mut self, jobs: &mut Vec<Job>) -> Ended {
         let mut wait = DOUBT_FIRST_WAIT;
         for _ in 0..COMMIT_ATTEMPTS {
@@ -244,7 +244,7 @@ impl Writer {
                     wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
                 }
                 Err(error) => {
-                    // What is held in memory may be what the database refuses.
+                    // The cached state may be the one that the database refuses.
                     changes.iter().for_each(|change| self.shelf.remove(&change.stream));
                     return match error {
                         CommitError::Failed(StoreError::Refused(why)) => {
@@ -260,7 +260,7 @@ impl Writer {
         Ended::Failed(DeskError::Unavailable("other processes kept coming first".to_owned()))
     }
 
-    /// Decides all jobs, in order, on fresh copies.
+    /// Decides all jobs in order, on fresh working copies.
     async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<books::Closed, DeskError> {
         let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
         let used = if claims.is_empty() { Vec::new() } else { self.store.claimed(&claims).await? };
@@ -301,7 +301,7 @@ impl Writer {
         }
     }
 
-    /// Commits, and finds out if nobody knows whether it happened: no decision is ever made twice in doubt.
+    /// Commits, and if the outcome is unknown finds it out: no decision is made twice while in doubt.
     async fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
         let mut unheard = String::new();
         for _ in 0..DOUBT_ATTEMPTS {
@@ -317,8 +317,8 @@ impl Writer {
         Err(CommitError::Failed(StoreError::Unavailable(unheard)))
     }
 
-    /// Asks until it is known. If nobody will ever know in this process, or it is to stop, nobody is answered as though it had
-    /// happened, and what is in the database the next start settles as unknown.
+    /// Asks the database until the outcome is known. If it cannot be known in this process, or the writer is to stop,
+    /// the jobs fail; the next start settles as unknown what the database has.
     async fn happened(&mut self, changes: &[Change]) -> Result<bool, StoreError> {
         let mut wait = DOUBT_FIRST_WAIT;
         loop {
@@ -342,7 +342,7 @@ impl Writer {
         }
     }
 
-    /// What was committed is what is held; whoever waited for a settlement in one of these streams has another go.
+    /// Caches the committed streams, and wakes the calls parked in one of them.
     fn keep(&mut self, changes: &[Change], held: Vec<(String, Held)>) {
         let records = || changes.iter().flat_map(|change| &change.records);
         let bytes: usize = records().map(|record| record.statement.len()).sum();
@@ -360,7 +360,8 @@ impl Writer {
         self.ready.extend(self.parked.wake(&moved));
     }
 
-    /// Another process may have settled what is waited for, and nobody would say so; and nobody waits for ever.
+    /// Checks the parked calls: another process may have settled the call they wait for, without a notification here,
+    /// and the wait is bounded by `wait_for_cost`.
     fn look_at_parked(&mut self) -> Vec<Job> {
         let longest = self.house.settings.wait_for_cost;
         let Looked { late, ready, streams } = self.parked.look(longest);

@@ -1,7 +1,7 @@
-//! What is owed and could not be committed: outcomes, ends, refunds.
+//! Owed jobs that could not be committed: outcomes, closings, refunds.
 //!
-//! It is tried again by itself, in ever smaller parts and at ever longer intervals while that fails, so that whatever is wrong
-//! with some of it does not keep anything else from being committed.
+//! They are retried with exponential back-off and, while that fails, in ever smaller batches, so that one faulty job
+//! does not keep the others from being committed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::desk::writer::Job;
 use crate::limits::{COMMIT_JOBS, OWED_AGAIN_AFTER, OWED_LONGEST_WAIT};
 
-/// What is owed.
+/// The queue of owed jobs.
 pub struct Owed {
     jobs: VecDeque<Job>,
     at_once: usize,
@@ -20,27 +20,25 @@ pub struct Owed {
 }
 
 impl Owed {
-    /// Nothing.
+    /// An empty queue.
     pub fn nothing() -> Self {
         Self { jobs: VecDeque::new(), at_once: COMMIT_JOBS, wait: OWED_AGAIN_AFTER, again: Instant::now() }
     }
 
-    /// How much.
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// When it is tried again.
+    /// Returns when the next retry is due.
     pub fn again(&self) -> Instant {
         self.again
     }
 
-    /// More.
+    /// Adds a job.
     pub fn put(&mut self, job: Job) {
         if self.jobs.is_empty() {
             self.again = Instant::now() + self.wait;
@@ -48,18 +46,18 @@ impl Owed {
         self.jobs.push_back(job);
     }
 
-    /// Some of it, to be tried: not more than `most`.
+    /// Takes the jobs for the next attempt, at most `most`.
     pub fn some(&mut self, most: usize) -> Vec<Job> {
         let count = self.at_once.min(most).min(self.jobs.len());
         self.jobs.drain(..count).collect()
     }
 
-    /// What was tried is durable.
+    /// Resets the back-off after an attempt that is durable.
     pub fn went_well(&mut self) {
         (self.at_once, self.wait) = ((self.at_once * 2).min(COMMIT_JOBS), OWED_AGAIN_AFTER);
     }
 
-    /// That many were tried, and some of them came back.
+    /// Backs off after an attempt with `tried` jobs, of which some failed.
     pub fn came_back(&mut self, tried: usize) {
         self.at_once = (tried / 2).max(1);
         self.again = Instant::now() + self.wait;

@@ -1,7 +1,7 @@
-//! Calls that wait until another one of their tool is settled, which says what the next one costs (V-12).
+//! Parked calls: they wait until another call of their tool is settled, since their cost depends on it (V-12).
 //!
-//! They wait for as long as a tool takes. So they are few, of each session and together, and when something is settled only
-//! the first of each tool has another go: whatever one agent sends, the others are not held up by it.
+//! A wait can take as long as a tool runs. So parked calls are bounded in number and bytes, per session and in total,
+//! and a settlement wakes only the first call of each tool: one agent's calls do not hold up the others.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::limits::{
     PARKED_SESSION_CALLS,
 };
 
-/// The calls, in the order in which they came.
+/// The parked calls, in the order of their arrival.
 #[derive(Default)]
 pub struct Parked {
     calls: Vec<Call>,
     bytes: usize,
-    /// Which of the first ones is looked at next.
+    /// Offset of the first call that the next `look` takes.
     next: usize,
 }
 
@@ -28,34 +28,32 @@ struct Call {
     bytes: usize,
 }
 
-/// What was found when it was looked.
+/// Result of [`Parked::look`].
 pub struct Looked {
-    /// What waited for too long.
+    /// Calls that waited too long, or whose callers have gone.
     pub late: Vec<Job>,
-    /// What has another go.
+    /// Calls to decide again.
     pub ready: Vec<Job>,
-    /// The sessions of that.
+    /// The session streams of the `ready` calls.
     pub streams: Vec<String>,
 }
 
 impl Parked {
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether none does.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Lets a call wait. One too many comes back.
+    /// Parks a call, or returns it if a bound is reached.
     pub fn park(&mut self, job: Job, turn: Turn) -> Result<(), Job> {
         let bytes = job.bytes();
         let of_session = self.calls.iter().filter(|call| call.turn.stream == turn.stream);
         let (count, held) = of_session.fold((0, 0), |(count, held), call| (count + 1, held + call.bytes));
         let too_many = count >= PARKED_SESSION_CALLS || self.calls.len() >= PARKED_CALLS;
-        // A session's first may be as long as a message can be.
+        // The first call of a session may be as large as a message can be.
         let too_long =
             (count > 0 && held + bytes > PARKED_SESSION_BYTES) || self.bytes + bytes > PARKED_BYTES;
         if too_many || too_long {
@@ -67,7 +65,7 @@ impl Parked {
         Ok(())
     }
 
-    /// Something was settled in these streams: the first of each tool has another go. If it goes through, that wakes the next.
+    /// Takes the first call of each tool from the changed streams, to decide it again. Its commit wakes the next.
     pub fn wake(&mut self, moved: &HashSet<&str>) -> Vec<Job> {
         let places =
             self.firsts().into_iter().filter(|place| moved.contains(&*self.calls[*place].turn.stream));
@@ -75,7 +73,8 @@ impl Parked {
         self.remove(places).into_iter().map(|call| call.job).collect()
     }
 
-    /// What waited for longer than that, and some that may have been settled by another process, or forgotten.
+    /// Takes the calls that waited longer than `longest`, and some others to decide again, since the call they wait for
+    /// may have been settled by another process, or be gone.
     pub fn look(&mut self, longest: Duration) -> Looked {
         let is_over = |call: &Call| call.job.is_abandoned() || call.job.since().elapsed() > longest;
         let over = (0..self.calls.len()).filter(|place| is_over(&self.calls[*place])).collect();
@@ -95,12 +94,12 @@ impl Parked {
         Looked { late, ready: ready.into_iter().map(|call| call.job).collect(), streams }
     }
 
-    /// Everything.
+    /// Takes all calls.
     pub fn drain(&mut self) -> impl Iterator<Item = Job> {
         std::mem::take(self).calls.into_iter().map(|call| call.job)
     }
 
-    /// Where the first call of each tool of each session is.
+    /// Returns the index of the first call of each tool of each session.
     fn firsts(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
         let places = self.calls.iter().enumerate().filter(|(_, call)| seen.insert(&call.turn));

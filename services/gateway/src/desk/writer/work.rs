@@ -1,4 +1,4 @@
-//! Something for the writer to do.
+//! The interface between the writer and its jobs.
 
 use std::time::Instant;
 
@@ -7,71 +7,72 @@ use evidence::Claim;
 use super::books::Books;
 use crate::desk::error::DeskError;
 
-/// A job, decided on working copies of what it concerns, and answered when its batch is durable.
+/// A job for the writer: decided on working copies of its streams, and answered when its batch is durable.
 pub trait Work: Send {
-    /// The streams that are looked at, as far as is known before they are.
+    /// Returns the streams that the job reads, as far as they are known in advance.
     fn streams(&self) -> Vec<String>;
 
-    /// What is used once, and must not have been before.
+    /// Returns the claims that the job may use, for the writer to look up which were used before.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
     }
 
-    /// Whether nobody waits any more and nothing is owed.
+    /// Returns whether the caller has gone and nothing is owed.
     fn is_abandoned(&self) -> bool {
         false
     }
 
-    /// Since when it is wanted.
+    /// Returns when the job was created.
     fn since(&self) -> Instant {
         Instant::now()
     }
 
-    /// Whether somebody waits for it. What nobody waits for shares the commit of what comes next.
+    /// Returns whether a caller waits for the job. Otherwise it can wait to share the commit of the next job.
     fn is_urgent(&self) -> bool {
         true
     }
 
-    /// How many bytes of messages it holds.
+    /// Returns the size of the job's messages, in bytes.
     fn bytes(&self) -> usize {
         0
     }
 
-    /// Whether it makes the outbox longer by something that need not be.
+    /// Returns whether the job is refused while the outbox is full.
     fn may_be_turned_away(&self) -> bool {
         false
     }
 
-    /// Decides. It is asked again, on other copies, if another process came first: what it kept of the last time is void.
+    /// Decides the job. Called again with fresh copies if another process changed a stream; results kept from an
+    /// earlier run are void then.
     fn decide(&mut self, books: &mut Books<'_>) -> Step;
 
-    /// Everything that was decided is durable.
+    /// Called when everything that was decided is durable.
     fn committed(self: Box<Self>);
 
-    /// Nothing of it happened. What is owed comes back and is tried again.
+    /// Called when the job is not committed, as far as is known. Returns the job if it is owed and must be retried.
     fn failed(self: Box<Self>, why: &DeskError) -> Option<Box<dyn Work>>;
 }
 
-/// How far a job has come.
+/// Result of [`Work::decide`].
 #[derive(Debug)]
 pub enum Step {
-    /// It is decided; the copies are changed.
+    /// The job is decided, and the working copies are changed.
     Decided,
-    /// Nothing is changed, and nothing need be committed: it is answered at once.
+    /// Nothing is changed and there is nothing to commit: the job is answered at once.
     Nothing,
-    /// Nothing is changed: these streams have to be looked at first.
+    /// Nothing is changed: these streams must be loaded first.
     Needs(Vec<String>),
-    /// Nothing is changed: another call has to be settled first (V-12).
+    /// Nothing is changed: another call must be settled first (V-12).
     Wait(Turn),
-    /// It cannot be decided. The copies are spoiled.
+    /// The job cannot be decided, and the working copies are not usable any more.
     Impossible(DeskError),
 }
 
-/// What a call waits for: that another one of the tool is settled in this stream.
+/// The event that a parked call waits for: the settlement of another call of the tool in this stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Turn {
-    /// The session.
+    /// The session's stream.
     pub stream: String,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
 }
