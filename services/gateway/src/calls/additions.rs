@@ -1,7 +1,8 @@
-//! What the gateway adds to an answer's `_meta`, and what it takes out (readings V-4, V-5, S-2).
+//! Members that the gateway adds to an answer's `_meta`, and members of an upstream that it removes (readings V-4, V-5,
+//! S-2).
 //!
-//! The Verdict goes where the message was, in the shape that the caller used. Whatever an upstream put under one of these
-//! names is dropped first: a server that could inject a Verdict could speak for the gateway.
+//! The Verdict goes where the message was, in the shape that the caller used. Members that an upstream put under one of
+//! the gateway's names are removed first: a server that could inject a Verdict could speak for the gateway.
 
 use admission::message::slot::{Key, OWN_KEY, Shape, VAP_KEY};
 
@@ -9,55 +10,55 @@ use serde_json::Value;
 
 use crate::front::Aside;
 
-/// Where the record of a decision is.
+/// The member with the location of a decision's record.
 pub const EVIDENCE: &str = "dev.tabellion/evidence";
-/// What a call cost.
+/// The member with the cost of a call.
 pub const COST: &str = "dev.tabellion/cost";
-/// The commitment in force.
+/// The member with the commitment in force.
 pub const COMMITMENT: &str = "dev.tabellion/commitment";
-/// The AgentROA receipt of a call.
+/// The member with the AgentROA receipt of a call.
 const AER: &str = "dev.tabellion/aer";
 
-/// What only the gateway says.
+/// The names that are reserved for the gateway.
 const OURS: &[&str] = &[VAP_KEY, OWN_KEY, EVIDENCE, COST, COMMITMENT, AER];
 
-/// Where a message stood in a request, and so where its Verdict goes.
+/// The position of a message in a request, which its Verdict takes in the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// By itself, or under a name.
+    /// The shape: the bare message, or an object that holds it under a name.
     pub shape: Shape,
-    /// The key.
+    /// The key in `_meta`.
     pub key: Key,
 }
 
-/// What is added to one answer.
+/// The members to add to one answer.
 #[derive(Clone, Debug, Default)]
 pub struct Additions(Vec<(&'static str, String)>);
 
 impl Additions {
-    /// The Verdict, as it was persisted.
+    /// Adds the signed Verdict, as stored, in the shape and under the key of `place`.
     pub fn verdict(&mut self, place: Place, verdict: &str) {
         let text = place.shape.dress(verdict);
         self.0.extend(place.key.names().iter().map(|name| (*name, text.clone())));
     }
 
-    /// A member of our own.
+    /// Adds a member of the gateway.
     pub fn put(&mut self, key: &'static str, json: String) {
         self.0.push((key, json));
     }
 
-    /// The one thing that is echoed of what a caller says about its reasons (S-2): its `turnId`.
+    /// Adds the `turnId` of the caller's `AiInvocation`, the only part of it that is echoed (S-2).
     pub fn echo(&mut self, aside: Option<&Aside>) {
         self.0.extend(aside.and_then(|aside| Some((aside.key, aside.invocation.echo()?))));
     }
 
-    /// The members, for splicing.
+    /// Returns the members, to be spliced into `_meta`.
     #[must_use]
     pub fn members(&self) -> Vec<(&str, &str)> {
         self.0.iter().map(|(key, json)| (*key, json.as_str())).collect()
     }
 
-    /// The same as an object: for `error.data`, where there is no `_meta`.
+    /// Returns the members as a JSON object, for `error.data`: an error has no `_meta`.
     #[must_use]
     pub fn object(&self) -> String {
         let members: Vec<_> =
@@ -65,7 +66,7 @@ impl Additions {
         format!("{{{}}}", members.join(","))
     }
 
-    /// What is dropped of an upstream's.
+    /// Returns the names that are removed from an upstream's answer.
     #[must_use]
     pub const fn dropped() -> &'static [&'static str] {
         OURS

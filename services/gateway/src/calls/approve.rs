@@ -1,7 +1,7 @@
-//! A call waits for an approver outside of the client (V-26): on the stream that it opened, or by coming again.
+//! Calls that wait for an approver outside of the client (V-26): on an open stream, or by being sent again.
 //!
-//! In the modern era a result with nothing but `requestState` says to come again; each time the call is held for a while, so that
-//! the answer finds it. Nothing that the client says is an answer.
+//! In the modern era, a result with only `requestState` asks the client to send the call again; each time the call is
+//! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::limits::{APPROVAL_HOLD, MAX_APPROVAL_TIME, QUESTION_KEEP_ALIVE};
 use crate::relay::{self, Opened};
 
 impl Calls {
-    /// A call that came again while its question is open (modern): it is held for a while, and told to come again. There is no
-    /// record of it. None: it is to be decided.
+    /// Handles a call that is sent again while its question is open (modern era): holds it for up to [`APPROVAL_HOLD`],
+    /// and asks the client to send it again. This is not recorded. `None` if the call is to be decided.
     pub(super) async fn still_waits(&self, call: &Call, job: &CallJob) -> Option<Response> {
         let ticket = job.shown.as_ref()?.ticket.as_ref()?;
         if ticket.purpose != Purpose::Approval {
@@ -36,7 +36,7 @@ impl Calls {
         }
     }
 
-    /// Waits for the answer, and goes on with it (legacy).
+    /// Waits for the approver's answer, and decides the call with it (legacy era).
     pub(super) async fn wait_for_approver(
         &self,
         call: Call,
@@ -52,11 +52,11 @@ impl Calls {
         response
     }
 
-    /// A client that reads no events is answered when there is an answer.
+    /// Waits for the answer without a stream, for a client that reads no events.
     async fn wait_in_silence(&self, call: Call, question: &Question, held: HeldCall) -> Response {
         tokio::select! {
             _ = self.shared.desk.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
-            // What is held is given back, and the question withdrawn.
+            // Dropping `held` releases the reservation and withdraws the question.
             _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
         match self.heard(held.approved().await).await {
@@ -71,20 +71,20 @@ impl Calls {
         let heard = match self.waited(&opened, id, withdrawn.token()).await {
             Waited::Over => held.approved().await,
             Waited::TakenBack => held.answered(Answer::Declined).await,
-            // What is held is given back, and the question withdrawn.
+            // Dropping `held` releases the reservation and withdraws the question.
             Waited::Gone => return,
         };
         drop(withdrawn);
         match self.heard(heard).await {
             Heard::Told(told) => self.answer_on(opened, call, told).await,
-            // One call is asked about once.
+            // Only one question is asked about a call.
             Heard::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
             }
         }
     }
 
-    /// Waits while the stream shows signs of life.
+    /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
     async fn waited(&self, opened: &Opened, id: &str, withdrawn: Arc<CancellationToken>) -> Waited {
         let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -102,7 +102,7 @@ impl Calls {
         }
     }
 
-    /// Answers on a stream that is open what was decided.
+    /// Answers a decided call on an open stream.
     pub(super) async fn answer_on(self, opened: Opened, call: Call, mut told: Box<Told>) {
         self.count(&told);
         match told.pass.take() {
@@ -113,7 +113,7 @@ impl Calls {
         }
     }
 
-    /// The result that says to come again, with the state that names the question.
+    /// Builds the result that asks the client to send the call again, with the state that names the question.
     fn come_again(&self, call: &Call, ticket: &Ticket) -> Option<Bytes> {
         let sealed = Sealed { ticket: ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
@@ -123,12 +123,12 @@ impl Calls {
     }
 }
 
-/// How the waiting ended.
+/// Result of waiting for an approver.
 enum Waited {
-    /// The question is answered or over.
+    /// The question is answered or over, or [`MAX_APPROVAL_TIME`] has passed.
     Over,
-    /// The client took its call back.
+    /// The client cancelled its call.
     TakenBack,
-    /// The client went away.
+    /// The client has disconnected.
     Gone,
 }

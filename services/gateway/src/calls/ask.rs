@@ -1,4 +1,4 @@
-//! A person is asked (V-26): on the stream that the call opened, or with a result that the client brings back answered.
+//! Questions to a person (V-26): on a stream opened for the call, or in a result that the client answers by a retry.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::front::{Inbound, Response};
 use crate::limits::QUESTION_KEEP_ALIVE;
 use crate::relay::{self, Opened};
 
-/// The name of our question among a result's `inputRequests`.
+/// The name of the gateway's question in a result's `inputRequests`.
 pub const ANSWER: &str = "dev.tabellion/confirm";
 
 impl Calls {
-    /// Asks on a stream of our own, and goes on with what was answered (legacy).
+    /// Asks on a stream of the gateway's own, and decides the call with the answer (legacy era).
     pub(super) fn ask(&self, call: Call, asked: Asked, held: HeldCall) -> Response {
         let (opened, response) = relay::open(&call.client);
         let calls = self.clone();
@@ -35,14 +35,15 @@ impl Calls {
         let answer = self.question(&opened, &call, &asked.question).await;
         match self.heard(held.answered(answer).await).await {
             Heard::Told(told) => self.answer_on(opened, call, told).await,
-            // One call is asked about once: what would be asked again is dropped, and given back.
+            // Only one question is asked about a call: a second one is dropped, which releases the reservation.
             Heard::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
             }
         }
     }
 
-    /// Asks, and waits: for the answer, for the client to take its call back or to go away, and not for ever.
+    /// Asks, and waits until the client answers, cancels its call or disconnects, but not longer than
+    /// `Patience::question`.
     async fn question(&self, opened: &Opened, call: &Call, words: &str) -> Answer {
         let session = call.caller.mcp_session.as_deref();
         let Some(mut waiting) = self.shared.asked.open(session) else { return Answer::Unanswered };
@@ -55,13 +56,14 @@ impl Calls {
         timeout(self.shared.patience.question, answered).await.unwrap_or(Answer::Unanswered)
     }
 
-    /// A result that asks (modern), if the call has to be asked about and the client can be.
+    /// Builds the result that asks the client (modern era). `None` if the ruling has no question, or its state cannot
+    /// be sealed.
     pub(super) fn input_required(&self, call: &Call, told: &Told) -> Option<Bytes> {
         let asked = told.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
         let requests = match asked.approval {
-            // Nothing that the client could say is an answer: it comes again until there is one.
+            // The client cannot answer this question: it sends the call again until an approver has answered.
             Some(_) => String::new(),
             None => input_requests(&asked.question),
         };
@@ -71,7 +73,8 @@ impl Calls {
         Some(reply::result(&call.id, &result))
     }
 
-    /// Whether a notification takes back a call that is being asked about: nothing of it went to the upstream.
+    /// Cancels the call that a notification names, and returns whether its question was open: then nothing of it went
+    /// to the upstream.
     pub(super) fn withdrawn(&self, inbound: &Inbound) -> bool {
         cancelled(&inbound.frame).is_some_and(|id| {
             self.shared.asked.withdraw(&self.route, inbound.caller.mcp_session.as_deref(), &id)
@@ -79,7 +82,7 @@ impl Calls {
     }
 }
 
-/// The question for the client's user, as a member of the result.
+/// Builds the result's member `inputRequests`, with the question for the client's user.
 fn input_requests(words: &str) -> String {
     let question = json!({
         "method": "elicitation/create",
@@ -89,7 +92,7 @@ fn input_requests(words: &str) -> String {
     format!(r#""inputRequests":{{{name}:{question}}},"#)
 }
 
-/// The answer, while the stream shows signs of life.
+/// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
 async fn answered(waiting: &mut Waiting, opened: &Opened, withdrawn: Arc<CancellationToken>) -> Answer {
     let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -105,7 +108,7 @@ async fn answered(waiting: &mut Waiting, opened: &Opened, withdrawn: Arc<Cancell
     }
 }
 
-/// The id of the request that a `notifications/cancelled` takes back.
+/// Returns the id of the request that a `notifications/cancelled` names.
 fn cancelled(notification: &Frame) -> Option<RawId> {
     let is_one = notification.method() == Some("notifications/cancelled");
     notification.param("requestId").filter(|_| is_one).and_then(RawId::read)

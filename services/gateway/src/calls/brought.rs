@@ -1,7 +1,8 @@
-//! The `requestState` that came back with a call (readings V-26, V-38).
+//! The `requestState` that a client returns with a call (readings V-26, V-38).
 //!
-//! One that the gateway sealed says what the call is bound to. Ours is taken out before the upstream sees the call; where we
-//! had wrapped the upstream's own, it gets that back. Anything else is the upstream's business and passes.
+//! A state sealed by this gateway contains a ticket for the call. It is removed before the upstream sees the call; if
+//! it wraps the upstream's own state, the upstream gets that back. Any other state belongs to the upstream and is
+//! passed on.
 
 use admission::clarify::{Answer, Purpose};
 use admission::principal::Era;
@@ -14,35 +15,36 @@ use crate::desk::ShownState;
 use crate::frame::Frame;
 use crate::upstream::Exchange;
 
-/// What the upstream must not see of a retry.
+/// The parameter with the returned state.
 const STATE: &str = "requestState";
-/// The answers to what was asked.
+/// The parameter with the answers to `inputRequests`.
 const RESPONSES: &str = "inputResponses";
 
-/// What a call brought back.
+/// The state that a call brought back.
 pub struct Brought {
-    /// For the decision.
+    /// The opened state, for the decision.
     pub shown: Option<ShownState>,
     change: Change,
 }
 
-/// What is done to the message before the upstream gets it.
+/// The change to the message before the upstream gets it.
 enum Change {
     None,
-    /// Ours, and the answer to our question, go.
+    /// Remove the gateway's state, and the answer to its question.
     WithoutOurs,
-    /// The upstream gets its own back, or none if it had none.
+    /// Replace the state by the upstream's own, or remove it if the upstream had none.
     Unwrapped(Option<String>),
 }
 
 impl Brought {
-    /// Looks at a call. There is no such thing in the legacy eras.
+    /// Reads the state of a call. Only the modern era has one.
     pub fn read(frame: &Frame, era: Era, sealer: &Sealer) -> Self {
         let text = frame.param_string(STATE).filter(|text| era == Era::Modern && sealer.is_ours(text));
         let Some(text) = text else { return Self { shown: None, change: Change::None } };
         match sealer.open(&text) {
             Some(sealed) => Self::of(sealed, frame),
-            // It looks like ours, and is not: it admits nothing, and the upstream would not know it either.
+            // The text has the gateway's prefix and cannot be opened: it admits nothing, and the upstream would not
+            // know it either.
             None => {
                 Self { shown: Some(ShownState { ticket: None, answer: None }), change: Change::WithoutOurs }
             }
@@ -55,7 +57,7 @@ impl Brought {
                 let answer = Some(answer(frame));
                 Self { shown: Some(ShownState { ticket: Some(ticket), answer }), change: Change::WithoutOurs }
             }
-            // The client has nothing to say to it: what an approver signed is kept here.
+            // The client cannot answer: the approver's signed answer is in the store.
             Purpose::Approval => {
                 let shown = Some(ShownState { ticket: Some(ticket), answer: None });
                 Self { shown, change: Change::WithoutOurs }
@@ -67,7 +69,7 @@ impl Brought {
         }
     }
 
-    /// Changes what the upstream gets.
+    /// Applies the change to the message for the upstream.
     pub fn restore(&self, exchange: &mut Exchange) {
         let theirs;
         let changes: &[(&str, Option<&str>)] = match &self.change {
@@ -85,7 +87,7 @@ impl Brought {
     }
 }
 
-/// What the person said. No answer at all is a no: the client came back without one.
+/// Reads the person's answer. A client that returns without one declines ([`Answer::Declined`]).
 fn answer(frame: &Frame) -> Answer {
     let responses = frame.param(RESPONSES).and_then(|text| jose::json::parse_text(text).ok());
     responses.as_ref().and_then(|all| all.get(ANSWER)).map_or(Answer::Declined, asked::read)

@@ -1,4 +1,4 @@
-//! A call, from the request to the desk's answer.
+//! A tool call, from the request to the answer of the decision writer.
 
 use std::sync::Arc;
 
@@ -20,42 +20,42 @@ use crate::judge::{Meter, Opinion};
 use crate::limits::MAX_DEPTH;
 use crate::upstream::Exchange;
 
-/// What is called.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A tool.
+    /// A tool call.
     Tool,
-    /// A method that the operator wants judged like a tool, by its own name (1.4).
+    /// A method that the operator gates: it is decided like a tool, under the method's name (1.4).
     Method,
 }
 
-/// A call that is being decided: what is needed to answer it, whatever is decided.
+/// A call that is being decided, with all that its answer needs.
 pub struct Call {
-    /// Where it came in.
+    /// The route of the request.
     pub route: Arc<Route>,
-    /// What goes to the upstream.
+    /// The request for the upstream.
     pub exchange: Exchange,
-    /// Its id.
+    /// The JSON-RPC id of the request.
     pub id: RawId,
-    /// What it calls.
+    /// The kind of the call.
     pub subject: Subject,
-    /// Who calls.
+    /// The caller's identity.
     pub caller: Caller,
-    /// Who waits.
+    /// The client's connection, on which the answer is awaited.
     pub client: Client,
-    /// Where the Verdict goes.
+    /// The position of the Verdict in the answer.
     pub place: Place,
-    /// Whether the caller speaks VAP.
+    /// `true` if the request carries a VAP message.
     pub speaks_vap: bool,
-    /// What is echoed whatever is decided.
+    /// The members that every answer to this call gets.
     pub echo: Additions,
 }
 
-/// How far a call has come.
+/// An answer of the decision writer after which the judge need not be asked.
 pub enum Heard {
-    /// It is decided.
+    /// The decision is made.
     Told(Box<Told>),
-    /// A person is asked, on an open stream.
+    /// A person or an approver must be asked.
     Ask(Box<Asked>, HeldCall),
 }
 
@@ -64,7 +64,7 @@ type Envelope = Option<Result<Received, Box<Unreadable>>>;
 impl Calls {
     /// Decides about a call and answers it.
     pub(super) async fn call(&self, inbound: Inbound, subject: Subject) -> Response {
-        // Before anything is made of them, whoever sends them: their canonical form costs time in proportion to their length.
+        // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
         if inbound.frame.arguments_text().len() > self.offer.arguments_bytes {
             return super::refused::arguments_too_long(inbound.frame.id(), self.offer.arguments_bytes);
         }
@@ -90,7 +90,7 @@ impl Calls {
         }
     }
 
-    /// Answers what was decided.
+    /// Answers a decided call: forwards it if there is a pass, and refuses it otherwise.
     pub(super) async fn answer(&self, call: Call, mut told: Box<Told>) -> Response {
         self.count(&told);
         match told.pass.take() {
@@ -99,7 +99,7 @@ impl Calls {
         }
     }
 
-    /// Asks the judge for as long as it is to be asked.
+    /// Asks the judge as long as the answer is [`CallAnswer::Judge`].
     pub(super) async fn heard(&self, mut answer: CallAnswer) -> Heard {
         loop {
             answer = match answer {
@@ -113,7 +113,7 @@ impl Calls {
         }
     }
 
-    /// What the judge says, and in which words. Where there is none any more, that is no answer.
+    /// Asks the judge, and returns its conclusion and its wording. Without a judge this is [`Opinion::none`].
     pub(super) async fn judged(&self, question: &Question) -> (Semantic, String) {
         let (opinion, meter, usual) = match &self.judging {
             Some(judging) => (judging.judge.ask(question).await, judging.meter, judging.usual),
@@ -123,7 +123,7 @@ impl Calls {
         (opinion.semantic(question.trigger, meter, usual), opinion.words)
     }
 
-    /// Counts a verdict.
+    /// Counts a Verdict in the metrics, with the advised one of an advisory route.
     pub(super) fn count(&self, told: &Told) {
         let reason = told.verdict.verification.reason.as_ref().map(|reason| reason.as_str());
         self.shared.telemetry.decided(told.verdict.verdict.as_str(), reason.as_deref());
@@ -135,7 +135,7 @@ impl Calls {
         }
     }
 
-    /// The call as the desk and its answer need it. None: it has no id, so nobody could be answered.
+    /// Builds the call and its job. `None` if the request has no id and thus cannot be answered.
     fn read(&self, inbound: Inbound, subject: Subject) -> Option<(Call, CallJob)> {
         let id = inbound.frame.id()?.clone();
         let envelope = envelope(&inbound.frame);
@@ -149,7 +149,7 @@ impl Calls {
         let job = CallJob {
             route: self.route.to_string(),
             caller: caller.clone(),
-            // The front let it in only with a header that agrees with the body.
+            // The front accepts the request only if the header agrees with the body.
             header: (era == Era::Modern && subject == Subject::Tool).then(|| tool.clone()),
             tool,
             arguments,
@@ -170,7 +170,8 @@ impl Calls {
         Some((Call { route, exchange, id, subject, caller, client, place, speaks_vap, echo }, job))
     }
 
-    /// What the client calls itself: in each request, or when it began its session.
+    /// Returns the name that the client states for itself: in each request in the modern era, in `initialize` in the
+    /// legacy eras.
     fn asserted_client(&self, inbound: &Inbound) -> Option<String> {
         match (inbound.era, &inbound.caller.mcp_session) {
             (Era::Modern, _) => clients::modern_name(&inbound.frame),
@@ -179,7 +180,7 @@ impl Calls {
         }
     }
 
-    /// Whether the client can be asked something: by form, and while it waits for this answer.
+    /// Returns whether the client can be asked by a form, while it waits for this answer.
     fn can_ask(&self, inbound: &Inbound) -> bool {
         match (inbound.era, &inbound.caller.mcp_session) {
             (Era::Modern, _) => {
@@ -194,13 +195,13 @@ impl Calls {
     }
 }
 
-/// Whether the request can wait for an approver: on its stream, or since its client will send it again.
+/// Returns whether the request can wait for an approver: on its stream, or since its client will send it again.
 fn can_wait(inbound: &Inbound) -> bool {
     inbound.era == Era::Legacy || inbound.frame.method().is_some_and(clients::asks)
 }
 
 impl Subject {
-    /// The name that is judged, and the text of the arguments.
+    /// Returns the name that is decided on, and the text of the arguments.
     fn named(self, frame: &Frame) -> (String, String) {
         match self {
             Subject::Tool => (frame.tool_name().unwrap_or_default(), frame.arguments_text().to_owned()),
@@ -209,7 +210,7 @@ impl Subject {
     }
 }
 
-/// The parameters of a method, without what stands beside them.
+/// Returns a method's parameters without `_meta`, `inputResponses` and `requestState`.
 pub(super) fn parameters(frame: &Frame) -> String {
     let members = frame.params_text().and_then(|text| {
         let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
@@ -227,7 +228,7 @@ fn envelope(frame: &Frame) -> Envelope {
     slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), Carrier::ToolsCall).transpose()
 }
 
-/// Where the Verdict goes: where the message was.
+/// Returns the position of the Verdict, which is the message's.
 pub(super) fn place(envelope: &Envelope) -> Place {
     match envelope {
         Some(Ok(received)) => Place { shape: received.shape, key: received.key },

@@ -1,10 +1,10 @@
-//! What is known of legacy sessions: that the server gave them out, and whether their clients can be asked (the elicitation
+//! Known legacy sessions: that a server issued them, and whether their clients can be asked (the elicitation
 //! capability).
 //!
-//! In the modern era every request says so. In the legacy eras `initialize` says it once, for the MCP session that the
-//! answer names; so it is remembered, for as many sessions as there is room. A session that is not remembered (the gateway
-//! was restarted, or it is another replica's) cannot be asked: its calls are answered as those of a client without the
-//! capability, and it is nobody that could commit anew; what it committed before goes on (V-2).
+//! In the modern era every request states the capability. In the legacy eras `initialize` states it once, for the MCP
+//! session that the answer names; so it is remembered, for a bounded number of sessions. A session may be unknown
+//! (after a restart, or if it belongs to another replica): its calls are handled as those of a client without the
+//! capability, and its client cannot make a new commitment; earlier commitments stay in force (V-2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use serde_json::Value;
 use crate::frame::Frame;
 use crate::limits::{KNOWN_CLIENT_IDLE, MAX_CLIENT_NAME, MAX_KNOWN_CLIENTS};
 
-/// Where a modern request says what its client can do.
+/// The `_meta` key of a modern client's capabilities.
 const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The requests that can be answered with a question in the modern era.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Where a modern request says which client it is of.
+/// The `_meta` key of a modern client's description.
 const MODERN_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// The sessions that servers gave out, by their routes, and what is known of their clients.
+/// The sessions that servers issued, by route, with the data of their clients.
 #[derive(Clone)]
 pub struct Clients(Cache<(String, String), Known>);
 
-/// What is known of the client of a session.
+/// The data of a session's client.
 #[derive(Clone, Default)]
 struct Known {
     can_be_asked: bool,
-    /// What it calls itself.
+    /// The name that the client states for itself.
     name: Option<Arc<str>>,
 }
 
@@ -44,64 +44,64 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// Remembers what an `initialize` said, once its answer named the session.
+    /// Remembers the data of an `initialize` request, once its answer named the session.
     pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame) {
         let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
         let name = initialize.param("clientInfo").and_then(name_in).map(Arc::from);
         self.0.insert((route.to_owned(), mcp_session.to_owned()), Known { can_be_asked, name });
     }
 
-    /// Whether the route's server gave out this session.
+    /// Returns whether the route's server issued this session, as far as is remembered.
     #[must_use]
     pub fn knows(&self, route: &str, mcp_session: &str) -> bool {
         self.0.get(&(route.to_owned(), mcp_session.to_owned())).is_some()
     }
 
-    /// Whether the client of this session can be asked.
+    /// Returns whether the client of this session can be asked.
     #[must_use]
     pub fn can_be_asked(&self, route: &str, mcp_session: &str) -> bool {
         self.0.get(&(route.to_owned(), mcp_session.to_owned())).is_some_and(|known| known.can_be_asked)
     }
 
-    /// What the client of this session calls itself.
+    /// Returns the name that this session's client states for itself.
     #[must_use]
     pub fn name(&self, route: &str, mcp_session: &str) -> Option<String> {
         let known = self.0.get(&(route.to_owned(), mcp_session.to_owned()))?;
         known.name.as_deref().map(str::to_owned)
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn gone(&self, route: &str, mcp_session: &str) {
         self.0.invalidate(&(route.to_owned(), mcp_session.to_owned()));
     }
 }
 
-/// What the client of a modern request calls itself.
+/// Returns the name that a modern request's client states for itself.
 #[must_use]
 pub fn modern_name(request: &Frame) -> Option<String> {
     name_in(request.meta(MODERN_CLIENT)?)
 }
 
-/// The name in a `clientInfo`, if it is no longer than what is kept.
+/// Returns the name in a `clientInfo`, if it has at most [`MAX_CLIENT_NAME`] bytes.
 fn name_in(client_info: &str) -> Option<String> {
     let client_info = jose::json::parse_text(client_info).ok()?;
     let name = client_info.get("name").and_then(Value::as_str)?;
     (name.len() <= MAX_CLIENT_NAME).then(|| name.to_owned())
 }
 
-/// Whether a modern request of this method can be answered with a question.
+/// Returns whether a modern request of this method can be answered with a question.
 #[must_use]
 pub fn asks(method: &str) -> bool {
     ASKING.contains(&method)
 }
 
-/// Whether the client of a modern request can be asked.
+/// Returns whether the client of a modern request can be asked.
 #[must_use]
 pub fn modern_can_be_asked(request: &Frame) -> bool {
     request.meta(MODERN_CAPABILITIES).is_some_and(has_form)
 }
 
-/// Whether capabilities hold elicitation by form: said without a mode, it is the form (2025-06-18).
+/// Returns whether the capabilities include elicitation by form. Without a mode, elicitation is by form (2025-06-18).
 fn has_form(capabilities: &str) -> bool {
     let Ok(capabilities) = jose::json::parse_text(capabilities) else { return false };
     match capabilities.get("elicitation").and_then(Value::as_object) {

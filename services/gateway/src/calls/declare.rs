@@ -1,5 +1,6 @@
-//! Commitments and amendments (X-1, V-6): they ride on requests that go to the upstream without them, and count when those
-//! have succeeded. Then the Verdict rides on the answer. On `vap/amend` they come alone, and nothing is forwarded.
+//! Scope commitments and amendments (X-1, V-6). Other requests carry them; these go to the upstream without them, and
+//! the message is decided once the request has succeeded, with the Verdict in its answer. `vap/amend` carries an
+//! amendment alone and is not forwarded.
 
 use admission::message::Message;
 use admission::message::MessageType;
@@ -24,7 +25,7 @@ use crate::upstream::request::SESSION;
 type Slot = Result<Received, Box<Unreadable>>;
 
 impl Calls {
-    /// A request that carries something for the gateway.
+    /// Forwards a request that carries a message for the gateway, or whose answer lists tools.
     pub(super) async fn carry(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let method = inbound.frame.method().unwrap_or_default();
@@ -51,18 +52,18 @@ impl Calls {
                 };
                 relay::watch(answer, Box::new(declared)).await
             }
-            // It carries something that counts for nothing there; its caller would believe a Verdict all the same.
+            // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {
                 let passage = self.passage(&caller, Some(id));
                 relay::watch(answer, Box::new(Bystander { passage })).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
-            // Nobody reads this.
+            // The client has cancelled and does not read this.
             Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
     }
 
-    /// An amendment by itself.
+    /// Handles `vap/amend`, an amendment by itself.
     pub(super) async fn amend_only(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
         let message = match inbound.frame.meta_keys().any(is_slot) {
@@ -83,7 +84,7 @@ impl Calls {
         relay::json(StatusCode::OK, spliced.unwrap_or(message))
     }
 
-    /// Has a declaration judged, and says what goes beside the answer.
+    /// Has a declaration decided, and returns the members for the answer.
     async fn declare(&self, caller: &Caller, aside: Option<Aside>, message: Slot) -> Additions {
         let mut additions = Additions::default();
         additions.echo(aside.as_ref());
@@ -124,7 +125,8 @@ impl Calls {
     }
 }
 
-/// Waits for the answer of a request that carried a declaration. If there is none, or it is an error, the declaration is void.
+/// A tap that waits for the answer to a request with a declaration. Without an answer, or with an error, the
+/// declaration is void.
 struct Declared {
     calls: Calls,
     id: RawId,
@@ -132,9 +134,9 @@ struct Declared {
     caller: Caller,
     aside: Option<Aside>,
     message: Option<Slot>,
-    /// Whether the tools that the caller may not call are taken out of the answer.
+    /// `true` if tools that the caller may not call are removed from the answer.
     filters: bool,
-    /// Whether what the answer says of tools is noted first.
+    /// `true` if the tools in the answer are noted first.
     watches: bool,
     succeeded: bool,
     passage: Passage,
@@ -167,7 +169,7 @@ impl Tap for Declared {
             Some(message) => Some(self.calls.declare(&self.caller, self.aside.take(), message).await),
             None => None,
         };
-        // After the declaration: it may say what the caller can call.
+        // After the declaration, which may determine the tools that the caller can call.
         let tools = match self.filters {
             true => self.calls.tools_of(&self.caller, &reply).await,
             false => None,
@@ -175,7 +177,7 @@ impl Tap for Declared {
         if additions.is_none() && !self.filters {
             return clean(&reply);
         }
-        // The answer is this caller's own now, or another caller's would be another (V-36).
+        // The answer is specific to this caller now (X-1, V-36), and must not be cached for others.
         let mut changes: Vec<(&str, Option<&str>)> = match self.caller.era {
             Era::Modern => vec![("cacheScope", Some("\"private\"")), ("ttlMs", Some("0"))],
             Era::Legacy => Vec::new(),
@@ -192,12 +194,12 @@ impl Tap for Declared {
 }
 
 impl Declared {
-    /// Whether the answer is only looked at: nothing was carried, and nothing is hidden.
+    /// Returns whether the answer is only inspected: the request carried no message, and no tool is hidden.
     fn is_plain(&self) -> bool {
         self.message.is_none() && !self.filters
     }
 
-    /// What an `initialize` or `server/discover` gets besides.
+    /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
         use crate::front::Handlers as _;
         match self.frame.method() {
@@ -210,7 +212,7 @@ impl Declared {
     }
 }
 
-/// The caller, in the MCP session that it is in from now on. Which one an `initialize` opens, only its answer says.
+/// Returns the caller, with the MCP session that an `initialize` opens, which only its answer names.
 fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
     let named = || answer.headers.get(&SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     match frame.method() {
@@ -219,7 +221,8 @@ fn in_session(frame: &Frame, caller: Caller, answer: &Answer) -> Caller {
     }
 }
 
-/// What a request is as a carrier. Others carry nothing: what stands there is taken out, and that is all.
+/// Returns the kind of carrier that a method is. Other methods carry nothing: a message in them is removed and has no
+/// effect.
 fn carrier(method: &str) -> Option<Carrier> {
     match method {
         "initialize" => Some(Carrier::Initialize),
@@ -234,7 +237,7 @@ fn read(frame: &Frame, carrier: Carrier) -> Option<Slot> {
     slot::read(frame.meta(VAP_KEY), frame.meta(OWN_KEY), carrier).transpose()
 }
 
-/// An amendment that is the parameters themselves, as some clients of the reference send it.
+/// Reads an amendment from the parameters themselves, as some reference clients send it.
 fn bare(frame: &Frame) -> Option<Slot> {
     let parameters = parameters(frame);
     let message = Some(parameters.as_str()).filter(|text| *text != "{}");

@@ -1,4 +1,4 @@
-//! What an admitted call still owes, whoever brings its answer: an outcome, and the Verdict in the answer.
+//! The settlement of a forwarded call by its answer, on any stream: the outcome, and the Verdict in the answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use crate::front::UPSTREAM_FAILED;
 use crate::relay::Passing;
 use crate::upstream::UpstreamError;
 
-/// A call that was forwarded. Dropped, its outcome is `unknown`.
+/// A forwarded call that is not settled. Dropping it records the outcome `unknown`.
 pub struct Ending {
-    /// The route it came in on.
+    /// The path of the route.
     pub route: Arc<str>,
-    /// The call's id.
+    /// The call's JSON-RPC id.
     pub id: RawId,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// The tool, as it was admitted.
+    /// The tool's name, as it was admitted.
     pub tool: String,
     shared: Arc<Shared>,
     subject: Subject,
     pass: Pass,
     additions: Additions,
-    /// The Verdict, for the data of an error, if the caller speaks VAP.
+    /// The Verdict for the data of an error, if the caller speaks VAP.
     verdict: Option<String>,
     told: bool,
     ticket: Option<Box<Ticket>>,
@@ -48,7 +48,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Of a call that is about to be forwarded.
+    /// The settlement of a call that is about to be forwarded.
     pub fn of(
         call: &Call,
         (route, mut told): (Arc<str>, Box<Told>),
@@ -76,22 +76,23 @@ impl Ending {
         }
     }
 
-    /// Which revisions the caller speaks.
+    /// Returns the caller's era.
     pub const fn era(&self) -> Era {
         self.caller.era
     }
 
-    /// Whether the caller is told anything: else its answers stay untouched (V-33, advisory).
+    /// Returns whether the caller's answers get the gateway's `_meta` members; otherwise they stay unchanged (V-33,
+    /// advisory).
     pub const fn is_told(&self) -> bool {
         self.told
     }
 
-    /// The session that the call belongs to.
+    /// Returns the id of the session that the call belongs to.
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// The answer came.
+    /// Handles the answer: settles the call, or keeps it as a task.
     pub async fn end(self, reply: &Reply) -> Passing {
         match tasks::created(reply).filter(|_| self.subject == Subject::Tool) {
             Some(task_id) => self.goes_on_as(task_id, reply),
@@ -99,7 +100,7 @@ impl Ending {
         }
     }
 
-    /// The call goes on as a task: it is settled with the task's last result (V-37).
+    /// Keeps the call as a task; it is settled with the task's last result (V-37).
     fn goes_on_as(self, task_id: String, reply: &Reply) -> Passing {
         let (shared, told) = (self.shared.clone(), self.told);
         let spliced = reply.with_meta(&self.additions.members(), Additions::dropped());
@@ -130,7 +131,7 @@ impl Ending {
         Passing::Replaced(spliced)
     }
 
-    /// The task is over. What its call cost is told with the task's last result.
+    /// Settles the call of a finished task, and returns its cost for the task's last result.
     pub async fn settle_task(self, came: Came) -> Additions {
         let settled = self.pass.settle(came).await;
         let mut additions = Additions::default();
@@ -138,18 +139,18 @@ impl Ending {
         additions
     }
 
-    /// The error that stands for an answer that never came, if nothing else was sent (X-2).
+    /// Builds the error for an answer that did not arrive, if no other was sent (X-2).
     pub fn lost(&self, error: &UpstreamError) -> Bytes {
         lost(&self.id, error, self.verdict.as_deref())
     }
 
-    /// Nothing was sent after all: the reservation is given back (V-14).
+    /// Settles a call of which nothing was sent: the reservation is released (V-14).
     pub async fn never_sent(self) {
         self.pass.settle(Came { status: Status::Refused, cost: None, result: None }).await;
     }
 }
 
-/// What became of a call, by its answer.
+/// Derives the result of a call from its answer.
 pub fn came(reply: &Reply) -> Came {
     let failed = reply.is_error() || reply.is_tool_error();
     Came {
@@ -159,7 +160,7 @@ pub fn came(reply: &Reply) -> Came {
     }
 }
 
-/// What a tool declares (V-5): `_meta.vap.cost`, as it wrote it.
+/// Returns the cost that a tool declares in `_meta.vap.cost`, as written (V-5).
 fn declared_cost(vap: &str) -> Option<String> {
     let members: BTreeMap<String, Box<RawValue>> = jose::json::read_text(vap).ok()?;
     members.get("cost").map(|cost| cost.get().to_owned())
@@ -171,14 +172,15 @@ fn cost(additions: &mut Additions, settled: &Settled) {
     }
 }
 
-/// Meters as JSON numbers, each as its exact decimal text.
+/// Serializes meters as JSON numbers, each in its exact decimal form.
 fn numbers(meters: &Meters) -> String {
     let members: Vec<_> =
         meters.iter().map(|(meter, amount)| format!("{}:{amount}", Value::from(meter))).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// An error, with the Verdict in its data if the caller speaks VAP, and without what an upstream said in its place (V-5).
+/// Adds the Verdict to the data of an error if the caller speaks VAP, and removes an upstream's members under the
+/// gateway's names (V-5).
 fn failed(reply: &Reply, verdict: Option<&str>) -> Passing {
     let Passing::Replaced(cleaned) = clean(reply) else {
         let spliced = verdict.and_then(|verdict| reply.with_error_data(VAP_KEY, verdict));
@@ -189,19 +191,19 @@ fn failed(reply: &Reply, verdict: Option<&str>) -> Passing {
     Passing::Replaced(spliced.unwrap_or(cleaned))
 }
 
-/// The upstream asks something of its own (modern): the state that it wants back, if it wants any.
+/// Returns the state of an upstream that asks a question of its own (modern era). Inner `None`: it wants no state back.
 fn question_of(reply: &Reply) -> Option<Option<String>> {
     let asks = reply.result_member("resultType") == Some(r#""input_required""#);
     asks.then(|| reply.result_member("requestState").and_then(|text| jose::json::read_text(text).ok()))
 }
 
-/// Its state in ours, so that the retry is known for what it is (V-38).
+/// Wraps the upstream's state in a sealed one, so that the retry is recognized (V-38).
 fn wrapped(shared: &Shared, ticket: Ticket, theirs: Option<String>) -> Option<String> {
     let sealed = Sealed { ticket, upstream: theirs };
     shared.sealer.seal(&sealed).ok().map(|state| Value::from(state).to_string())
 }
 
-/// The error in place of an answer.
+/// Builds the error in place of an answer.
 pub fn lost(id: &RawId, error: &UpstreamError, verdict: Option<&str>) -> Bytes {
     let words = match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the call was not sent",

@@ -1,10 +1,11 @@
-//! `tools/list` as one caller sees it (reading V-36): where the operator wants that, a caller with a commitment is shown what
-//! that lets it call, and nothing else.
+//! `tools/list` as one caller sees it (reading V-36): if the operator enables it, a caller with a commitment sees only
+//! the tools that its commitment permits.
 //!
-//! What a list says of its tools is noted before it passes, so that a tool that says something else than before is not called.
+//! The tools of a list are noted before the list passes, so that a tool whose description has changed is not called.
 //!
-//! It hides, and protects nothing: what may be called is decided when it is. A caller without a commitment sees everything,
-//! so that it knows what to commit to; so does one that only its signing key identifies, since this request is not signed.
+//! Hiding a tool protects nothing: a call is decided when it is made. A caller without a commitment sees all tools, so
+//! that it knows which to commit to; so does a caller that only its signing key identifies, since this request is not
+//! signed.
 
 use admission::message::Scope;
 use admission::principal::Caller;
@@ -18,30 +19,31 @@ use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::tools::NotNoted;
 
-/// The method.
+/// The method of a list of tools.
 pub const METHOD: &str = "tools/list";
 
-/// The JSON-RPC code of a list that does not pass.
+/// The JSON-RPC code for a list that is withheld.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// As much of a tool as is looked at.
+/// The part of a tool that is read.
 #[derive(Deserialize)]
 struct Tool {
     name: String,
 }
 
 impl Calls {
-    /// Whether answers to this method are filtered.
+    /// Returns whether answers to this method are filtered.
     pub(super) fn filters(&self, method: &str) -> bool {
         self.offer.filter_tools && method == METHOD
     }
 
-    /// Whether answers to this method say what is to be known of tools.
+    /// Returns whether the tools in answers to this method are noted.
     pub(super) fn watches(&self, method: &str) -> bool {
         self.rules.tools.watches() && method == METHOD
     }
 
-    /// The list of tools that the caller may call, each as the upstream wrote it. None: it is shown the whole list.
+    /// Returns the tools that the caller may call as a JSON array, each as the upstream wrote it. `None` if it sees the
+    /// whole list.
     pub(super) async fn tools_of(&self, caller: &Caller, reply: &Reply) -> Option<String> {
         let scopes = self.shared.desk.scopes_of(caller, &self.route).await;
         if scopes.is_empty() {
@@ -55,7 +57,8 @@ impl Calls {
 }
 
 impl Shared {
-    /// Notes what an answer says of tools, if it does, before anybody reads it. An error: it must not be read, and why.
+    /// Notes the tools in an answer, if there are any, before the answer passes. After an error the answer must be
+    /// withheld.
     pub(super) async fn note_tools(&self, route: &str, reply: &Reply) -> Result<(), NotNoted> {
         let rules = self.desk.rules_of(route);
         let Some(tools) = reply.result_member("tools").filter(|_| rules.tools.watches()) else {
@@ -71,7 +74,7 @@ impl Shared {
     }
 }
 
-/// What a client gets in the place of a list that must not be read.
+/// Builds the error for a client in place of a list that is withheld.
 pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
     tracing::warn!(%why, "a list of tools does not pass");
     let words = match why {
@@ -81,7 +84,7 @@ pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
     reply::error(Some(id), INTERNAL_ERROR, &words, None)
 }
 
-/// Whether one of the commitments lets a tool be called. One whose name cannot be read cannot be called either.
+/// Returns whether one of the commitments permits a tool. A tool whose name cannot be read cannot be called.
 fn is_allowed(scopes: &[Scope], tool: &str) -> bool {
     serde_json::from_str::<Tool>(tool).is_ok_and(|tool| scopes.iter().any(|scope| scope.allows(&tool.name)))
 }

@@ -1,27 +1,28 @@
-//! What is decided: tool calls, declarations that ride on other requests, and what follows from both.
+//! Tool calls and declarations, from the request to the answer.
 //!
-//! A call is read and handed to the desk (`call`), and goes one of three ways: it is refused in band (`refused`),
-//! somebody is asked (`ask`), or it is forwarded with its outcome owed (`outcome`). A declaration is judged when the request
-//! that carried it has succeeded (`declare`, X-1). Nothing is decided here, and nothing is written: both are the desk's.
+//! A call is read and handed to the decision writer (`call`), and then takes one of three ways: it is refused in band
+//! (`refused`), a person is asked (`ask`), or it is forwarded and settled by its answer (`outcome`). A declaration is
+//! decided when the request that carried it has succeeded (`declare`, X-1). This module neither decides nor records:
+//! `desk` does.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `call` | a call, from the request to the desk's answer |
-//! | `brought` | the `requestState` that came back with it |
-//! | `ask` | a person asked on an open stream, or by an `input_required` result |
+//! | `call` | a call, from the request to the decision |
+//! | `brought` | the `requestState` that a client returned with it |
+//! | `ask` | a question on an open stream, or in an `input_required` result |
 //! | `approve` | a call that waits for an approver outside of the client |
-//! | `refused` | denials, and questions that nobody can be asked |
-//! | `outcome` | the answer of an upstream on its way: cost, result, Verdict |
-//! | `ending` | what an admitted call still owes, whoever brings its answer |
+//! | `refused` | denials, and questions that the client cannot be asked |
+//! | `outcome` | the answer of an upstream as it passes: cost, result, Verdict |
+//! | `ending` | the settlement of a forwarded call by its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
-//! | `strays` | what passes and is not what is waited for |
+//! | `strays` | messages that are not the awaited answer |
 //! | `tasks` | calls that go on as tasks (V-37) |
 //! | `declare` | commitments and amendments |
-//! | `additions` | what is spliced into an answer's `_meta` |
-//! | `clients` | which legacy sessions there are, and who can be asked |
-//! | `list` | `tools/list`: noted before anybody reads it, and shown as the caller may call (V-36) |
+//! | `additions` | members that are spliced into an answer's `_meta` |
+//! | `clients` | known legacy sessions, and whether their clients can be asked |
+//! | `list` | `tools/list`: noted before it passes, and filtered by the caller's scopes (V-36) |
 //!
-//! Not here: transport (`front`, `relay`), what is admitted (`admission`), durability (`desk`).
+//! Not here: transport (`front`, `relay`), admission rules (`admission`), durability (`desk`).
 
 mod additions;
 mod approve;
@@ -66,15 +67,15 @@ use strays::Passage;
 use tasks::Tasks;
 use unanswered::Unanswered;
 
-/// What all routes share, and what outlives a configuration.
+/// The state that all routes share, and that outlives a configuration.
 pub struct Shared {
-    /// Where decisions are made.
+    /// The decision writer.
     pub desk: Desk,
-    /// Seals what clients bring back.
+    /// Seals and opens `requestState`.
     pub sealer: Sealer,
-    /// Counts.
+    /// The metrics.
     pub telemetry: Arc<Telemetry>,
-    /// How long is waited.
+    /// The time limits for answers.
     pub patience: Patience,
     asked: Asked,
     clients: Clients,
@@ -83,12 +84,12 @@ pub struct Shared {
     tools: Tools,
 }
 
-/// How long is waited for what others do.
+/// Time limits for answers from others.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For a person's answer (V-26).
+    /// Longest wait for a person's answer (V-26).
     pub question: Duration,
-    /// For an answer that a legacy server has yet to send on another stream.
+    /// Longest wait for an answer that a legacy server may send on another stream.
     pub late_answer: Duration,
 }
 
@@ -98,29 +99,29 @@ impl Default for Patience {
     }
 }
 
-/// What a route shows its clients.
+/// The settings of a route that its clients see.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// What the gateway says of itself there, as JSON (V-34).
+    /// The gateway's description of itself on this route, as JSON (V-34).
     pub posture: Arc<str>,
-    /// Whether `tools/list` shows a caller with a commitment only what that lets it call (V-36).
+    /// `true` if `tools/list` shows a caller with a commitment only the tools that this permits (V-36).
     pub filter_tools: bool,
     /// The longest arguments that a call may have, in bytes.
     pub arguments_bytes: usize,
 }
 
-/// The judge of a route.
+/// The judge of a route, and the price of its answers.
 #[derive(Clone)]
 pub struct Judging {
-    /// Who is asked.
+    /// The judge.
     pub judge: Arc<dyn Judge>,
-    /// What its answers are counted in.
+    /// The unit in which its answers are counted.
     pub meter: Meter,
-    /// What an answer costs; where tokens are counted, one that does not say how many it took.
+    /// The price of an answer; if tokens are counted, of one that does not state their number.
     pub usual: Decimal,
 }
 
-/// Who decides on one route, under one configuration.
+/// The request handlers of one route, under one configuration.
 #[derive(Clone)]
 pub struct Calls {
     route: Arc<str>,
@@ -131,7 +132,7 @@ pub struct Calls {
 }
 
 impl Shared {
-    /// What a gateway starts with.
+    /// The shared state of a gateway that starts.
     #[must_use]
     pub fn new(desk: Desk, sealer: Sealer, telemetry: Arc<Telemetry>, patience: Patience) -> Arc<Self> {
         let (asked, clients) = (Asked::default(), Clients::default());
@@ -142,20 +143,21 @@ impl Shared {
 }
 
 impl Calls {
-    /// Who decides on the route of these rules.
+    /// The handlers for the route of these rules.
     #[must_use]
     pub fn new(rules: Rules, offer: Offer, judging: Option<Judging>, shared: Arc<Shared>) -> Self {
         let route = rules.route.as_str().into();
         Self { route, rules: Arc::new(rules), offer, judging, shared }
     }
 
-    /// Where what a caller reads who is told something passes.
+    /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is
+    /// answered there.
     fn passage(&self, caller: &Caller, own: Option<RawId>) -> Passage {
         let (shared, route) = (self.shared.clone(), self.route.clone());
         Passage { shared, route, caller: caller.clone(), own, told: true }
     }
 
-    /// The answer to `initialize` or `server/discover`, with what the gateway adds to its capabilities.
+    /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn advertised(&self, era: Era, message: Bytes) -> Bytes {
         let Ok(reply) = Reply::parse(message.clone()) else { return message };
         let path = match era {

@@ -1,4 +1,4 @@
-//! An admitted call on its way: forwarded once, its answer looked at as it passes.
+//! The forwarding of an admitted call: it is sent once, and its answer is inspected as it passes.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::upstream::{Answer, UpstreamError};
 use admission::principal::Era;
 
 impl Calls {
-    /// Forwards a call, and answers with what comes.
+    /// Forwards a call, and responds with the upstream's answer.
     pub(super) async fn forward(&self, call: Call, told: Box<Told>, pass: Pass) -> Response {
         let client = call.client.clone();
         match self.sent(call, told, pass).await {
@@ -27,7 +27,7 @@ impl Calls {
         }
     }
 
-    /// The same, on a stream that is open already.
+    /// Forwards a call, and answers on a stream that is open already.
     pub(super) async fn forward_on(&self, opened: Opened, call: Call, told: Box<Told>, pass: Pass) {
         match self.sent(call, told, pass).await {
             Ok((answer, outcome)) => opened.carry(answer, Box::new(outcome)).await,
@@ -37,11 +37,11 @@ impl Calls {
         }
     }
 
-    /// Sends a call, once. What it gives back in place of an answer is an error for the caller.
+    /// Sends a call once. The error is the JSON-RPC error for the caller.
     async fn sent(&self, call: Call, told: Box<Told>, pass: Pass) -> Result<(Answer, Outcome), Bytes> {
         let ending = Ending::of(&call, (self.route.clone(), told), pass, self.shared.clone());
         if call.client.era() == Era::Modern && call.client.is_gone() {
-            // Taken back before anything of it was sent.
+            // Cancelled before anything of it was sent.
             let words = ending.lost(&UpstreamError::NeverSent("cancelled".into()));
             ending.never_sent().await;
             return Err(words);
@@ -49,7 +49,7 @@ impl Calls {
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, told) = (self.shared.clone(), self.route.clone(), ending.is_told());
         let passage = Passage { shared, route, caller: call.caller, own, told };
-        // The answer may come on another stream as soon as the call is sent.
+        // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
         match relay::ask(&*call.route.upstream, call.exchange, &call.client).await {
             Ok(answer) => {
@@ -67,7 +67,7 @@ impl Calls {
                 }
                 Err(words)
             }
-            // Nobody reads this.
+            // The client has cancelled and does not read this.
             Err(Unanswered::Cancelled) => {
                 Err(ending::lost(&id, &UpstreamError::Lost("cancelled".into()), None))
             }
@@ -75,11 +75,11 @@ impl Calls {
     }
 }
 
-/// Waits for the answer to a call. Dropped before that, the call's outcome is `unknown`.
+/// A tap that waits for the answer to a call. If it is dropped before, the outcome is `unknown`.
 struct Outcome {
     listed: Listed,
     id: RawId,
-    /// Whether the status says that there will be no result.
+    /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
     passage: Passage,
 }
@@ -103,7 +103,7 @@ impl Tap for Outcome {
         let mut owes = self.listed.owes().lock().await;
         let era = owes.as_ref()?.era();
         match how {
-            // An answer of HTTP alone: it has passed as it is, and nothing comes after it.
+            // The response is an HTTP error only: it has passed unchanged, and nothing follows it.
             Over::Complete if self.refused => None,
             // A legacy server may end this stream and answer on another.
             Over::Complete | Over::Resumed if era == Era::Legacy => {

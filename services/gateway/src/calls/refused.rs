@@ -1,4 +1,4 @@
-//! Denials, in band: a tool's error result with the Verdict beside it, so that the session lives on.
+//! Denials in band: a tool's error result with the Verdict in `_meta`, so that the session goes on.
 
 use admission::explain::explain;
 use admission::principal::Era;
@@ -15,18 +15,19 @@ use crate::frame::{RawId, reply};
 use crate::front::Response;
 use crate::relay;
 
-/// The JSON-RPC code of a request whose parameters cannot be used.
+/// The JSON-RPC code for parameters that cannot be used.
 const INVALID_PARAMS: i32 = -32602;
-/// The JSON-RPC code of a request that is refused where no tool result can say so.
+/// The JSON-RPC code for a request that is refused and has no tool result.
 pub const REFUSED: i32 = -31002;
 
 impl Calls {
-    /// The answer to a call that does not go on.
+    /// Answers a call that is not forwarded.
     pub(super) fn refuse(&self, call: &Call, told: &Told) -> Response {
         relay::json(StatusCode::OK, self.refusal(call, told))
     }
 
-    /// The same, as a message.
+    /// Builds the message for a call that is not forwarded: a question for the client, a tool's error or a JSON-RPC
+    /// error.
     pub(super) fn refusal(&self, call: &Call, told: &Told) -> Bytes {
         if let Some(message) = self.input_required(call, told) {
             return message;
@@ -41,7 +42,7 @@ impl Calls {
     }
 }
 
-/// What goes beside an answer that the caller is told of.
+/// Returns the members for the answer to a call: echo, Verdict and evidence.
 pub(super) fn additions(call: &Call, told: &Told) -> Additions {
     let mut additions = call.echo.clone();
     additions.verdict(call.place, &told.text);
@@ -59,7 +60,7 @@ fn tool_error(call: &Call, told: &Told, words: &str) -> Bytes {
     reply::tool_error(&call.id, words, more, &additions(call, told).members())
 }
 
-/// What a person reads who sees the answer: fixed texts (V-27).
+/// Returns the text for a person who sees the answer, made of fixed texts (V-27).
 fn words(told: &Told) -> String {
     let reason = told.verdict.verification.reason.as_ref();
     let decided = match told.verdict.verdict {
@@ -76,13 +77,13 @@ fn words(told: &Told) -> String {
     }
 }
 
-/// A call whose arguments are longer than the route allows. There is no record of it.
+/// Refuses a call whose arguments are longer than the route allows. There is no record of it.
 pub(super) fn arguments_too_long(id: Option<&RawId>, most: usize) -> Response {
     let words = format!("the arguments are longer than {most} bytes");
     relay::json(StatusCode::OK, reply::error(id, INVALID_PARAMS, &words, None))
 }
 
-/// A request that cannot be answered, since it has no id.
+/// Refuses a request that has no id and thus cannot be answered.
 pub(super) fn no_id() -> Response {
     relay::error(StatusCode::BAD_REQUEST, -32600, &format!("{}: a request needs an id", Reason::Malformed))
 }

@@ -1,8 +1,8 @@
-//! What passes towards a client and is not what it waits for there: answers of other requests, answers under an id that
-//! only looks like one's own, and notifications that hold a task's result.
+//! Messages to a client that are not the awaited answer: answers to other requests, answers with an id that only
+//! resembles the awaited one, and notifications with a task's result.
 //!
-//! Clients match answers by their ids, wherever they come, and some take `"1"` for 1. So what is nobody's here says nothing
-//! in the gateway's place (V-5), and what some client could take for the answer to an admitted call does not pass.
+//! Clients match answers by id on any stream, and some take `"1"` for 1. So the gateway's names are removed from such
+//! messages (V-5), and a message that some client could take for the answer to an admitted call is withheld.
 
 use std::sync::Arc;
 
@@ -17,33 +17,33 @@ use crate::frame::reply::Reply;
 use crate::frame::{LooseId, RawId};
 use crate::relay::{self, Over, Passing, Tap};
 
-/// What begins the names of notifications about tasks.
+/// Prefix of the notifications about tasks.
 const TASKS: &str = "notifications/tasks";
 
-/// As much of a notification about a task as is looked at.
+/// The part of a notification about a task that is read.
 #[derive(Deserialize)]
 struct TaskNamed {
     #[serde(rename = "taskId")]
     task_id: String,
 }
 
-/// Where a message passes.
+/// The stream on which a message passes to a caller.
 #[derive(Clone)]
 pub struct Passage {
-    /// What all routes share.
+    /// The state that all routes share.
     pub shared: Arc<Shared>,
-    /// The route.
+    /// The path of the route.
     pub route: Arc<str>,
-    /// Who reads it.
+    /// The caller that reads the stream.
     pub caller: Caller,
-    /// The request that is answered there, if one.
+    /// The request that is answered on this stream, if any.
     pub own: Option<RawId>,
-    /// Whether its caller is told anything.
+    /// `true` if the caller's answers get the gateway's `_meta` members.
     pub told: bool,
 }
 
 impl Passage {
-    /// A message that is not what is waited for here.
+    /// Handles a message that is not the answer awaited on this stream.
     pub async fn stray(&self, reply: &Reply) -> Passing {
         if !reply.may_answer() {
             let is_about_task = reply.method().is_some_and(|method| method.starts_with(TASKS));
@@ -53,7 +53,7 @@ impl Passage {
                 Passing::Untouched
             };
         }
-        // The answer to a list may come wherever the server likes.
+        // The server may send the answer to a list on any stream.
         if let Err(why) = self.shared.note_tools(&self.route, reply).await {
             tracing::warn!(%why, "a list of tools is withheld");
             return Passing::Withheld;
@@ -71,14 +71,15 @@ impl Passage {
         }
     }
 
-    /// On an advisory route it depends on whose task it is.
+    /// Returns whether the task's messages get the gateway's `_meta` members; on an advisory route this depends on the
+    /// task.
     fn is_told_of_task(&self, notification: &Reply) -> bool {
         let task = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
         self.told || task().is_some_and(|task| self.shared.tasks.is_told(&self.route, task.task_id))
     }
 }
 
-/// A message as it passes, without what only the gateway says.
+/// Removes the names that are reserved for the gateway from a message.
 pub fn clean(reply: &Reply) -> Passing {
     let cleaned = reply.without_said(Additions::dropped());
     match cleaned == *reply.text() {
@@ -87,7 +88,7 @@ pub fn clean(reply: &Reply) -> Passing {
     }
 }
 
-/// A text that we cannot read: other readers might see a Verdict in it, so it does not pass under our name (V-5).
+/// Withholds a message that cannot be parsed, since other parsers might see a Verdict in it (V-5). Other text passes.
 pub fn unreadable(text: &[u8]) -> Passing {
     match relay::is_message(text) {
         true => Passing::Withheld,
@@ -95,9 +96,9 @@ pub fn unreadable(text: &[u8]) -> Passing {
     }
 }
 
-/// Looks on where nothing is waited for, but the caller may believe what it reads.
+/// A tap for streams that answer no admitted call, whose messages the caller may believe all the same.
 pub struct Bystander {
-    /// Where.
+    /// The inspected stream.
     pub passage: Passage,
 }
 

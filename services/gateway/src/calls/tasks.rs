@@ -1,11 +1,11 @@
-//! Calls that go on as tasks (V-37): admitted once, when the task is made; settled with its last result.
+//! Calls that go on as tasks (V-37): admitted once, when the task is created, and settled with its last result.
 //!
-//! Both forms are read: the experimental one of 2025-11-25 (`result.task`, then `tasks/result`) and the modern extension
-//! (`resultType: "task"`, then `tasks/get` until a status is final).
+//! Both forms are supported: the experimental one of 2025-11-25 (`result.task`, then `tasks/result`) and the modern
+//! extension (`resultType: "task"`, then `tasks/get` until a status is final).
 //!
-//! Tasks are remembered in memory. Of one that is not (the gateway was restarted, or its call was never admitted here) nobody
-//! knows whose it is: requests about it are refused on record, except on an advisory route, where it is the upstream's
-//! business alone. `tasks/list` names none, and passes.
+//! Tasks are remembered in memory. The owner of an unknown task is not known (after a restart, or if its call was not
+//! admitted here): requests about it are refused on record, except on an advisory route, where they pass. `tasks/list`
+//! names no task, and passes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -30,29 +30,29 @@ use crate::front::{Inbound, Response, unanswered};
 use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
 
-/// What begins the methods of tasks.
+/// Prefix of the methods about tasks.
 pub const METHODS: &str = "tasks/";
-/// Names no task.
+/// The method about tasks that names none.
 const LIST: &str = "tasks/list";
-/// What a task is when nothing more comes of it.
+/// The statuses of a task that are final.
 const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
-/// The tasks of admitted calls. Servers name them, each as it likes: two sessions may each have a task of one name.
+/// The tasks of admitted calls. Servers choose the names, so two sessions may each have a task of the same name.
 #[derive(Clone)]
 pub struct Tasks(Cache<Name, Namesakes>);
 
-/// A route, and what a server calls a task there.
+/// A route, and the server's name for a task on it.
 type Name = (Arc<str>, String);
-/// The tasks of one name, the newest first.
+/// The tasks of one name, newest first, at most [`MAX_NAMESAKES`].
 type Namesakes = Arc<Vec<Arc<Known>>>;
 
-/// A task, and what its call still owes. Forgotten, its outcome is `unknown`.
+/// A task with its unsettled call. If it is evicted, the outcome is `unknown`.
 struct Known {
     task: Task,
-    /// Whether its caller is told anything.
+    /// `true` if the caller's answers get the gateway's `_meta` members.
     told: bool,
     ending: Mutex<Option<Ending>>,
-    /// What was added to its last result, which may be asked for again.
+    /// The members that the last result was given; it may be requested again.
     given: OnceLock<Additions>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Remembers a task.
+    /// Remembers the task of an unsettled call.
     pub fn keep(&self, task_id: String, ending: Ending) {
         let task = Task {
             principal: Principal::of(&ending.caller, None),
@@ -80,22 +80,21 @@ impl Tasks {
         });
     }
 
-    /// Whether somebody is told anything about a task of this name.
+    /// Returns whether the answers about a task of this name get the gateway's `_meta` members.
     pub fn is_told(&self, route: &Arc<str>, task_id: String) -> bool {
         self.named(route, task_id).iter().any(|known| known.told)
     }
 
-    /// The tasks of this name.
     fn named(&self, route: &Arc<str>, task_id: String) -> Namesakes {
         self.0.get(&(route.clone(), task_id)).unwrap_or_default()
     }
 }
 
 impl Calls {
-    /// A request about a task.
+    /// Handles a request about a task.
     pub(super) async fn task(&self, inbound: Inbound) -> Response {
         let Some(id) = inbound.frame.id().cloned() else { return super::refused::no_id() };
-        // Whatever its type: an upstream may take the number for the name.
+        // Any JSON type is accepted: an upstream may take a number for the name.
         let as_written = || inbound.frame.param("taskId").map(str::to_owned);
         let task_id = inbound.frame.param_string("taskId").or_else(as_written);
         let all = task_id.map(|task_id| self.shared.tasks.named(&self.route, task_id)).unwrap_or_default();
@@ -109,12 +108,13 @@ impl Calls {
             (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
             (Ok(answer), None) => relay::watch(answer, Box::new(Bystander { passage })).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
-            // Nobody reads this.
+            // The client has cancelled and does not read this.
             (Err(Unanswered::Cancelled), _) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
         }
     }
 
-    /// Only whose call it was may ask about its task, and what it brings for the tool is subject to the rules.
+    /// Returns the task that the request follows up: only the caller of its call may, and its inputs must pass the
+    /// rules. `None` if the request passes without a known task.
     fn may_follow_up(
         &self,
         inbound: &Inbound,
@@ -126,7 +126,7 @@ impl Calls {
         for known in all {
             match follows_up(&scene, inbound, known) {
                 None => return Ok(Some(known.clone())),
-                // It may be the namesake of another's.
+                // Another session's task may have the same name.
                 Some(ruling) if ruling.reason == Some(Reason::WrongPrincipal) => refused = Some(ruling),
                 Some(ruling) => return Err(ruling),
             }
@@ -139,12 +139,12 @@ impl Calls {
         }
     }
 
-    /// Under the rules in force, at the desk's time.
+    /// Builds the scene of a decision: the rules in force, at the time of the writer's clock.
     fn scene<'a>(&self, rules: &'a Rules, inbound: &'a Inbound) -> Scene<'a> {
         Scene { rules, caller: &inbound.caller, now: self.shared.desk.now(), dice: Dice::default() }
     }
 
-    /// There is no tool result that could say it.
+    /// Records the refusal of a request about a task. The answer is a JSON-RPC error, since there is no tool result.
     async fn refuse_follow_up(&self, inbound: Inbound, ruling: Box<Ruling>, id: &RawId) -> Response {
         let Inbound { caller, aside, frame, .. } = inbound;
         let mut additions = Additions::default();
@@ -169,7 +169,7 @@ fn follows_up(scene: &Scene<'_>, inbound: &Inbound, known: &Known) -> Option<Box
     follow_up(scene, &known.task, FollowUp { inputs })
 }
 
-/// Looks for a task's last result.
+/// A tap that looks for a task's last result.
 struct Last {
     id: RawId,
     known: Arc<Known>,
@@ -211,12 +211,13 @@ impl Tap for Last {
 /// The last result of a task.
 struct LastResult {
     status: Status,
-    /// The tool's result, where it stands within the answer (`tasks/get`).
+    /// The tool's result, if it is nested in the answer (`tasks/get`).
     nested: Option<Reply>,
 }
 
 impl LastResult {
-    /// What is final: the tool's result by itself (`tasks/result`), or a status that nothing follows.
+    /// Reads a final answer: the tool's result by itself (`tasks/result`), or one of the [`FINAL`] statuses,
+    /// `completed` only with the result. `None` for any other.
     fn of(reply: &Reply) -> Option<Self> {
         if reply.result_member("content").is_some() || reply.is_tool_error() {
             return Some(Self { status: came(reply).status, nested: None });
@@ -224,14 +225,14 @@ impl LastResult {
         let holder = reply.result_member("task").or_else(|| reply.result())?;
         let status = jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned();
         let nested = reply.result_member("result").and_then(by_itself);
-        // In the first form the result of a completed task is fetched by itself, and says what it cost.
+        // In the first form the result of a completed task is fetched separately, and states its cost.
         if !FINAL.contains(&status.as_str()) || (status == "completed" && nested.is_none()) {
             return None;
         }
         let status = match (status.as_str(), &nested) {
             (_, Some(nested)) => came(nested).status,
             ("failed", None) => Status::Errored,
-            // What a cancelled call did before is not known (V-12).
+            // The effects of a cancelled call are not known (V-12).
             (_, None) => Status::Unknown,
         };
         Some(Self { status, nested })
@@ -241,7 +242,7 @@ impl LastResult {
         Came { status: self.status, ..came(self.nested.as_ref().unwrap_or(reply)) }
     }
 
-    /// The answer with what its call cost, and without what a tool may not say of itself (V-5).
+    /// Adds the cost of the call to the answer, and removes names that a tool must not use (V-5).
     fn told(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
         let additions = given.cloned().unwrap_or_default();
         let Ok(reply) = Reply::parse(reply.without_said(Additions::dropped())) else {
@@ -258,7 +259,7 @@ impl LastResult {
     }
 }
 
-/// A result that stands within another, as the answer that it would be.
+/// Wraps a nested result in an answer of its own.
 fn by_itself(result: &str) -> Option<Reply> {
     Reply::parse(reply::result(&RawId::string("task"), result)).ok()
 }
@@ -267,7 +268,7 @@ fn by_itself_again(answer: &Bytes) -> Option<String> {
     Reply::parse(answer.clone()).ok()?.result().map(str::to_owned)
 }
 
-/// The id of the task that a call became. What has a tool's result in it is one, whatever else it says it is.
+/// Returns the id of the task that a call became. An answer with a tool's result is not a task, even if it names one.
 pub fn created(reply: &Reply) -> Option<String> {
     if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
         return None;

@@ -1,9 +1,9 @@
-//! Answers that come another way: a legacy server may answer a call on another stream than the call's own, while that is open
-//! or when it has ended, and the client reads the answer there (a GET that resumes, mostly). An answer may also come again,
-//! when a client resumes a stream that broke.
+//! Answers on other streams: a legacy server may answer a call on another stream than the call's own, while that is
+//! open or after it has ended, and the client reads the answer there (mostly a GET that resumes). An answer may also be
+//! repeated, when a client resumes a stream that broke.
 //!
-//! What an admitted call owes is in one place ([`Owes`]) that its own stream and all others of its session take it from: it
-//! is paid once, wherever the answer comes; or `unknown`, when none does.
+//! The unsettled call is in one place ([`Owes`]), from which its own stream and all others of its session can take it:
+//! it is settled once, by an answer on any stream, or as `unknown` if none arrives.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,13 +19,13 @@ use crate::frame::{LooseId, RawId};
 use crate::limits::{MAX_OWED_ANSWERS, MAX_REMEMBERED_ANSWERS};
 use crate::relay::Passing;
 
-/// What a call owes, until it is paid. Whoever pays holds the lock: others wait for what it comes to.
+/// The unsettled call; `None` once it is settled. The stream that settles it holds the lock, and the others wait.
 pub type Owes = tokio::sync::Mutex<Option<Ending>>;
 
-/// A route, an MCP session there, and what careless clients take an id in it for.
+/// A route, an MCP session on it, and an id as lenient clients compare it.
 type Name = (Arc<str>, String, LooseId);
 
-/// Calls without an answer, and answers that may come again.
+/// The calls without an answer, and the answers that may be repeated.
 #[derive(Clone)]
 pub struct Unanswered {
     table: Arc<Mutex<Table>>,
@@ -36,17 +36,17 @@ pub struct Unanswered {
 #[derive(Default)]
 struct Table {
     open: HashMap<Name, Vec<Open>>,
-    /// How many of them only this table holds.
+    /// Number of calls that are held only by this table.
     kept: usize,
 }
 
-/// A call that was forwarded.
+/// A forwarded call.
 struct Open {
     id: RawId,
-    /// Whether its caller is told anything.
+    /// `true` if the caller's answers get the gateway's `_meta` members.
     told: bool,
     owes: Weak<Owes>,
-    /// Its own stream is over, and what it owes is held here.
+    /// The unsettled call, held here after the end of its own stream.
     kept: Option<Arc<Owes>>,
 }
 
@@ -55,7 +55,8 @@ struct Given {
     additions: Additions,
 }
 
-/// A call's place among those without an answer. Dropped, it has none any more, unless it is [`Unanswered::keep`]t.
+/// The entry of a call among those without an answer. Dropping it removes the entry, unless [`Unanswered::keep`] was
+/// called.
 pub struct Listed {
     table: Arc<Mutex<Table>>,
     name: Option<Name>,
@@ -63,7 +64,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// What the call owes.
+    /// Returns the unsettled call.
     pub fn owes(&self) -> &Owes {
         &self.owes
     }
@@ -78,13 +79,13 @@ impl Drop for Listed {
 }
 
 impl Unanswered {
-    /// Nothing is owed yet; what will be is waited for so long once the call's own stream is over.
+    /// An empty table. A call is kept for `patience` after the end of its own stream.
     pub fn new(patience: Duration) -> Self {
         let given = Cache::builder().max_capacity(MAX_REMEMBERED_ANSWERS).time_to_live(patience);
         Self { table: Arc::default(), given: given.build(), patience }
     }
 
-    /// Lists a call that is about to be forwarded.
+    /// Adds a call that is about to be forwarded.
     pub fn list(&self, ending: Ending) -> Listed {
         let name = name(&ending.route, &ending.caller, &ending.id.loosely());
         let (id, told) = (ending.id.clone(), ending.is_told());
@@ -96,7 +97,7 @@ impl Unanswered {
         Listed { table: self.table.clone(), name, owes }
     }
 
-    /// Keeps what a call owes though its own stream is over, for some time.
+    /// Keeps an unsettled call for some time after the end of its own stream.
     pub fn keep(&self, listed: &Listed) {
         let Some(name) = &listed.name else { return };
         if !lock(&self.table).keep(name, &listed.owes) {
@@ -110,14 +111,14 @@ impl Unanswered {
         });
     }
 
-    /// Remembers what was added to an answer, should it come again.
+    /// Remembers the members of an answer, in case the answer is repeated.
     pub fn remember(&self, route: &Arc<str>, caller: &Caller, id: &RawId, additions: Additions) {
         if let Some(name) = name(route, caller, &id.loosely()) {
             self.given.insert(name, Arc::new(Given { id: id.clone(), additions }));
         }
     }
 
-    /// An answer came where it was not asked for. None: it is nobody's here.
+    /// Handles an answer on a stream where it is not awaited. `None` if it answers no call of this session.
     pub async fn came(&self, route: &Arc<str>, caller: &Caller, reply: &Reply) -> Option<Passing> {
         let name = name(route, caller, &reply.loose_id()?)?;
         let owing = lock(&self.table).answered_by(&name, reply);
@@ -138,7 +139,7 @@ impl Unanswered {
         }
     }
 
-    /// The session is gone: nothing comes any more.
+    /// Removes the calls of a session that has ended, since no answer follows.
     pub fn gone(&self, route: &Arc<str>, caller: &Caller) {
         let Some(session) = &caller.mcp_session else { return };
         let mut table = lock(&self.table);
@@ -151,13 +152,14 @@ impl Unanswered {
 }
 
 impl Table {
-    /// What this is the exact answer to.
+    /// Returns the unsettled call that this reply answers exactly.
     fn answered_by(&self, name: &Name, reply: &Reply) -> Option<Arc<Owes>> {
         let mut all = self.open.get(name)?.iter().filter(|open| reply.answers(&open.id));
         all.find_map(|open| open.owes.upgrade())
     }
 
-    /// Whether a client that is told something takes this for the answer to a call that is open.
+    /// Returns whether a client may take this for the answer to an open call whose answers get the gateway's `_meta`
+    /// members.
     fn is_mistaken(&self, name: &Name, reply: &Reply) -> bool {
         let all = self.open.get(name).into_iter().flatten();
         all.into_iter().any(|open| open.told && reply.is_mistaken_for_answer(&open.id))
@@ -175,7 +177,7 @@ impl Table {
         }
     }
 
-    /// What is kept and was paid need not be kept.
+    /// Removes the kept calls that are settled.
     fn forget_paid(&mut self, name: &Name) {
         let is_paid = |owes: &Arc<Owes>| owes.try_lock().is_ok_and(|owes| owes.is_none());
         self.remove(name, |open| open.kept.as_ref().is_some_and(is_paid));
@@ -201,7 +203,8 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// There is no other way for an answer without a session, and there are no sessions in the modern era.
+/// Returns the key of a call. `None` without a session, since no other stream can answer the call; the modern era has
+/// no sessions.
 fn name(route: &Arc<str>, caller: &Caller, id: &LooseId) -> Option<Name> {
     let session = caller.mcp_session.clone().filter(|_| caller.era == Era::Legacy)?;
     Some((route.clone(), session, id.clone()))
