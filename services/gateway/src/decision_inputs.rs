@@ -1,10 +1,11 @@
-//! What a decision was made from, besides the state of its session: kept in the annex of its record, so that the decision can
-//! be made again.
+//! The inputs of a decision besides the state of its session, kept in the annex of its record so that the decision can
+//! be replayed.
 //!
-//! One type, which the desk writes and a replay reads. A member that is absent was not kept by the build that wrote it. Texts
-//! are cut where the annex is (`desk::annex`).
+//! The decision writer writes this type, and a replay reads it. An absent member was not kept by the build that wrote
+//! it. Texts are cut like the rest of the annex (`desk::annex`).
 //!
-//! Not here: the session and what its principal holds, which a replay computes from the records before.
+//! Not here: the session, which a replay computes from the earlier records, and the principal's account, unless the
+//! decision depends on more than the session.
 
 use admission::approval::Question;
 use admission::clarify::{Answer, Ticket};
@@ -17,68 +18,68 @@ use admission::tool::ToolFault;
 use admission::verdict::Trigger;
 use serde::{Deserialize, Serialize};
 
-/// What a decision was made from.
+/// The inputs of a decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DecisionInputs {
     /// The path of the route.
     pub route: String,
-    /// Who called.
+    /// The caller.
     pub caller: CallerInputs,
-    /// When it was made, in milliseconds since the Unix epoch.
+    /// Time of the decision, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// When the message was looked at first, if somebody was asked about it in between.
+    /// Time of the first pass, if a judge or a person was asked after it, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_at: Option<i64>,
-    /// The VAP message as it came; none if there was none, or it could not be read.
+    /// The VAP message as received; `None` if there was none that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Text>,
-    /// Whether something stood in the VAP slot that could not be read.
+    /// `true` if the VAP slot held something that could not be read.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unreadable: bool,
-    /// The tool that was called.
+    /// The name of the called tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Text>,
-    /// `Mcp-Name`.
+    /// The `Mcp-Name` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<Text>,
-    /// The method, of a request beside any call that was refused: no rules were asked.
+    /// The method of a refused request that is not a call; its refusal cannot be replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Text>,
-    /// The random number that says whether the judge sees the call.
+    /// The random number that determines whether the judge sees the call (V-28).
     #[serde(default)]
     pub sample: u32,
-    /// Whether the client could be asked something.
+    /// `true` if the client could be asked a question.
     #[serde(default = "yes")]
     pub can_ask: bool,
-    /// Whether the call could wait for an approver.
+    /// `true` if the call could wait for an approver.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub can_wait: bool,
-    /// Whether the call carried an AgentROA envelope.
+    /// `true` if the call carried an AgentROA envelope.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_roa_envelope: bool,
-    /// What was wrong with its tool or its arguments.
+    /// The fault of its tool or its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_fault: Option<ToolFault>,
-    /// Whether the `jti` of the message was seen before.
+    /// `true` if the `jti` of the message was used before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub replayed: bool,
-    /// What the judge said.
+    /// The judge's opinion, if the judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeOpinion>,
-    /// What a person said, where the call was held meanwhile.
+    /// The person's answer, if the call was held for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// The sealed state that came back with the call.
+    /// The sealed state that the client returned with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateInputs>,
-    /// The question that was put to approvers, and what came of it.
+    /// The question that was put to approvers, with its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put: Option<PutInputs>,
-    /// What other calls of the session held while somebody was asked about them.
+    /// The reservations held for questions about other messages of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_for_others: Vec<Reservation>,
-    /// What the principal held, where it depends on more than this session.
+    /// The principal's account before the decision, if it depends on more than the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
 }
@@ -87,20 +88,20 @@ pub struct DecisionInputs {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Text {
-    /// All of it.
+    /// The whole text.
     Whole(String),
-    /// Its beginning: it was too long, or its caller denied too often.
+    /// The beginning only: the text was too long, or its caller was denied for its rate.
     Cut {
-        /// As much as there is.
+        /// The part that was kept.
         beginning: String,
     },
 }
 
-/// Not all of a text was kept.
+/// Error for a text that was kept only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotWhole;
 
-/// Who called, but for the route.
+/// The caller, without its route.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallerInputs {
     era: Era,
@@ -111,7 +112,7 @@ pub struct CallerInputs {
     is_given: bool,
 }
 
-/// What the judge said, with its own words: nobody else is told more than a code (V-27).
+/// The judge's opinion with its wording, which is kept only here: outside, a code is given (V-27).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JudgeOpinion {
     finding: Finding,
@@ -121,35 +122,35 @@ pub struct JudgeOpinion {
     words: Text,
 }
 
-/// A sealed state that came back with a call.
+/// A sealed state that a client returned with a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StateInputs {
-    /// What it is bound to; none if it was not ours, or was altered.
+    /// The ticket; `None` if the state was not this gateway's, or was altered.
     pub ticket: Option<Ticket>,
-    /// Whether it was bound to the rules in force.
+    /// `true` if the ticket was bound to the rules in force.
     pub of_these_rules: bool,
-    /// Whether it was used before.
+    /// `true` if the state was used before.
     pub spent: bool,
-    /// What the person answered.
+    /// The person's answer.
     pub answer: Option<Answer>,
 }
 
-/// A question that was put to approvers, as it was when the decision was made.
+/// A question that was put to approvers, in its state at the time of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutInputs {
-    /// The question.
+    /// The question as it was asked.
     pub question: Question,
-    /// The answer, as it was signed.
+    /// The approver's signed answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Whether it was used before.
+    /// `true` if the answer was consumed, or the question withdrawn.
     #[serde(default, skip_serializing_if = "is_false")]
     pub spent: bool,
 }
 
 impl PutInputs {
-    /// The same, for a decision.
+    /// Returns the question in the form that `admission` takes.
     #[must_use]
     pub fn put(&self) -> Put<'_> {
         let Self { question, answer, spent } = self;
@@ -158,7 +159,7 @@ impl PutInputs {
 }
 
 impl DecisionInputs {
-    /// Those of a message of this caller; the rest is to be set.
+    /// The inputs for a message of this caller, with defaults for everything else.
     #[must_use]
     pub fn of(route: &str, caller: &Caller) -> Self {
         let Caller { era, token, certificate, mcp_session, is_given, route: _ } = caller.clone();
@@ -187,7 +188,7 @@ impl DecisionInputs {
         }
     }
 
-    /// Who called.
+    /// Returns the caller, with its route.
     #[must_use]
     pub fn caller(&self) -> Caller {
         let CallerInputs { era, token, certificate, mcp_session, is_given } = self.caller.clone();
@@ -196,17 +197,17 @@ impl DecisionInputs {
 }
 
 impl Text {
-    /// A whole text.
+    /// Creates a [`Text::Whole`].
     #[must_use]
     pub fn whole(text: &str) -> Self {
         Self::Whole(text.to_owned())
     }
 }
 
-/// A text that is not there, or whole; otherwise nothing can be decided about it again.
+/// Returns an absent text as `None`, and a whole one as it is: no decision can be replayed from a part.
 ///
 /// # Errors
-/// If only its beginning was kept.
+/// [`NotWhole`] if only the beginning was kept.
 pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
     match text {
         None => Ok(None),
@@ -216,14 +217,14 @@ pub fn whole(text: Option<&Text>) -> Result<Option<&str>, NotWhole> {
 }
 
 impl JudgeOpinion {
-    /// What was made of the judge's answer, and the answer.
+    /// The judge's conclusion and its wording.
     #[must_use]
     pub fn new(judged: &Semantic, words: &str) -> Self {
         let Semantic { finding, confidence, trigger, cost } = *judged;
         Self { finding, confidence: confidence.score().get(), trigger, cost, words: Text::whole(words) }
     }
 
-    /// What was made of it.
+    /// Returns the judge's conclusion, as `admission` takes it.
     #[must_use]
     pub fn semantic(&self) -> Semantic {
         let Self { finding, confidence, trigger, cost, words: _ } = *self;

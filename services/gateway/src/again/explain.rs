@@ -1,4 +1,4 @@
-//! A call that nobody has made: what would become of it, and why.
+//! Explanation of a hypothetical call: the decision about it, and the reasons.
 
 use admission::message::MessageType;
 use admission::principal::{Caller, Era};
@@ -13,44 +13,44 @@ use super::replay::Decided;
 use super::session::{Again, Called, Now, Said};
 use crate::limits::EXPLAINED_RATIONALE;
 
-/// The MCP session of a caller that is made up.
+/// The MCP session of the hypothetical caller.
 const MADE_UP_SESSION: &str = "explain";
 
-/// A call to be explained.
+/// A hypothetical call.
 #[derive(Clone, Debug)]
 pub struct Hypothesis<'a> {
-    /// On which route.
+    /// The path of the route.
     pub route: &'a str,
-    /// The session; none for a caller without VAP.
+    /// The session; `None` for a caller without VAP.
     pub session: Option<&'a str>,
-    /// The tool.
+    /// The tool's name.
     pub tool: &'a str,
-    /// Its arguments: the text of a JSON object.
+    /// The arguments: the text of a JSON object.
     pub arguments: &'a str,
-    /// The Intent Envelope; one is made up if none is given.
+    /// The Intent Envelope; `None` if one is to be made up.
     pub envelope: Option<&'a str>,
-    /// What is wrong with the tool or the arguments, by what is kept of the tool.
+    /// The fault of the tool or of the arguments, according to the tool's pin.
     pub tool_fault: Option<&'a ToolFault>,
-    /// When.
+    /// The time of the call.
     pub now: Timestamp,
 }
 
-/// What would become of it.
+/// The explanation of a [`Hypothesis`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explained {
     /// The decision.
     pub decided: Decided,
-    /// What the rules would decide, of a call that the posture `advisory` lets through.
+    /// The decision of the rules, if the posture `advisory` lets the call through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advised: Option<Decided>,
-    /// What can be done about it.
+    /// The remedy for a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<&'static str>,
-    /// The checks, in order.
+    /// The checks of the Verdict, in order.
     pub checks: Vec<String>,
-    /// The meters, as they would stand.
+    /// The meters after the decision.
     pub meters: Value,
-    /// What a person would be asked.
+    /// The question that a person would be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// The digest of the rules.
@@ -58,19 +58,19 @@ pub struct Explained {
     pub policy_digest: Option<String>,
 }
 
-/// What came of a commitment that begins a session.
+/// Result of a commitment that begins a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Began {
-    /// The session.
+    /// The id of the new session.
     Session(String),
-    /// There is none.
+    /// The denial of the commitment.
     Denied(Decided),
 }
 
 /// Begins a session with a commitment.
 ///
 /// # Errors
-/// If it is nothing that can be decided.
+/// [`AgainError::Question`] if the commitment cannot be decided, for example on an unknown route.
 pub fn begin(again: &mut Again, route: &str, commitment: &str, now: Timestamp) -> Result<Began, AgainError> {
     let caller = caller();
     let said = Said::new(route, &caller, now, Some(commitment));
@@ -86,10 +86,11 @@ pub fn begin(again: &mut Again, route: &str, commitment: &str, now: Timestamp) -
     })
 }
 
-/// Decides it, and says why.
+/// Decides the call, and explains the decision.
 ///
 /// # Errors
-/// If the arguments are no object, or nothing like it can be decided.
+/// [`AgainError::Question`] if the arguments are not a JSON object, the route is unknown, or the call would wait for
+/// another.
 pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, AgainError> {
     let arguments: Value = jose::json::parse_text(call.arguments)
         .map_err(|error| AgainError::Question(format!("the arguments are no strict JSON: {error}")))?;
@@ -142,10 +143,10 @@ pub fn explain(again: &mut Again, call: &Hypothesis<'_>) -> Result<Explained, Ag
     }
 }
 
-/// The smallest envelope that declares the call; unsigned.
+/// Builds the smallest Intent Envelope for the call, unsigned.
 fn envelope(session: &str, call: &Hypothesis<'_>) -> String {
     let head = json!({ "session_id": session, "tool": call.tool });
-    // The arguments go in as they were typed: numbers keep their digits.
+    // The arguments are inserted as written, so that numbers keep their digits.
     format!(
         "{{\"vap\":\"0.1\",\"type\":\"intent_call\",\"session_id\":{},\"intent\":{{\"rationale\":\"{EXPLAINED_RATIONALE}\",\
          \"expected_effect\":\"{EXPLAINED_RATIONALE}\"}},\"call\":{{\"tool\":{},\"arguments\":{}}}}}",
@@ -153,7 +154,7 @@ fn envelope(session: &str, call: &Hypothesis<'_>) -> String {
     )
 }
 
-/// Somebody with a legacy session, of whom nothing else is known.
+/// A caller with a legacy session and no other identity.
 fn caller() -> Caller {
     Caller::unknown(Era::Legacy).given(Some(MADE_UP_SESSION.to_owned()))
 }

@@ -1,10 +1,12 @@
-//! Decisions made again: a recorded session under a configuration ([`replay()`]), and a call that nobody has made ([`explain()`]).
+//! Repeated decisions: the replay of a recorded session under a configuration ([`replay()`]), and the explanation of a
+//! hypothetical call ([`explain()`]).
 //!
-//! The local evidence store keeps in clear what was said, so that admission, which is pure, can be asked again: every message of
-//! the session in order, every outcome, and the moment of each. What was decided then is compared with what would be now.
+//! The local evidence store keeps the messages in clear, so that `admission`, which is pure, can decide them again:
+//! every message of the session in order, every outcome, and the time of each. The recorded decisions are compared with
+//! the new ones.
 //!
-//! The judge and persons are not asked again: what they said is taken as recorded. Where the judge would be asked now and was not
-//! then, it is taken to agree with what was decided. Nothing is written, and nothing is sent.
+//! Judges and persons are not asked again: their recorded answers are used. If the judge would be asked now and was not
+//! asked then, it is presumed to agree with the recorded decision. Nothing is written, and nothing is sent.
 
 mod annex;
 mod explain;
@@ -21,37 +23,38 @@ use crate::config::Config;
 use crate::gateway::Look;
 use crate::limits::REPLAY_PAGE;
 
-/// Why nothing is decided again.
+/// Errors of replays and explanations.
 #[derive(Debug, thiserror::Error)]
 pub enum AgainError {
     /// The evidence cannot be read.
     #[error("the evidence: {0}")]
     Store(#[from] StoreError),
-    /// There is no such session.
+    /// There are no records of this session.
     #[error("no records of a session {0}")]
     NoSession(String),
-    /// What its first records said was kept as long as it was to be.
+    /// The first records of the session are past their retention time (`evidence_keep`).
     #[error(
         "the records of {0} before {1} are no longer kept (evidence_keep), so it cannot be decided again"
     )]
     Forgotten(String, u64),
-    /// What the store holds is not what this program wrote.
+    /// A stored record cannot be parsed.
     #[error("record {seq} cannot be read: {why}")]
     Record {
-        /// Which.
+        /// The sequence number of the record.
         seq: u64,
-        /// Why not.
+        /// The reason why it cannot be parsed.
         why: String,
     },
-    /// What was asked about is nothing that can be decided.
+    /// The question cannot be decided, for this reason.
     #[error("{0}")]
     Question(String),
 }
 
-/// Every record of a session, in order.
+/// Returns all records of a session, in order.
 ///
 /// # Errors
-/// If the evidence cannot be read, or there is no such session.
+/// [`AgainError::Store`] if the evidence cannot be read, [`AgainError::NoSession`] if there is no such session, and
+/// [`AgainError::Forgotten`] if its first records are no longer kept.
 pub async fn records(config: &Config, session: &str) -> Result<Vec<Stored>, AgainError> {
     let evidence = Look::at(config).await?;
     let mut all: Vec<Stored> = Vec::new();

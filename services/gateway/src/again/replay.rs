@@ -1,4 +1,4 @@
-//! A recorded session, decided again: where would the answer be another one?
+//! Replay of a recorded session: every decision is made again, and compared with the recorded one.
 
 use std::str::FromStr;
 
@@ -16,55 +16,55 @@ use super::annex::Annex;
 use super::session::{Again, Called, Now, Said, presumed_opinion};
 use crate::decision_inputs::{DecisionInputs, JudgeOpinion, NotWhole, PutInputs, whole};
 
-/// A verdict and its reason.
+/// A verdict and its reason, as words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decided {
     /// `served`, `downgraded`, `clarify` or `denied`.
     pub verdict: String,
-    /// Its code.
+    /// The code of the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The code in words.
+    /// The reason in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<&'static str>,
 }
 
-/// One decision, then and now.
+/// A recorded decision and its replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// Its place in the stream.
+    /// The sequence number of the record in its stream.
     pub seq: u64,
-    /// When it was made.
+    /// Time of the decision.
     pub at: String,
     /// `commitment`, `amendment` or `decision`.
     pub kind: &'static str,
-    /// The tool.
+    /// The tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// As it was recorded.
+    /// The recorded decision.
     pub then: Decided,
-    /// As it would be now; none if it cannot be said.
+    /// The replayed decision; `None` if there is none.
     pub now: Option<Decided>,
-    /// What the rules would have decided then, of a call that the posture `advisory` let through.
+    /// The recorded decision of the rules, if the posture `advisory` let the call through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advised_then: Option<Decided>,
-    /// The same under the rules of now.
+    /// The replayed decision of the rules, if the posture `advisory` lets the call through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advised_now: Option<Decided>,
-    /// Why it cannot be said, or what else there is to say.
+    /// The reason why there is no replayed decision, or a remark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The question that was put to approvers, with its signed answer: `tabellion gateway approval verify` checks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Value>,
-    /// Whether the answer is another one.
+    /// `true` if the replayed decision differs from the recorded one.
     pub differs: bool,
 }
 
-/// Decides every record again, in order.
+/// Replays every record, in order.
 ///
 /// # Errors
-/// If a record cannot be read.
+/// [`AgainError::Record`] if a record cannot be read.
 pub fn replay(again: &mut Again, records: &[Stored]) -> Result<Vec<Compared>, AgainError> {
     let mut compared = Vec::new();
     for stored in records {
@@ -99,7 +99,7 @@ fn decision(again: &mut Again, stored: &Stored) -> Result<Compared, AgainError> 
     Ok(compared)
 }
 
-/// Why a decision is not made again.
+/// Reason why a decision cannot be replayed.
 #[derive(Clone, Copy, Debug)]
 enum NotAgain {
     NotWhole,
@@ -127,7 +127,7 @@ impl From<NotWhole> for NotAgain {
     }
 }
 
-/// What would be decided now, if all was kept that it needs.
+/// Replays a decision, if all its inputs were kept.
 fn decided_again(
     again: &mut Again,
     stored: &Stored,
@@ -209,7 +209,7 @@ fn compare(
     }
 }
 
-/// A decision, and what else there is to say.
+/// Returns the decision, and a remark for [`Compared::note`].
 fn told(now: Now) -> (Option<Decided>, Option<String>) {
     match now {
         Now::Ruled(ruling) => {
@@ -232,7 +232,7 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
         Some("refused") => Status::Refused,
         _ => Status::Unknown,
     };
-    // A cost that was not kept whole is longer than any that counts.
+    // A cost that was cut in the annex is longer than any valid one.
     let [tool, cost] = [&annex.tool, &annex.cost].map(|text| whole(text.as_ref()).ok().flatten());
     if let Some(decision) = &annex.decision {
         again.settle(decision, status, tool.unwrap_or_default(), cost);
@@ -240,7 +240,7 @@ fn outcome(again: &mut Again, stored: &Stored) -> Result<(), AgainError> {
     Ok(())
 }
 
-/// The record, as the log gets it.
+/// Returns the record, as the log has it.
 fn payload(stored: &Stored) -> Result<Value, AgainError> {
     let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
     let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
@@ -249,14 +249,14 @@ fn payload(stored: &Stored) -> Result<Value, AgainError> {
     payload.ok_or_else(|| bad("its statement holds no record"))
 }
 
-/// What the rules would have decided then, of a call that the posture `advisory` let through.
+/// Returns the recorded decision of the rules, if the posture `advisory` let the call through.
 fn advised_then(stored: &Stored) -> Result<Option<Decided>, AgainError> {
     let payload = payload(stored)?;
     let text = |member: &str| payload["advised"][member].as_str().map(str::to_owned);
     Ok(text("verdict").map(|verdict| Decided::of(&verdict, text("reason"))))
 }
 
-/// What was decided then: of the Verdict, as it was returned.
+/// Returns the recorded decision, from the Verdict as it was returned.
 fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainError> {
     let bad = |why: &str| AgainError::Record { seq: stored.record.seq, why: why.to_owned() };
     let bytes = stored.record.verdict.as_ref().ok_or_else(|| bad("it has no Verdict"))?;
@@ -269,7 +269,7 @@ fn recorded(stored: &Stored) -> Result<(Decided, Option<VerdictKind>), AgainErro
 }
 
 impl Decided {
-    /// What the rules would decide.
+    /// The decision of the rules.
     pub(super) fn advised(advised: &Advised) -> Self {
         Self::of(advised.verdict.as_str(), advised.reason.as_ref().map(Reason::to_string))
     }

@@ -1,4 +1,4 @@
-//! One session, lived through again.
+//! The state of one session during its replay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,49 +23,49 @@ use crate::config::Config;
 use crate::decision_inputs::StateInputs;
 use crate::gateway::rules_of;
 
-/// A session and its principal's account, empty at first.
+/// A session and its principal's account, both empty at first.
 pub struct Again {
     rules: HashMap<String, Arc<Rules>>,
     session: Option<Session>,
     account: Account,
-    /// What is reserved for decisions, by the id of their records.
+    /// The route and the reservation of each admitted call, by the entry ID of its decision.
     reserved: HashMap<String, (String, ReservationId)>,
-    /// Who committed, and where.
+    /// The caller who committed, and the route.
     owner: Option<(String, Caller)>,
 }
 
-/// A message that is decided again.
+/// A message to be decided again.
 pub struct Said<'a> {
-    /// On which route.
+    /// The path of the route.
     pub route: &'a str,
-    /// Who sent it.
+    /// The sender.
     pub caller: &'a Caller,
-    /// When it was decided.
+    /// Time of the decision.
     pub now: Timestamp,
-    /// When it was looked at first, before somebody was asked about it.
+    /// Time of the first pass, before a judge or a person was asked.
     pub first: Timestamp,
-    /// The random number that says whether the judge sees it.
+    /// The random number that determines whether the judge sees the message (V-28).
     pub sample: u32,
-    /// Its VAP message, as it came.
+    /// The VAP message as received.
     pub message: Option<&'a str>,
-    /// Whether its `jti` was seen before.
+    /// `true` if the `jti` was used before.
     pub replayed: bool,
-    /// What the judge says when it is asked.
+    /// The judge's conclusion, if the judge is asked.
     pub judged: Semantic,
-    /// What a person says when one is asked on the open stream; none if nobody was.
+    /// The person's answer on the open stream; `None` if no person was asked.
     pub answer: Option<Answer>,
-    /// Whether a question could be put to approvers.
+    /// `true` if a question could be put to approvers.
     pub can_wait: bool,
-    /// The question that was put to approvers, and what came of it.
+    /// The question that was put to approvers, with its answer.
     pub put: Option<Put<'a>>,
-    /// What other calls of the session held meanwhile.
+    /// The reservations of other messages of the session at that time.
     pub held_for_others: &'a [Reservation],
-    /// What the principal held, where that is known.
+    /// The principal's account at that time, if it is known.
     pub account: Option<&'a Account>,
 }
 
 impl<'a> Said<'a> {
-    /// A message at some time, about which nothing was asked and nothing else is known.
+    /// A message at this time, without questions, answers or other reservations.
     #[must_use]
     pub fn new(route: &'a str, caller: &'a Caller, now: Timestamp, message: Option<&'a str>) -> Self {
         Said {
@@ -86,62 +86,62 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What is decided now.
+/// Result of deciding again.
 pub enum Now {
-    /// This.
+    /// The decision.
     Ruled(Box<Ruling>),
-    /// It would wait for the cost of another call.
+    /// The call would wait for the cost of another one (V-12).
     Waits,
-    /// A person would be asked.
+    /// A person would be asked this question.
     Asks(String),
-    /// There is no such route any more.
+    /// There is no such route.
     NoRoute,
 }
 
-/// A call.
+/// A call to be decided again.
 pub struct Called<'a> {
-    /// The tool.
+    /// The tool's name.
     pub tool: &'a str,
-    /// Its arguments, as text.
+    /// The text of the arguments.
     pub arguments: &'a str,
-    /// `Mcp-Name`.
+    /// The `Mcp-Name` header.
     pub header: Option<&'a str>,
-    /// Whether the client can be asked something.
+    /// `true` if the client can be asked a question.
     pub can_ask: bool,
-    /// Whether it carries an AgentROA envelope.
+    /// `true` if the call carries an AgentROA envelope.
     pub has_roa_envelope: bool,
-    /// What is wrong with its tool or its arguments.
+    /// The fault of its tool or its arguments.
     pub tool_fault: Option<&'a ToolFault>,
-    /// The sealed state that came back with it.
+    /// The sealed state that the client returned with the call.
     pub state: Option<&'a StateInputs>,
 }
 
 impl Again {
-    /// Under the rules of a configuration.
+    /// An empty session under the rules of a configuration.
     #[must_use]
     pub fn under(config: &Config) -> Self {
         Self::under_rules(rules_of(config))
     }
 
-    /// Under the rules of these routes, by path.
+    /// An empty session under the rules of these routes, by path.
     #[must_use]
     pub fn under_rules(rules: HashMap<String, Arc<Rules>>) -> Self {
         Self { rules, session: None, account: Account::default(), reserved: HashMap::new(), owner: None }
     }
 
-    /// Who committed, and on which route.
+    /// Returns the route and the caller who committed.
     #[must_use]
     pub fn owner(&self) -> Option<&(String, Caller)> {
         self.owner.as_ref()
     }
 
-    /// The session as it stands.
+    /// Returns the session in its current state.
     #[must_use]
     pub fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }
 
-    /// A commitment or an amendment.
+    /// Decides a commitment or an amendment.
     pub fn declare(&mut self, kind: MessageType, said: &Said<'_>) -> Now {
         let Some(rules) = self.rules.get(said.route).cloned() else { return Now::NoRoute };
         let carrier = match kind {
@@ -177,7 +177,7 @@ impl Again {
         Now::Ruled(ruling)
     }
 
-    /// A call. `id` is its record's, under which its outcome will come.
+    /// Decides a call. `id` is the entry ID of its record, to which its outcome refers.
     pub fn call(&mut self, said: &Said<'_>, called: &Called<'_>, id: Option<&str>) -> Now {
         let Some(rules) = self.rules.get(said.route).cloned() else { return Now::NoRoute };
         let others = self.begin(said);
@@ -191,7 +191,7 @@ impl Again {
         now
     }
 
-    /// Decides a call as the desk does: as it came, then with the judge's answer, then with a person's.
+    /// Decides a call as the writer does: first as received, then with the judge's answer, then with a person's.
     fn decide_call(&mut self, rules: &Rules, said: &Said<'_>, called: &Called<'_>) -> Now {
         let read = received(said.message, Carrier::ToolsCall);
         let envelope = read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable));
@@ -201,7 +201,8 @@ impl Again {
             spent: state.spent,
             answer: state.answer,
         });
-        // One that came again brought the state that names the question; one that was held is asked about first.
+        // A call that was sent again brought the state that names the question; a held call is first decided without
+        // it.
         let put = said.put.filter(|_| called.state.is_some());
         let mut before = Before { shown, put, ..Before::default() };
         loop {
@@ -240,7 +241,7 @@ impl Again {
         }
     }
 
-    /// An outcome of a call that was admitted again.
+    /// Settles a call that was admitted again.
     pub fn settle(&mut self, decision: &str, status: Status, tool: &str, cost: Option<&str>) {
         let Some((route, reservation)) = self.reserved.remove(decision) else { return };
         let (Some(rules), Some(session)) = (self.rules.get(&route), self.session.as_mut()) else { return };
@@ -248,14 +249,14 @@ impl Again {
         let _ = decide::settle(rules, session, &mut self.account, reservation, outcome);
     }
 
-    /// The session's end.
+    /// Closes the session.
     pub fn close(&mut self) {
         if let Some(session) = self.session.as_mut() {
             let _ = decide::close(session, &mut self.account);
         }
     }
 
-    /// What was so when a message was decided. Answers the reservations of other calls that it was decided beside.
+    /// Restores the account and the reservations at the time of a message. Returns the reservations of other messages.
     fn begin(&mut self, said: &Said<'_>) -> Vec<ReservationId> {
         if let Some(account) = said.account {
             self.account = account.clone();
@@ -272,7 +273,7 @@ impl Again {
     }
 }
 
-/// Under which circumstances a message is decided: before anybody was asked, at the time when it was looked at first.
+/// Builds the scene of a decision. Its time is that of the first pass until the last answer is known.
 fn scene<'a>(rules: &'a Rules, said: &'a Said<'_>, before: &Before<'_>) -> Scene<'a> {
     let is_asked = said.answer.is_some() || said.put.is_some();
     let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
@@ -285,8 +286,8 @@ fn received(message: Option<&str>, carrier: Carrier) -> Option<Result<Received, 
     slot::read(message, None, carrier).transpose()
 }
 
-/// What a state was bound to. One that was bound to the rules in force then is now bound to these, for the question would have
-/// been asked under them; one that was not, to none.
+/// Returns the ticket of a state. One that was bound to the rules in force then is bound to these rules, since the
+/// question would have been asked under them; any other is bound to none. The ticket of an approval stays as it is.
 fn bound_to(rules: &Rules, state: &StateInputs) -> Option<Ticket> {
     let ticket = state.ticket.clone()?;
     if ticket.purpose == Purpose::Approval {
@@ -298,7 +299,7 @@ fn bound_to(rules: &Rules, state: &StateInputs) -> Option<Ticket> {
     })
 }
 
-/// The judge's opinion, where none was recorded: what fits what came of the message.
+/// The presumed opinion of a judge that was not asked: it agrees with the recorded verdict.
 #[must_use]
 pub fn presumed_opinion(came_to: Option<VerdictKind>) -> Semantic {
     let served = matches!(came_to, None | Some(VerdictKind::Served | VerdictKind::Downgraded));

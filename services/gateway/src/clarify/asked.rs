@@ -1,8 +1,8 @@
-//! Questions of the gateway's own on open streams of the legacy eras, until their answers come.
+//! The gateway's own questions on open streams of the legacy eras, until they are answered.
 //!
-//! The client answers an `elicitation/create` with a POST of its own. Its id says which question: ids carry 128 random
-//! bits, so that none can be taken for an upstream's or guessed, and an answer counts only from the MCP session that was
-//! asked.
+//! The client answers an `elicitation/create` with a POST of its own, whose id names the question: an id has 128 random
+//! bits, so that it can be neither guessed nor confused with an upstream's, and an answer counts only from the MCP
+//! session that was asked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 use crate::frame::RawId;
 use crate::limits::MAX_OPEN_QUESTIONS;
 
-/// What begins the id of every question of ours.
+/// Prefix of the ids of the gateway's own questions.
 const OURS: &str = "tabellion-";
 
-/// The open questions of a process.
+/// The open questions of this process.
 #[derive(Clone, Default)]
 pub struct Asked {
     open: Arc<Mutex<HashMap<String, Open>>>,
     withdrawable: Arc<Mutex<HashMap<CallName, Arc<CancellationToken>>>>,
 }
 
-/// A call that is asked about: its route, its MCP session and its id.
+/// A call with an open question: its route, its MCP session and its id.
 type CallName = (Arc<str>, Option<String>, RawId);
 
 struct Open {
@@ -34,7 +34,7 @@ struct Open {
     answer: oneshot::Sender<Value>,
 }
 
-/// A question that waits. It is forgotten when this is dropped.
+/// An open question. Dropping it removes it from [`Asked`].
 pub struct Waiting {
     id: String,
     answer: oneshot::Receiver<Value>,
@@ -42,7 +42,8 @@ pub struct Waiting {
 }
 
 impl Asked {
-    /// Opens a question to the client of an MCP session. `None` if too many are open, or there is no randomness.
+    /// Opens a question to the client of an MCP session. `None` if [`MAX_OPEN_QUESTIONS`] are open, or there is no
+    /// randomness.
     #[must_use]
     pub fn open(&self, session: Option<&str>) -> Option<Waiting> {
         let mut random = [0; 16];
@@ -58,7 +59,7 @@ impl Asked {
         Some(Waiting { id, answer, all: self.clone() })
     }
 
-    /// Lets a call be taken back for as long as the question about it is open.
+    /// Makes a call cancellable while its question is open.
     #[must_use]
     pub fn withdrawable(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> Withdrawable {
         let (name, token) = (call_name(route, session, call), Arc::default());
@@ -67,7 +68,7 @@ impl Asked {
         Withdrawable { name, token, all: self.clone() }
     }
 
-    /// Takes a call back. False if no question about it is open.
+    /// Cancels a call. `false` if it has no open question.
     #[must_use]
     pub fn withdraw(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> bool {
         let name = call_name(route, session, call);
@@ -78,15 +79,15 @@ impl Asked {
         })
     }
 
-    /// Takes back every call that is asked about in an MCP session: the session is gone.
+    /// Cancels all calls with an open question in an MCP session that has ended.
     pub fn withdraw_all(&self, route: &Arc<str>, session: &str) {
         let is_its = |(at, of, _): &CallName| at == route && of.as_deref() == Some(session);
         let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
         all.extract_if(|name, _| is_its(name)).for_each(|(_, token)| token.cancel());
     }
 
-    /// Takes a client's JSON-RPC response, by its id and the text of its result, if it has the form of an answer to us: then
-    /// it is for nobody else, and is swallowed whether or not anybody waits for it.
+    /// Takes a client's JSON-RPC response, by its id and the text of its result. Returns whether the id has the form of
+    /// the gateway's own: then the response is not passed on, even if no such question is open.
     #[must_use]
     pub fn take(&self, session: Option<&str>, id: &RawId, result: Option<&str>) -> bool {
         let Some(id) = id.as_str().filter(|id| id.starts_with(OURS)) else { return false };
@@ -104,7 +105,7 @@ fn call_name(route: &Arc<str>, session: Option<&str>, call: &RawId) -> CallName 
     (route.clone(), session.map(str::to_owned), call.clone())
 }
 
-/// A call that can be taken back, until this is dropped.
+/// A call that can be cancelled, until this is dropped.
 pub struct Withdrawable {
     name: CallName,
     token: Arc<CancellationToken>,
@@ -112,7 +113,7 @@ pub struct Withdrawable {
 }
 
 impl Withdrawable {
-    /// Cancelled once the call is taken back.
+    /// Returns the token that is cancelled with the call.
     #[must_use]
     pub fn token(&self) -> Arc<CancellationToken> {
         self.token.clone()
@@ -129,7 +130,7 @@ impl Drop for Withdrawable {
 }
 
 impl Waiting {
-    /// The question as a JSON-RPC request.
+    /// Returns the question as a JSON-RPC request.
     #[must_use]
     pub fn request(&self, words: &str) -> Value {
         json!({
@@ -152,13 +153,13 @@ impl Drop for Waiting {
     }
 }
 
-/// The form of the question, as `requestedSchema`.
+/// Returns the schema of the form, for `requestedSchema`.
 #[must_use]
 pub fn schema() -> Value {
     jose::json::parse_text(SCHEMA).unwrap_or_default()
 }
 
-/// What the result of an elicitation says. The one way to say yes is an accepted form whose `confirm` is true.
+/// Reads the result of an elicitation. Only an accepted form whose `confirm` is true is [`Answer::Confirmed`].
 #[must_use]
 pub fn read(result: &Value) -> Answer {
     let accepted = result.get("action").and_then(Value::as_str) == Some("accept");

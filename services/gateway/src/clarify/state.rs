@@ -1,14 +1,14 @@
-//! `requestState`: what the gateway gives a client to bring back (MCP 2026-07-28, multi round-trip requests).
+//! `requestState`: the sealed state that a client returns with its retry (MCP 2026-07-28, multi round-trip requests).
 //!
-//! The client sees an opaque text. Inside is the ticket that the retry is held against (who asked, in which session, on which
-//! route, for which tool with which arguments, under which rules, until when, and a number used once) and, where the question
-//! was the upstream's own, its state. Nothing of it can be read or changed, or shown to another gateway.
+//! The client sees an opaque text. It contains the ticket that the retry is checked against (the caller, session,
+//! route, tool, arguments, rules, expiry, and a nonce that is accepted once) and, if the question was the upstream's
+//! own, the upstream's state. The text can be neither read nor changed, nor used at another gateway.
 //!
-//! A key is derived for each text from 256 random bits (HKDF-SHA-256), so that no number of texts wears a key out and
-//! replicas that share the secret need not count together.
+//! A key is derived for each text from 256 random bits (HKDF-SHA-256), so that no key encrypts more than one text, and
+//! replicas that share the secret need no common counter.
 //!
-//! Not here: whether a ticket fits the call that it came back with (`admission::clarify`), and whether its number was used
-//! before: that is evidence, and the desk asks it in the transaction of the decision.
+//! Not here: whether a ticket fits its call (`admission::clarify`), and whether its nonce was used before: that is
+//! evidence, which the decision writer reads in the transaction of the decision.
 
 use admission::clarify::Ticket;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
@@ -21,49 +21,49 @@ use zeroize::Zeroizing;
 
 use crate::limits::MAX_REQUEST_STATE_BYTES;
 
-/// Says what the sealed bytes are, in every derivation.
+/// The context of the key derivation, which names the kind of the sealed bytes.
 const PURPOSE: &[u8] = b"tabellion gateway requestState 1";
-/// What begins the texts of every gateway of this kind; the gateway's own mark follows.
+/// Prefix of the texts of every such gateway; the gateway's own mark follows.
 const PREFIX: &str = "tabellion.";
-/// Characters of the mark.
+/// Length of the mark, in characters.
 const MARK: usize = 12;
-/// Random bytes from which one text's key is derived.
+/// Number of random bytes from which the key of one text is derived.
 const SALT_BYTES: usize = 32;
-/// Every key seals once.
+/// The nonce is constant, since every key seals only one text.
 const NONCE: [u8; 12] = [0; 12];
 
-/// What is sealed.
+/// The content of a sealed text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed {
-    /// What the retry is held against.
+    /// The ticket that the retry is checked against.
     pub ticket: Ticket,
-    /// The upstream's own state, if it gave one with its question.
+    /// The upstream's own state, if its question has one.
     pub upstream: Option<String>,
 }
 
-/// Why a state is not sealed.
+/// Reason why a state cannot be sealed.
 #[derive(Debug, Error)]
 pub enum Unsealable {
-    /// There is no randomness.
+    /// The system provides no randomness.
     #[error("the system gives no randomness")]
     NoRandomness(#[from] getrandom::Error),
-    /// Nobody could bring it back.
+    /// The text would be too long for [`Sealer::open`].
     #[error("the state is longer than {MAX_REQUEST_STATE_BYTES} bytes when it is sealed")]
     TooLong,
 }
 
-/// Seals and opens with the secret that the replicas of a gateway share.
+/// Seals and opens texts with the secret that the replicas of a gateway share.
 pub struct Sealer {
     secret: Zeroizing<[u8; 32]>,
     issuer: String,
-    /// What begins our texts: an upstream's own is told apart from one of ours that was altered, even if the upstream is
-    /// a gateway like us.
+    /// Prefix of this gateway's texts. It distinguishes an altered text of this gateway from an upstream's state, even
+    /// if the upstream is a gateway of the same kind.
     prefix: String,
 }
 
 impl Sealer {
-    /// A sealer of this gateway.
+    /// A sealer for the gateway `issuer`.
     #[must_use]
     pub fn new(secret: Zeroizing<[u8; 32]>, issuer: &str) -> Self {
         let mark = HEXLOWER.encode(&Sha256::digest(issuer.as_bytes()));
@@ -71,17 +71,17 @@ impl Sealer {
         Self { secret, issuer: issuer.to_owned(), prefix }
     }
 
-    /// Whether a text says that it is ours.
+    /// Returns whether a text has this gateway's prefix.
     #[must_use]
     pub fn is_ours(&self, text: &str) -> bool {
         text.starts_with(&self.prefix)
     }
 
-    /// The text for the client.
+    /// Seals a state into a text for the client.
     ///
     /// # Errors
-    /// If the system gives no randomness, or the text would be one that [`Sealer::open`] does not look at: an upstream's state
-    /// that is too long goes on as it is, and its retry is a call like any other.
+    /// [`Unsealable`] if the system provides no randomness, or the text would be too long for [`Sealer::open`]: an
+    /// upstream's state of that length is passed on as it is, and its retry is a call like any other.
     pub fn seal(&self, sealed: &Sealed) -> Result<String, Unsealable> {
         let mut salt = [0; SALT_BYTES];
         getrandom::fill(&mut salt)?;
@@ -97,7 +97,7 @@ impl Sealer {
         }
     }
 
-    /// What a client brought back, if this gateway sealed it and nobody changed it.
+    /// Opens a text that a client returned. `None` unless this gateway sealed it and it is unchanged.
     #[must_use]
     pub fn open(&self, text: &str) -> Option<Sealed> {
         if text.len() > MAX_REQUEST_STATE_BYTES {
