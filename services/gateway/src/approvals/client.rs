@@ -1,4 +1,4 @@
-//! An approver's side of the listener: what `tabellion gateway approval` speaks.
+//! The client of the approvals listener, which `tabellion gateway approval` uses.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use url::Url;
 use super::{Listed, Problem, Shown};
 use crate::limits::{APPROVALS_TIMEOUT, MAX_APPROVALS_ANSWER};
 
-/// Asks one gateway.
+/// A client of one gateway's approvals listener.
 pub struct ApprovalsClient {
     http: reqwest::Client,
     origin: String,
 }
 
-/// Why there is no answer.
+/// Errors of the [`ApprovalsClient`].
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The URL or the system's certificates cannot be used.
     #[error("{0}")]
     Setup(String),
-    /// Nobody answers there.
+    /// The gateway does not answer.
     #[error("the gateway does not answer: {0}")]
     Unreachable(String),
-    /// It refuses.
+    /// The gateway refuses the request, with this HTTP status and [`Problem`].
     #[error("{}", .1.detail)]
     Refused(u16, Problem),
-    /// What it answers makes no sense.
+    /// The answer cannot be parsed, or is too long.
     #[error("the gateway's answer cannot be read: {0}")]
     Nonsense(String),
-    /// The key does not sign.
+    /// The key cannot sign.
     #[error(transparent)]
     Unsigned(#[from] ApprovalError),
 }
@@ -42,13 +42,13 @@ impl ApprovalsClient {
     /// A client of the listener at this URL.
     ///
     /// # Errors
-    /// If the URL is none of HTTP, or there is no TLS.
+    /// [`ClientError::Setup`] if the URL is not `http` or `https`, or TLS cannot be set up.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.query().is_some() || url.fragment().is_some() {
             return Err(ClientError::Setup(format!("{url}: an http or https URL is needed")));
         }
-        // Whoever came first chose the provider; ours is the same one.
+        // Another component may have installed the provider first; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(APPROVALS_TIMEOUT)
@@ -59,26 +59,27 @@ impl ApprovalsClient {
         Ok(Self { http, origin: url.as_str().trim_end_matches('/').to_owned() })
     }
 
-    /// The open questions that the holder of this key may answer.
+    /// Returns the open questions that the holder of this key may answer. `now` is the time of the proof, in Unix
+    /// seconds.
     ///
     /// # Errors
-    /// If the gateway does not answer, or refuses.
+    /// [`ClientError`] if the gateway does not answer, or refuses.
     pub async fn list(&self, key: &SigningKey, now: u64) -> Result<Listed, ClientError> {
         self.get("/approvals", key, now).await
     }
 
-    /// One question.
+    /// Returns one question. `now` is the time of the proof, in Unix seconds.
     ///
     /// # Errors
-    /// If the gateway does not answer, or refuses.
+    /// [`ClientError`] if the gateway does not answer, or refuses.
     pub async fn show(&self, id: &str, key: &SigningKey, now: u64) -> Result<Shown, ClientError> {
         self.get(&format!("/approvals/{id}"), key, now).await
     }
 
-    /// Brings a signed answer.
+    /// Sends a signed answer.
     ///
     /// # Errors
-    /// If the gateway does not answer, or refuses.
+    /// [`ClientError`] if the gateway does not answer, or refuses.
     pub async fn answer(&self, id: &str, signed: String) -> Result<(), ClientError> {
         let request = self.http.post(format!("{}/approvals/{id}", self.origin));
         let response = request.header(header::CONTENT_TYPE, "application/jose").body(signed).send().await;

@@ -1,8 +1,8 @@
-//! The approvals listener: where approvers find the questions that wait for them, and bring their signed answers.
+//! The approvals listener: approvers read the questions that wait for them, and send their signed answers.
 //!
-//! It has an address of its own, apart from that of clients, and takes no credential of theirs. Reading needs a proof signed by an
-//! approver's key for this listener, just now (`Authorization: Bearer`), and shows what that approver may answer. An answer is
-//! its own credential: what counts is the signature, not where it came from.
+//! It has an address of its own, apart from the clients', and accepts no credential of theirs. Reading needs a fresh
+//! proof, signed by an approver's key for this listener (`Authorization: Bearer`), and shows the questions that this
+//! approver may answer. An answer is its own credential: its signature counts, and not its sender.
 //!
 //! | request | answer |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `GET /approvals/{id}` | one of them, with its answer once there is one |
 //! | `POST /approvals/{id}` | takes a signed answer, once |
 //!
-//! Not here: what a question and an answer are (`admission::approval`), and what becomes of the call (the desk).
+//! Not here: the form of questions and answers (`admission::approval`), and the decision about the call (`desk`).
 
 mod client;
 
@@ -45,39 +45,40 @@ struct Shared {
 /// The open questions that an approver may answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// The approver's name, as the gateway has it.
+    /// The approver's name in the gateway's configuration.
     pub approver: String,
     /// The questions, oldest first.
     pub questions: Vec<Question>,
 }
 
-/// A question, and how it stands.
+/// A question, with its state and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// The approver's name, as the gateway has it.
+    /// The approver's name in the gateway's configuration.
     pub approver: String,
-    /// `open`, `answered` or `over`.
+    /// The state of the question: `open`, `answered` or `over`.
     pub standing: String,
-    /// The question.
+    /// The question as it was asked.
     pub question: Question,
-    /// The answer, as it was signed.
+    /// The approver's signed answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
-/// Why a request is refused.
+/// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// A code.
+    /// A fixed code, such as `no-question`.
     pub code: String,
-    /// In words.
+    /// An explanation in words.
     pub detail: String,
 }
 
-/// Serves approvers there. `url` is what they reach it by, unless it is the address itself.
+/// Serves approvers on `listener`. `url` is the public URL, unless it is the address itself; the proofs are signed for
+/// it.
 ///
 /// # Errors
-/// If the listener has no address.
+/// If the address of the listener cannot be read.
 pub(crate) fn serve(
     listener: TcpListener,
     url: Option<&str>,
@@ -119,7 +120,7 @@ async fn show(
 ) -> Result<Json<Shown>, Refused> {
     let reader = shared.reader(&headers)?;
     let kept = shared.kept(&id).await?;
-    // What an approver may not answer is told like what is not there.
+    // A question that an approver may not answer is reported like one that does not exist.
     let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(Refused::unknown)?;
     let standing = match kept.standing(shared.desk.now()) {
         Standing::Open => "open",
@@ -144,7 +145,8 @@ async fn answer(
 }
 
 impl Shared {
-    /// The proof that came with a request. Whose it is depends on what is to be read.
+    /// Returns the proof in a request, if an approver of any route signed it for this listener. The right to read a
+    /// question is checked separately.
     fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Refused> {
         let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(Refused::not_an_approver)?;
@@ -155,14 +157,14 @@ impl Shared {
         }
     }
 
-    /// The name of the approver, on whichever route.
+    /// Returns the approver's name, on any route.
     fn name_of(&self, reader: &SignedReader) -> Option<String> {
         let (rules, now) = (self.rules.load(), self.desk.now());
         let found = rules.values().find_map(|rules: &Arc<Rules>| rules.approvals.reader(reader, now).ok());
         found.map(|approver| approver.name.clone())
     }
 
-    /// The name of the approver, if it may answer a question about this.
+    /// Returns the approver's name, if it may answer a question about this subject.
     fn may_answer(&self, reader: &SignedReader, subject: &Subject) -> Option<String> {
         let rules = self.desk.rules_of(&subject.route);
         let approver: &Approver = rules.approvals.reader(reader, self.desk.now()).ok()?;
@@ -179,7 +181,7 @@ impl Shared {
     }
 }
 
-/// A refusal.
+/// A refusal: the HTTP status, and the code and detail of its [`Problem`].
 struct Refused(StatusCode, &'static str, String);
 
 impl Refused {

@@ -1,11 +1,11 @@
-//! The semantic tier: a judge that is asked whether a call serves the goal that was declared (VAP, S2 and C5).
+//! The semantic tier: a judge assesses whether a call serves the declared goal (VAP, S2 and C5).
 //!
-//! The judge is a language model, and everything it examines was written by the agent that it judges. So what it is told
-//! to do and what it is to look at never share a message, its answer is one of three words, and an answer that did not
-//! come, came late or is no answer counts as "not consistent" (section 15): a call is never served because the judge was
-//! away. Its words are for the audit store; outside only codes are told (reading V-27).
+//! The judge is a language model, and everything it examines was written by the agent that it judges. So its
+//! instructions and the data never share a message, its answer is one of three words, and a missing, late or malformed
+//! answer counts as "not consistent" (section 15): a call is never served because the judge was unavailable. The
+//! judge's wording goes to the audit store; callers get only codes (reading V-27).
 //!
-//! Not here: when to ask (`admission::risk`), and what follows.
+//! Not here: when to ask (`admission::risk`), and the effect of the answer (`admission::decide`).
 
 mod http;
 
@@ -18,12 +18,12 @@ use serde::Deserialize;
 
 pub use http::{HttpJudge, JudgeSettings};
 
-/// What the meter `vap.judge` counts: what a question costs, what is reserved for it and where the meter ends are all in this
-/// unit (V-31).
+/// The unit of the meter `vap.judge`, in which the cost of a question, its reservation and the meter's limit are given
+/// (V-31).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meter {
-    /// Answers, each at the price that the operator says.
+    /// Answers, each at the operator's price.
     #[default]
     Answers,
     /// Tokens, as the endpoint counts them.
@@ -31,7 +31,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// As it is configured.
+    /// Returns the name in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,34 +41,34 @@ impl Meter {
     }
 }
 
-/// What a judge thinks.
+/// A judge's opinion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opinion {
-    /// The answer.
+    /// The finding; [`Finding::Unavailable`] if there is no answer.
     pub finding: Finding,
-    /// How sure it is; not at all, if it did not say so.
+    /// The judge's confidence; zero if it stated none.
     pub confidence: Degree,
-    /// Tokens spent, if the endpoint said how many.
+    /// Number of tokens spent, if the endpoint stated it.
     pub tokens: Option<u64>,
-    /// Its words, or why there is no answer. For the operator only.
+    /// The judge's wording, or the reason why there is no answer. For the operator only.
     pub words: String,
 }
 
-/// Whoever can be asked.
+/// A judge that the gateway can ask, such as [`HttpJudge`].
 #[async_trait]
 pub trait Judge: Send + Sync {
-    /// Asks. Answers in bounded time, whatever happens.
+    /// Asks a question. Returns in bounded time in every case; a failure is an [`Opinion::none`].
     async fn ask(&self, question: &Question) -> Opinion;
 }
 
 impl Opinion {
-    /// No answer, and why.
+    /// The opinion [`Finding::Unavailable`], with the reason in words.
     #[must_use]
     pub fn none(words: impl Into<String>) -> Self {
         Self { finding: Finding::Unavailable, confidence: Degree::ZERO, tokens: None, words: words.into() }
     }
 
-    /// The finding in a word, for counting.
+    /// Returns the finding as a word, for the metrics.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self.finding {
@@ -79,8 +79,8 @@ impl Opinion {
         }
     }
 
-    /// What follows for the decision, and what the answer cost: what the operator says that one does, or its tokens, if it is
-    /// tokens that the operator counts and the endpoint said how many.
+    /// Returns the judge's conclusion for the decision. Its cost is the number of tokens if `meter` counts them and the
+    /// endpoint stated it, and `usual` otherwise.
     #[must_use]
     pub fn semantic(&self, trigger: Trigger, meter: Meter, usual: Decimal) -> Semantic {
         let tokens = self.tokens.filter(|_| meter == Meter::Tokens);

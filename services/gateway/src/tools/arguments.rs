@@ -1,7 +1,7 @@
-//! Whether the arguments of a call fit the schema of its tool.
+//! The check of a call's arguments against the schema of its tool.
 //!
-//! The check runs beside the tasks that serve, a few at a time: how long it may take is bounded, and a hostile schema makes it take that
-//! long.
+//! The check runs in a blocking task, with a bound on how many run at once: its time is limited, but a hostile schema
+//! can use it up.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::{Compiled, Tools};
 use crate::desk::Desk;
 
 impl Tools {
-    /// Holds arguments against what is in force of a tool now. When the call is decided, that must still be in force.
+    /// Checks arguments against the tool description in force. When the call is decided, this description must still be
+    /// in force.
     pub async fn check(
         &self,
         desk: &Desk,
@@ -60,13 +61,14 @@ impl Tools {
     }
 }
 
-/// Arguments held against a description, by itself.
+/// Checks arguments against a description, without the caches of [`Tools`].
 pub(super) fn checked(description: &Description, arguments: &str) -> CheckedArguments {
     let compiled = Arc::new(compile(description));
     CheckedArguments { against: Some(description.digest.clone()), fault: fault_in(&compiled, arguments) }
 }
 
-/// The schema of a tool; none if it has none. What the tool says is not kept if it is too long to be read.
+/// Compiles the schema of a tool; `None` if it has none. A description that was too long to be kept has no usable
+/// schema.
 fn compile(description: &Description) -> Result<Option<Schema>, Unusable> {
     if description.text.is_none() {
         return Schema::compile("").map(Some);

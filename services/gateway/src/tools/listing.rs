@@ -1,4 +1,4 @@
-//! The tools of a list.
+//! The parsing of a list of tools.
 
 use admission::tool::Description;
 use jose::json::{self, JsonError, Limits};
@@ -6,21 +6,22 @@ use serde_json::value::RawValue;
 
 use crate::limits::{MAX_ANSWER_DEPTH, PINNED_TOOLS};
 
-/// Why a list cannot be read as everybody reads it.
+/// Reason why a list of tools is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableList {
-    /// It is no strict JSON: two readers could see two lists in it.
+    /// The list is not strict JSON: two parsers could see two different lists.
     #[error("the server's list of tools cannot be read: {0}")]
     Json(#[from] JsonError),
-    /// It is too long.
+    /// The list has more than [`PINNED_TOOLS`] tools.
     #[error("the server lists more than {PINNED_TOOLS} tools at once")]
     TooMany,
 }
 
-/// What each tool of a list says of itself, by its name. What has no name cannot be called.
+/// Returns the name and the description of each tool in a list. A tool without a name cannot be called, and is left
+/// out.
 ///
 /// # Errors
-/// If it is no list that everybody reads alike.
+/// [`UnreadableList`] if two parsers could see different lists, or the list is too long.
 pub fn read(tools: &str) -> Result<Vec<(String, Description)>, UnreadableList> {
     let limits = Limits { bytes: tools.len(), depth: MAX_ANSWER_DEPTH };
     let texts: Vec<Box<RawValue>> = json::check(tools.as_bytes(), limits)?.read()?;

@@ -1,12 +1,13 @@
-//! Tools as their servers describe them: lists are read before anybody sees them, and arguments are held against schemas.
+//! Tools as their servers describe them: lists are noted before they pass, and arguments are checked against schemas.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `listing` | the tools of a list |
-//! | `arguments` | whether a call's arguments fit the schema of its tool |
-//! | `operator` | what an operator sees and approves, beside a running gateway |
+//! | `listing` | the parsing of a list of tools |
+//! | `arguments` | the check of a call's arguments against the tool's schema |
+//! | `operator` | listing and approving tools, as an operator |
 //!
-//! Not here: which description counts (`admission`), how pins become durable (`desk`), and where lists and calls pass (`calls`).
+//! Not here: which description counts (`admission`), durable pins (`desk`), and the handling of lists and calls
+//! (`calls`).
 
 mod arguments;
 mod listing;
@@ -25,24 +26,24 @@ pub use operator::{OperatorError, Tool, ToolState, Which, approve, fault, list};
 use crate::desk::{Desk, DeskError};
 use crate::limits::{ARGUMENT_CHECKS, COMPILED_SCHEMAS, KNOWN_LIST_TIME, KNOWN_LISTS};
 
-/// A tool's schema, compiled, by the digest of what the tool says; none if it has no schema.
+/// A tool's compiled schema, by the digest of its description; `None` if it has no schema.
 type Compiled = Arc<Result<Option<Schema>, Unusable>>;
 
-/// What all routes share of what is known of tools.
+/// The schemas and lists of tools that all routes share.
 pub struct Tools {
     schemas: Cache<String, Compiled>,
-    /// Lists that were noted a moment ago, by route and text.
+    /// Digests of the lists that were noted recently, by route and text.
     known: Cache<[u8; 32], ()>,
     checks: Arc<Semaphore>,
 }
 
-/// Why a list of tools is not noted.
+/// Reason why a list of tools is not noted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotNoted {
-    /// It cannot be read.
+    /// The list cannot be read.
     #[error(transparent)]
     Unreadable(#[from] UnreadableList),
-    /// It could not be made durable.
+    /// The result could not be made durable.
     #[error(transparent)]
     Desk(#[from] DeskError),
 }
@@ -58,10 +59,10 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Notes what a list says of its tools: the text of `result.tools`. Once `Ok`, it is durable.
+    /// Notes the tools of a list, which is the text of `result.tools`. Once this returns `Ok`, the result is durable.
     ///
     /// # Errors
-    /// If two readers could see two lists in it, or it could not be made durable.
+    /// [`NotNoted`] if two parsers could see different lists, or the result could not be made durable.
     pub async fn listed(&self, desk: &Desk, route: &str, tools: &str) -> Result<(), NotNoted> {
         let digest =
             Sha256::new().chain_update(route).chain_update([0]).chain_update(tools).finalize().into();
@@ -69,7 +70,7 @@ impl Tools {
             return Ok(());
         }
         if desk.tools_listed(route, listing::read(tools)?).await? {
-            // What was listed before may be another change when it comes again.
+            // A list that was known before may be a change when it is sent again.
             self.known.invalidate_all();
         }
         self.known.insert(digest, ());

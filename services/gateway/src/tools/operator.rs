@@ -1,6 +1,8 @@
-//! What an operator sees of the tools of a gateway, and approves: in its evidence, beside it or while it is not running.
+//! The tools of a gateway for its operator, who lists and approves them in the evidence store, even while the gateway
+//! runs.
 //!
-//! An approval is of what was listed last when the operator looked. A running gateway sees it with the next decision, and records it.
+//! An approval applies to the description that was listed last when the operator looked. A running gateway sees it with
+//! the next decision, and records it.
 
 use admission::digest::Digest;
 use admission::tool::{Pin, PinnedBy, ToolFault};
@@ -13,42 +15,42 @@ use crate::desk::states::{State, tool_stream, tool_streams};
 use crate::gateway::{Look, beside};
 use crate::limits::TOOLS_PAGE;
 
-/// A tool, as it is kept.
+/// A tool with its pin, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tool {
-    /// The path of its route.
+    /// The path of the route.
     pub route: String,
-    /// Its name, as clients call it.
+    /// The tool's name, as clients call it.
     pub tool: String,
-    /// How it stands.
+    /// The state of the pin.
     pub state: ToolState,
-    /// When that began.
+    /// Start of this state.
     pub since: Option<Timestamp>,
-    /// The digest of what would be, or was, approved.
+    /// The digest of the description that would be, or was, approved.
     pub digest: Option<Digest>,
-    /// What was pinned before, where it changed.
+    /// The pinned description, if the tool has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// What the server says of it now. None: it is too long to be kept.
+    /// The newest description by the server. `None` if it is too long to be kept.
     pub says: Option<String>,
 }
 
-/// How a tool stands.
+/// The state of a tool's pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolState {
-    /// It is pinned as it was first seen.
+    /// The description is pinned as first listed.
     FirstUse,
-    /// It is pinned as an operator approved it.
+    /// The description is pinned as an operator approved it.
     Approved,
-    /// It is not what was pinned.
+    /// The description differs from the pinned one.
     Changed,
-    /// It was listed, and nobody approved it.
+    /// The tool was listed and is not approved.
     Waiting,
 }
 
 impl ToolState {
-    /// The word for it.
+    /// Returns the word for display.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,43 +62,43 @@ impl ToolState {
     }
 }
 
-/// Which tools are approved.
+/// The tools to approve.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// All that are not approved as they are.
+    /// All tools that are not approved as they are.
     All,
-    /// One; if a digest is given, only as that.
+    /// One tool; if a digest is given, only with this description.
     One {
-        /// The path of its route.
+        /// The path of the route.
         route: String,
-        /// Its name.
+        /// The tool's name.
         tool: String,
-        /// What the operator has looked at.
+        /// The digest of the description that the operator has looked at.
         digest: Option<String>,
     },
 }
 
-/// Why nothing is listed or approved.
+/// Errors of listing and approving tools.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The evidence cannot be read or changed.
+    /// The evidence store cannot be read or changed.
     #[error("the evidence: {0}")]
     Store(#[from] StoreError),
-    /// The change failed.
+    /// The change could not be committed.
     #[error("the evidence: {0}")]
     Commit(CommitError),
-    /// Nobody has listed such a tool.
+    /// No client has listed this tool (the second field) on this route (the first).
     #[error("no client has listed a tool {1:?} on {0}")]
     NoTool(String, String),
-    /// It says something else by now.
+    /// The description of this tool has changed; the second field is its digest now.
     #[error("the tool {0:?} says something else by now: {1}")]
     Moved(String, String),
 }
 
-/// Every tool that is kept, by route and name.
+/// Returns every stored tool, by route and name.
 ///
 /// # Errors
-/// If the evidence cannot be read.
+/// [`OperatorError::Store`] if the evidence store cannot be read.
 pub async fn list(config: &Config) -> Result<Vec<Tool>, OperatorError> {
     let store = beside(config).await?;
     let pins = pins(&*store).await;
@@ -104,10 +106,11 @@ pub async fn list(config: &Config) -> Result<Vec<Tool>, OperatorError> {
     Ok(pins?.iter().map(|(_, pin)| Tool::of(pin)).collect())
 }
 
-/// Approves tools as they were listed last; answers those that were not approved before.
+/// Approves tools with the descriptions listed last. Returns those that were not approved before.
 ///
 /// # Errors
-/// If there is no such tool, it says something else than what was looked at, or the evidence cannot be changed.
+/// [`OperatorError`] if there is no such tool, its description is not the one looked at, or the store cannot be
+/// changed.
 pub async fn approve(config: &Config, which: &Which) -> Result<Vec<Tool>, OperatorError> {
     let store = beside(config).await?;
     let approved = match which {
@@ -120,10 +123,11 @@ pub async fn approve(config: &Config, which: &Which) -> Result<Vec<Tool>, Operat
     approved
 }
 
-/// What is wrong with a call of a tool, by what is kept of the tool now. Where no gateway has kept anything yet, nothing is known of it.
+/// Returns the fault of a hypothetical call, according to the tool's stored pin. Without an evidence store yet, the
+/// tool has no pin.
 ///
 /// # Errors
-/// If the evidence cannot be read.
+/// [`OperatorError::Store`] if the evidence store cannot be read.
 pub async fn fault(
     config: &Config,
     (route, tool): (&str, &str),
@@ -150,7 +154,7 @@ pub async fn fault(
 async fn approve_all(store: &dyn Beside) -> Result<Vec<Tool>, OperatorError> {
     let mut approved = Vec::new();
     for (_, pin) in pins(store).await? {
-        // What was looked at is what is approved: a tool that moves meanwhile is told.
+        // Only the description read here is approved: a tool that changes meanwhile is an error.
         let digest = pin.newest().map(|description| description.digest.to_string());
         approved.extend(approve_one(store, (&pin.route, &pin.tool), digest.as_deref()).await?);
     }
@@ -181,7 +185,7 @@ async fn approve_one(
             State::Tool(Box::new(pin)).running().map_err(|error| StoreError::Refused(error.to_string()))?;
         match store.amend(&stream, kept.version, &state).await {
             Ok(()) => return Ok(Some(told)),
-            // It was listed again meanwhile, or the answer was lost: it is looked at once more.
+            // The tool was listed again meanwhile, or the outcome is unknown: it is read once more.
             Err(CommitError::Conflict(_) | CommitError::MayHaveHappened(_)) => {}
             Err(error) => return Err(OperatorError::Commit(error)),
         }
