@@ -1,11 +1,12 @@
-//! Approvals: a question that is put to a person outside of the client, and the answer that this person signs.
+//! Approvals: a question to a person outside of the client, and the answer that this person signs.
 //!
-//! A [`Question`] is about one [`Subject`]: a call with its exact arguments, or a commitment or an amendment. The answer is a
-//! compact JWS over an [`Approval`], which names the question, the digest of its subject, the decision and until when it counts.
-//! It is good for that subject alone: other arguments, another session or another route have another digest. Whose keys count is
-//! asked when the call is decided, not when the answer came.
+//! A [`Question`] is about one [`Subject`]: a call with its exact arguments, a commitment or an amendment. The answer
+//! is a compact JWS over an [`Approval`], which contains the question's id, the digest of its subject, the decision and
+//! an expiry. It is valid only for that subject: other arguments, another session or another route give another digest.
+//! The set of accepted keys is the one at the time when the call is decided, not when the answer arrived.
 //!
-//! Not here: where questions are kept and that each is answered once (the gateway's desk), and how they reach an approver.
+//! Not here: the storage of questions and the guarantee that each is answered once, and the delivery to approvers (both
+//! in the gateway).
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use jiff::Timestamp;
@@ -19,45 +20,45 @@ use serde_json::{Value, json};
 use crate::digest::Digest;
 use crate::limits::{MAX_APPROVAL, MAX_APPROVAL_REASON, MAX_APPROVER};
 
-/// The `typ` of a signed answer.
+/// The `typ` header of a signed [`Approval`].
 const APPROVAL_TYPE: &str = "vap-approval";
-/// The `typ` of what an approver shows to read questions.
+/// The `typ` header of a signed [`Reader`].
 const READER_TYPE: &str = "vap-approver";
-/// Bytes of a question's id.
+/// Bytes of a question's id, before hexadecimal encoding.
 const ID_BYTES: usize = 16;
-/// Seconds by which the time in a reader's proof may be off.
+/// Maximum difference between [`Reader::at`] and the current time, in seconds.
 const READER_WINDOW: u64 = 60;
 
-/// What an approver is asked about.
+/// The type of a question's subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SubjectKind {
-    /// A call.
+    /// A tool call.
     Call,
-    /// A scope commitment.
+    /// A Scope Commitment.
     Commitment,
-    /// A scope amendment.
+    /// A Scope Amendment.
     Amendment,
 }
 
-/// What a question is about, in every member that makes it another one.
+/// The subject of a question, with all members that an approval is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// What it is.
+    /// The type of the subject.
     pub kind: SubjectKind,
     /// The gateway's name.
     pub gateway: String,
-    /// The route.
+    /// The name of the route.
     pub route: String,
-    /// The session, or `none`.
+    /// The session's id, or `none`.
     pub session_id: String,
-    /// The digest that stands for the principal; empty if nothing is known of the caller.
+    /// The digest that identifies the principal; empty if the caller is unknown.
     pub principal: String,
-    /// The digest of the commitment under which it stands.
+    /// The digest of the effective commitment in force; `None` for a commitment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commitment: Option<Digest>,
-    /// The tool of a call.
+    /// The tool's name, for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The canonical text of the arguments, or of the message without its signature.
@@ -65,13 +66,13 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The digest of the canonical form: what an approver signs.
+    /// Returns the digest of the canonical form, which the approver signs.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&jcs::canonical(&json!(self)))
     }
 
-    /// What an approver is listed for: the tool of a call, or the word for a message.
+    /// Returns the name that approvers' patterns are matched with: the tool of a call, or `commitment` or `amendment`.
     #[must_use]
     pub fn name(&self) -> &str {
         match self.kind {
@@ -86,38 +87,38 @@ impl Subject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Its name: 32 hexadecimal digits.
+    /// The question's id: 32 hexadecimal digits.
     pub id: String,
-    /// What it is about.
+    /// The subject of the question.
     pub subject: Subject,
-    /// The agent, as it is called.
+    /// The agent's name, from its commitment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    /// How that name was shown.
+    /// The evidence for that name, as in [`ProvenBy::as_str`](crate::principal::ProvenBy::as_str).
     pub agent_proven_by: String,
-    /// Why it is asked: the code of a rule, or of the setting.
+    /// The cause of the question: the code of a rule, or of the setting that requires an approval.
     pub because: String,
-    /// When it was asked, in Unix seconds.
+    /// The time of the question in Unix seconds.
     pub asked: i64,
-    /// Until when it can be answered, in Unix seconds.
+    /// The expiry of the question in Unix seconds.
     pub expires: i64,
 }
 
 impl Question {
-    /// Whether it can be answered no more.
+    /// Returns `true` if the question has expired.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         now.as_second() >= self.expires
     }
 }
 
-/// The id of a question, from chance.
+/// Derives a question's id from random bytes.
 #[must_use]
 pub fn id_of(secret: &[u8; 32]) -> String {
     HEXLOWER.encode(&secret[..ID_BYTES])
 }
 
-/// The id of the question about a message: the same whenever the message is sent.
+/// Derives the id of a question about a message from its subject, so that a repeated message gets the same question.
 #[must_use]
 pub fn id_of_subject(subject: &Subject) -> String {
     let digest = subject.digest();
@@ -125,24 +126,24 @@ pub fn id_of_subject(subject: &Subject) -> String {
     hex.chars().take(2 * ID_BYTES).collect()
 }
 
-/// Whether a text can be the id of a question.
+/// Returns `true` if the text has the form of a question's id.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     text.len() == 2 * ID_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What an approver decides.
+/// The decision of an approver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// It may go on.
+    /// The message or the call may go on.
     Approve,
-    /// It may not.
+    /// The message or the call is denied.
     Deny,
 }
 
 impl Decision {
-    /// The word.
+    /// Returns the name used in the signed JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -152,58 +153,58 @@ impl Decision {
     }
 }
 
-/// What is signed.
+/// The payload of a signed answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// The question.
+    /// The id of the question.
     pub question: String,
-    /// The digest of its subject.
+    /// The digest of the question's [`Subject`].
     pub digest: Digest,
-    /// The decision.
+    /// The approver's decision.
     pub decision: Decision,
-    /// Until when it counts, in Unix seconds.
+    /// The expiry of the answer in Unix seconds.
     pub expires: i64,
-    /// The approver's name, as the gateway has it.
+    /// The approver's name in the gateway's configuration.
     pub approver: String,
-    /// Why, in the approver's words: for the evidence alone.
+    /// The approver's reason, kept as evidence only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Why a text is no signed answer, or not one to this question.
+/// The reason why a text is not a valid answer to a question, or not a valid [`Reader`] proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
-    /// It has not the form.
+    /// The text does not have the required form.
     #[error("it is no signed approval: {0}")]
     Form(String),
-    /// The key is none of an approver who may answer this, now.
+    /// The key belongs to no approver with the right to answer this question now.
     #[error("no approver who may answer this has the key {0} now")]
     Key(String),
-    /// The signature is wrong.
+    /// The signature does not verify.
     #[error("the signature does not verify")]
     Signature,
-    /// It names another approver than the key's.
+    /// The answer names another approver than the key's holder.
     #[error("the key belongs to another approver than it names")]
     Approver,
-    /// It answers another question.
+    /// The answer is for another question.
     #[error("it answers another question")]
     Question,
-    /// It is about something else.
+    /// The answer's digest is not that of the question's subject.
     #[error("its digest is not that of what was asked about")]
     Digest,
-    /// It does not count any more, or for longer than the question.
+    /// The answer has expired or is valid longer than the question, or a reader's proof is too old.
     #[error("it has expired, or outlives the question")]
     Expired,
-    /// Only Ed25519 and P-256 keys sign.
+    /// The signing key is neither Ed25519 nor P-256.
     #[error("approvals are signed with Ed25519 or P-256")]
     Curve,
-    /// The key does not sign.
+    /// The signer failed.
     #[error("the key does not sign: {0}")]
     Unsigned(String),
 }
 
-/// A signed answer whose form is sound. Nothing is proven before a key says so.
+/// A signed [`Approval`] of valid form. Its signature is not verified yet.
 #[derive(Clone, Debug)]
 pub struct SignedApproval {
     approval: Approval,
@@ -212,10 +213,11 @@ pub struct SignedApproval {
 }
 
 impl SignedApproval {
-    /// Reads one.
+    /// Parses a compact JWS over an [`Approval`].
     ///
     /// # Errors
-    /// If it has not the form.
+    ///
+    /// [`ApprovalError::Form`].
     pub fn parse(text: &str) -> Result<Self, ApprovalError> {
         let (approval, jws) = open::<Approval>(text, APPROVAL_TYPE)?;
         let long = |text: &str, most: usize| text.chars().nth(most).is_some();
@@ -227,36 +229,38 @@ impl SignedApproval {
         Ok(Self { approval, jws, digest: Digest::of(text.as_bytes()) })
     }
 
-    /// What it says.
+    /// Returns the payload.
     #[must_use]
     pub fn approval(&self) -> &Approval {
         &self.approval
     }
 
-    /// The name of the key.
+    /// Returns the `kid` of the signing key.
     #[must_use]
     pub fn kid(&self) -> &str {
         self.jws.kid()
     }
 
-    /// The digest of its text: what the record on the log carries.
+    /// Returns the digest of the signed text, for the record on the log.
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Checks that it is signed with this key.
+    /// Verifies the signature under this key.
     ///
     /// # Errors
-    /// If it is not.
+    ///
+    /// [`ApprovalError::Signature`].
     pub fn check_signature(&self, key: &PublicKey) -> Result<(), ApprovalError> {
         key.verify_jws(&self.jws).map_err(|_| ApprovalError::Signature)
     }
 
-    /// Checks that it answers this question, and counts at this time.
+    /// Checks that the answer is for this question and valid at this time.
     ///
     /// # Errors
-    /// If it does not.
+    ///
+    /// [`ApprovalError::Question`], [`ApprovalError::Digest`] or [`ApprovalError::Expired`].
     pub fn check_answers(&self, question: &Question, now: Timestamp) -> Result<(), ApprovalError> {
         let Approval { question: id, digest, expires, .. } = &self.approval;
         if *id != question.id {
@@ -273,7 +277,7 @@ impl SignedApproval {
 }
 
 impl Approval {
-    /// The answer to a question, good for as long as the question is open.
+    /// Creates the answer to a question, with the question's expiry.
     #[must_use]
     pub fn of(question: &Question, approver: &str, decision: Decision, reason: Option<String>) -> Self {
         Self {
@@ -286,36 +290,38 @@ impl Approval {
         }
     }
 
-    /// Signs it.
+    /// Signs the answer and returns a compact JWS.
     ///
     /// # Errors
-    /// If the key is on another curve, or does not sign.
+    ///
+    /// [`ApprovalError::Curve`] if the key is on another curve, [`ApprovalError::Unsigned`] if the signer fails.
     pub fn sign(&self, signer: &dyn Signer) -> Result<String, ApprovalError> {
         signed(signer, APPROVAL_TYPE, &jcs::canonical(&json!(self)))
     }
 }
 
-/// What an approver shows to read questions: signed for one gateway, just now.
+/// The proof with which an approver authenticates to read questions: signed for one gateway, valid for a minute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reader {
-    /// The origin of the listener that it is for.
+    /// The origin of the gateway's listener.
     pub origin: String,
-    /// When, in Unix seconds.
+    /// The signing time in Unix seconds.
     pub at: u64,
 }
 
 impl Reader {
-    /// Signs it.
+    /// Signs the proof and returns a compact JWS.
     ///
     /// # Errors
-    /// If the key is on another curve, or does not sign.
+    ///
+    /// [`ApprovalError::Curve`] if the key is on another curve, [`ApprovalError::Unsigned`] if the signer fails.
     pub fn sign(&self, signer: &dyn Signer) -> Result<String, ApprovalError> {
         signed(signer, READER_TYPE, &jcs::canonical(&json!(self)))
     }
 }
 
-/// A reader's proof whose form is sound and whose time is now.
+/// A signed [`Reader`] of valid form and recent time. Its signature is not verified yet.
 #[derive(Clone, Debug)]
 pub struct SignedReader {
     reader: Reader,
@@ -323,10 +329,11 @@ pub struct SignedReader {
 }
 
 impl SignedReader {
-    /// Reads one.
+    /// Parses a compact JWS over a [`Reader`].
     ///
     /// # Errors
-    /// If it has not the form, or was made too long ago.
+    ///
+    /// [`ApprovalError::Form`], or [`ApprovalError::Expired`] if its time is more than a minute from `now`.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ApprovalError> {
         let (reader, jws) = open::<Reader>(text, READER_TYPE)?;
         let off = i64::try_from(reader.at).map_or(u64::MAX, |at| now.as_second().abs_diff(at));
@@ -336,28 +343,29 @@ impl SignedReader {
         }
     }
 
-    /// What it says.
+    /// Returns the payload.
     #[must_use]
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The name of the key.
+    /// Returns the `kid` of the signing key.
     #[must_use]
     pub fn kid(&self) -> &str {
         self.jws.kid()
     }
 
-    /// Checks that it is signed with this key.
+    /// Verifies the signature under this key.
     ///
     /// # Errors
-    /// If it is not.
+    ///
+    /// [`ApprovalError::Signature`].
     pub fn check_signature(&self, key: &PublicKey) -> Result<(), ApprovalError> {
         key.verify_jws(&self.jws).map_err(|_| ApprovalError::Signature)
     }
 }
 
-/// Opens a compact JWS of this type over the canonical form of a value.
+/// Opens a compact JWS with this `typ` over the canonical form of a value.
 fn open<T: Serialize + for<'de> Deserialize<'de>>(text: &str, of: &str) -> Result<(T, Jws), ApprovalError> {
     let form = |why: &str| ApprovalError::Form(why.to_owned());
     if text.len() > MAX_APPROVAL {
@@ -368,7 +376,7 @@ fn open<T: Serialize + for<'de> Deserialize<'de>>(text: &str, of: &str) -> Resul
     let payload =
         BASE64URL_NOPAD.decode(payload.as_bytes()).map_err(|_| form("the payload is no base64url"))?;
     let value: T = jose::json::read_bytes(&payload).map_err(|error| form(&error.to_string()))?;
-    // The payload that came along has to be the canonical form.
+    // The payload must be in canonical form.
     let jws =
         Jws::open(text, &jcs::canonical(&json!(value)), &[]).map_err(|error| form(&error.to_string()))?;
     match jws.text("typ") {

@@ -1,8 +1,9 @@
-//! Verdicts of the judge that may be used again (reading V-29).
+//! Cache of the judge's verdicts (reading V-29).
 //!
-//! The agent chooses its plan digest, and two calls of one shape can be as different as a scratch file and a password file. So
-//! a verdict is found under the commitment in force, the tool, the arguments and the rules, all of them exact; only "consistent"
-//! is kept, never for a tool that moves money, deletes or grants; it expires, and an amendment clears them all.
+//! The agent chooses its plan digest, and two calls of the same form can differ as much as a scratch file and a
+//! password file. So a verdict is stored under the exact commitment in force, tool, arguments and rules. Only the
+//! verdict "consistent" is stored, and never for a tool that moves money, deletes or grants access. Entries expire, and
+//! an amendment clears the cache.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,13 +12,14 @@ use sha2::{Digest, Sha256};
 use crate::limits::CACHED_VERDICTS;
 use crate::message::Sensitivity;
 
-/// What a verdict is found under.
+/// The cache key of a verdict: a SHA-256 hash as four 64-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VerdictKey([u64; 4]);
 
 impl VerdictKey {
-    /// The key of a call: digest of the commitment in force, tool, digest of the arguments, digest of the rules.
+    /// Computes the key of a call from the digest of the commitment in force, the tool, the canonical arguments and the
+    /// digest of the rules.
     #[must_use]
     pub fn of(commitment: &str, tool: &str, arguments: &[u8], policy: &str) -> Self {
         let mut digest = Sha256::new();
@@ -33,7 +35,7 @@ impl VerdictKey {
     }
 }
 
-/// Whether a verdict about a call of this sensitivity may be used again.
+/// Returns `true` if a verdict about a call of this sensitivity may be cached.
 #[must_use]
 pub const fn is_cacheable(sensitivity: Option<Sensitivity>) -> bool {
     match sensitivity {
@@ -42,19 +44,19 @@ pub const fn is_cacheable(sensitivity: Option<Sensitivity>) -> bool {
     }
 }
 
-/// What the judge found consistent in one session, the newest last.
+/// The cached "consistent" verdicts of one session, newest last, at most [`CACHED_VERDICTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Verdicts(Vec<(VerdictKey, i64)>);
 
 impl Verdicts {
-    /// Until when, in Unix seconds, the call is known to be consistent.
+    /// Returns the expiry of a cached verdict in Unix seconds, or `None` if there is none or it has expired.
     #[must_use]
     pub fn until(&self, key: VerdictKey, now: Timestamp) -> Option<i64> {
         self.0.iter().find(|(kept, until)| *kept == key && now.as_second() < *until).map(|(_, until)| *until)
     }
 
-    /// Keeps a verdict, and lets go of those that expired and of the oldest.
+    /// Stores a verdict, and removes expired entries and, if the cache is full, the oldest one.
     pub fn keep(&mut self, key: VerdictKey, until: i64, now: Timestamp) {
         self.0.retain(|(kept, until)| *kept != key && now.as_second() < *until);
         if self.0.len() >= CACHED_VERDICTS {
@@ -63,7 +65,7 @@ impl Verdicts {
         self.0.push((key, until));
     }
 
-    /// Forgets all of them.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,11 +1,11 @@
-//! Asking a person (reading V-26): what is asked, and to what an answer is bound.
+//! Questions to a human (reading V-26), and the binding of an answer to its call.
 //!
-//! The question is built from the tool's name and its arguments, never from what the agent says about them: a rationale is
-//! written by whom the question is about. The one answer that lets a call through is an accepted form whose `confirm` is
-//! true. In the modern era the question leaves the gateway in a sealed state: [`Ticket`] is what is sealed, and a state that
-//! does not fit the call in every member is no approval.
+//! The question is built from the tool's name and arguments, never from the agent's rationale, because the question is
+//! about the agent. Only an accepted form with `confirm` = `true` lets a call through. In the modern era the gateway
+//! sends its state to the client in sealed form. [`Ticket`] is the content of that state; a state that differs from the
+//! call in any member is no approval.
 //!
-//! Not here: sealing, and the messages of MCP (the gateway).
+//! Not here: the sealing, and the MCP messages (both in the gateway).
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -16,86 +16,88 @@ use crate::limits::{
     QUESTION_ARGUMENT_CHARACTERS, QUESTION_SECONDS, QUESTION_TOOL_CHARACTERS, UPSTREAM_STATE_SECONDS,
 };
 
-/// The schema of the answer: one required boolean.
+/// The JSON Schema of the answer: one required boolean, `confirm`.
 pub const SCHEMA: &str = r#"{"properties":{"confirm":{"title":"Allow this call","type":"boolean"}},"required":["confirm"],"type":"object"}"#;
 
-/// What a person is asked.
+/// A question to a human about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The question, in words.
+    /// The text of the question.
     pub question: String,
-    /// To what the answer is bound.
+    /// The state that binds the answer to the call.
     pub ticket: Ticket,
-    /// The question for an approver; none where the client asks its user.
+    /// The question for an approver; `None` if the client asks its user.
     pub approval: Option<Box<Question>>,
 }
 
-/// What a person answered.
+/// The answer of a human.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// Yes: accepted, and `confirm` is true.
+    /// The form was accepted with `confirm` = `true`.
     Confirmed,
-    /// No: declined, cancelled, or `confirm` is anything else.
+    /// The form was declined or cancelled, or `confirm` is not `true`.
     Declined,
-    /// Nothing, in time.
+    /// No answer arrived in time.
     Unanswered,
 }
 
-/// What a sealed state is for.
+/// The purpose of a sealed state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// Our own question: with the answer, the call goes through once.
+    /// The gateway's own question to the client's user: an answer lets the call through once.
     Question,
-    /// A question to an approver: the retry is decided by its answer, which the gateway keeps.
+    /// A question to an approver: the retry is decided by the approver's answer, which the gateway stores.
     Approval,
-    /// The upstream's question: its retry is not counted, and not asked about, a second time (reading V-38).
+    /// A question of the upstream server: the retry with its answer is neither counted nor confirmed again (reading
+    /// V-38).
     Upstream,
 }
 
-/// What a sealed state is bound to.
+/// The content of a sealed state: the call that an answer is valid for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
-    /// What it is for.
+    /// The purpose of the state.
     pub purpose: Purpose,
-    /// The route.
+    /// The name of the route.
     pub route: String,
-    /// The session, or `none`.
+    /// The session's id, or `none`.
     pub session_id: String,
-    /// The principal's key, or nothing.
+    /// The principal's key (see [`account_key`](crate::decide::account_key)), or empty.
     pub account: String,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
     /// The digest of the arguments.
     pub arguments: String,
     /// The digest of the rules.
     pub policy: String,
-    /// When it was made, in Unix seconds.
+    /// The creation time in Unix seconds.
     pub issued: i64,
-    /// Until when it is good, in Unix seconds.
+    /// The expiry in Unix seconds.
     pub expires: i64,
-    /// What makes it single-use; of a question to an approver, its id.
+    /// A random value that makes the state single-use; for a question to an approver, the question's id.
     pub nonce: String,
-    /// Whether an approver let the call through, where the question is the upstream's.
+    /// `true` if an approver let the call through before the upstream server asked its question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
 }
 
-/// A sealed state that came back, opened.
+/// A sealed state that a client returned, opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
-    /// What it is bound to; none if it is not ours, or was altered.
+    /// The content; `None` if the gateway did not seal it, or it was altered.
     pub ticket: Option<&'a Ticket>,
-    /// Whether it was used before.
+    /// `true` if the state was used before.
     pub spent: bool,
-    /// What the person answered, where it was our question.
+    /// The user's answer, for a question of the gateway.
     pub answer: Option<Answer>,
 }
 
 impl Ticket {
-    /// Whether a state that came back is this very one, but for its number and its expiry, and still good.
+    /// Returns `true` if the returned ticket equals this one in purpose and call, and has not expired. The creation
+    /// time, the expiry, the nonce and `approved` are not compared.
     #[must_use]
     pub fn is_met_by(&self, shown: &Ticket, now: Timestamp) -> bool {
         let Ticket { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
@@ -110,7 +112,8 @@ impl Ticket {
     }
 }
 
-/// When a question asked now is no longer answered. The upstream's own questions have their own time; ours is only an end.
+/// Returns the expiry, in Unix seconds, of a question asked at `now`: [`QUESTION_SECONDS`] for the gateway's own
+/// questions. The upstream server limits its questions itself, so [`UPSTREAM_STATE_SECONDS`] is only an upper bound.
 #[must_use]
 pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
     let seconds = match purpose {
@@ -120,7 +123,7 @@ pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
     now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(now).as_second()
 }
 
-/// The question about a call.
+/// Formats the question about a call.
 #[must_use]
 pub fn question(tool: &str, arguments: &str) -> String {
     let tool = shown(tool, QUESTION_TOOL_CHARACTERS);
@@ -128,7 +131,7 @@ pub fn question(tool: &str, arguments: &str) -> String {
     format!("Allow this call? Tool: {tool}. Arguments: {arguments}")
 }
 
-/// A text as a person can be shown it: what hides or turns text around is written out, and what is too long is cut.
+/// Makes a text safe to display: characters that hide or reorder text are escaped, and a long text is cut.
 fn shown(text: &str, most: usize) -> String {
     let cut = text.chars().nth(most).is_some();
     let mut shown = String::new();
@@ -144,7 +147,7 @@ fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// Whether a character shows itself: no control, no mark of direction, no space of no width.
+/// Returns `true` for a visible character: not a control, a direction mark or a zero-width character.
 fn is_plain(character: char) -> bool {
     let hides = matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -1,19 +1,19 @@
 //! Exact decimals of at least zero, for meters (reading V-13): 0.1 + 0.1 + 0.1 is 0.3.
 //!
-//! A number has up to 30 digits before the point and 32 behind it, so its text fits what a record on the log may hold (64
-//! characters). That is more than any double says; what lies beyond is told apart from what is no number ([`NotDecimal`]),
-//! and the reader of a cost rounds it up.
+//! A number has up to 30 digits before the decimal point and 32 after it, so its text fits into the 64 characters of a
+//! record on the log. That exceeds the precision of a double. [`NotDecimal`] distinguishes a number beyond these limits
+//! from a text that is not a number; the parser of a cost rounds such a number up.
 //!
-//! Not here: comparing numbers of any size, which `exact` does.
+//! Not here: the comparison of numbers of any size, which is in [`exact`](crate::exact).
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Digits before the point.
+/// Maximum digits before the decimal point.
 pub const WHOLE_DIGITS: u32 = 30;
-/// Digits behind the point.
+/// Maximum digits after the decimal point.
 pub const FRACTION_DIGITS: u32 = 32;
 
 const WHOLE_END: u128 = 10u128.pow(WHOLE_DIGITS);
@@ -22,25 +22,25 @@ const FRACTION_END: u128 = 10u128.pow(FRACTION_DIGITS);
 /// A decimal number of at least zero, held exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Decimal {
-    /// Below [`WHOLE_END`]. Before the fraction, so that the derived order is the numbers' order.
+    /// Part before the point, below [`WHOLE_END`]. First field, so that the derived order is the numeric order.
     whole: u128,
-    /// In units of 10^-32, below [`FRACTION_END`].
+    /// Part after the point in units of 10^-32, below [`FRACTION_END`].
     fraction: u128,
 }
 
-/// Why a text is no [`Decimal`].
+/// The error for a text that is not a [`Decimal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotDecimal {
-    /// It is not a number as JSON writes them.
+    /// The text is not a JSON number.
     #[error("not a number")]
     NotANumber,
-    /// It is below zero.
+    /// The number is below zero.
     #[error("below zero")]
     Negative,
-    /// It has more digits before the point than are kept.
+    /// The number has more than [`WHOLE_DIGITS`] digits before the point.
     #[error("more than {WHOLE_DIGITS} digits before the point")]
     TooLarge,
-    /// It has more digits behind the point than are kept.
+    /// The number has more than [`FRACTION_DIGITS`] digits after the point.
     #[error("more than {FRACTION_DIGITS} digits behind the point")]
     TooFine,
 }
@@ -48,10 +48,14 @@ pub enum NotDecimal {
 impl Decimal {
     /// Zero.
     pub const ZERO: Decimal = Decimal { whole: 0, fraction: 0 };
-    /// The largest: what every sum that would be larger is taken for.
+    /// The largest value; sums that would exceed it saturate here.
     pub const MAX: Decimal = Decimal { whole: WHOLE_END - 1, fraction: FRACTION_END - 1 };
 
-    /// Reads a JSON number's text, exponent and all.
+    /// Parses the text of a JSON number, with or without an exponent.
+    ///
+    /// # Errors
+    ///
+    /// [`NotDecimal`] if the text is not a number, is below zero or has too many digits.
     pub fn read(number: &str) -> Result<Decimal, NotDecimal> {
         match read(number)? {
             (decimal, true) => Ok(decimal),
@@ -59,8 +63,9 @@ impl Decimal {
         }
     }
 
-    /// The same, with what is too fine rounded up and what is too large taken for [`MAX`](Self::MAX): for costs, which
-    /// must not get smaller on the way. Also says whether the number is exact.
+    /// Parses like [`read`](Self::read), but rounds up excess digits after the point and saturates at
+    /// [`MAX`](Self::MAX). For costs, which must not become smaller by rounding. The flag is `true` if the number is
+    /// exact.
     pub fn read_rounding_up(number: &str) -> Result<(Decimal, bool), NotDecimal> {
         match read(number) {
             Ok((decimal, true)) => Ok((decimal, true)),
@@ -70,12 +75,12 @@ impl Decimal {
         }
     }
 
-    /// Whether it is zero.
+    /// Returns `true` if the number is zero.
     pub const fn is_zero(self) -> bool {
         self.whole == 0 && self.fraction == 0
     }
 
-    /// The sum, if it is not larger than [`MAX`](Self::MAX).
+    /// Returns the sum, or `None` if it exceeds [`MAX`](Self::MAX).
     pub fn checked_add(self, other: Decimal) -> Option<Decimal> {
         let fraction = self.fraction + other.fraction;
         let carry = u128::from(fraction >= FRACTION_END);
@@ -84,34 +89,34 @@ impl Decimal {
         (whole < WHOLE_END).then_some(sum)
     }
 
-    /// The sum, or [`MAX`](Self::MAX).
+    /// Returns the sum, or [`MAX`](Self::MAX) if it would exceed it.
     pub fn saturating_add(self, other: Decimal) -> Decimal {
         self.checked_add(other).unwrap_or(Decimal::MAX)
     }
 
-    /// The difference, if it is not below zero.
+    /// Returns the difference, or `None` if it is below zero.
     pub fn checked_sub(self, other: Decimal) -> Option<Decimal> {
         let borrow = u128::from(self.fraction < other.fraction);
         let whole = self.whole.checked_sub(other.whole)?.checked_sub(borrow)?;
         Some(Decimal { whole, fraction: self.fraction + borrow * FRACTION_END - other.fraction })
     }
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero if it would be below zero.
     pub fn saturating_sub(self, other: Decimal) -> Decimal {
         self.checked_sub(other).unwrap_or(Decimal::ZERO)
     }
 
-    /// Whether nothing is behind the point.
+    /// Returns `true` if the number has no digits after the point.
     pub const fn is_whole(self) -> bool {
         self.fraction == 0
     }
 
-    /// The number as an integer, if it is one that fits.
+    /// Returns the number as an integer, or `None` if it has a fraction or exceeds `u64`.
     pub fn to_u64(self) -> Option<u64> {
         self.is_whole().then(|| self.whole.try_into().ok()).flatten()
     }
 
-    /// The nearest double: for scores, never for a ceiling.
+    /// Returns the nearest double. For scores only: ceilings are compared exactly.
     pub fn to_f64(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::MAX)
     }
@@ -123,7 +128,7 @@ impl From<u64> for Decimal {
     }
 }
 
-/// The number, and whether nothing was cut off behind the point.
+/// Parses a number and returns it with `true`, or with `false` if digits after the point were cut off.
 fn read(number: &str) -> Result<(Decimal, bool), NotDecimal> {
     let (negative, rest) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
     let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -147,11 +152,11 @@ fn read(number: &str) -> Result<(Decimal, bool), NotDecimal> {
     }
 }
 
-/// The digits with the point moved by the exponent. They are not all zeros.
+/// Applies the exponent to the digits by moving the decimal point. The digits must not be all zeros.
 fn shifted(digits: &str, point: usize, exponent: &str) -> Result<(Decimal, bool), NotDecimal> {
     let leading = digits.bytes().take_while(|digit| *digit == b'0').count();
     let digits = digits[leading..].trim_end_matches('0');
-    // An exponent that is too long for an integer outweighs any text that can be read.
+    // An exponent too large for `i64` dominates any number of digits that a text can have.
     let exponent: i64 =
         exponent.parse().unwrap_or(if exponent.starts_with('-') { i64::MIN } else { i64::MAX });
     let point = length(point).saturating_sub(length(leading)).saturating_add(exponent);
@@ -174,7 +179,7 @@ fn length(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Canonical: no exponent, no zero that could be left out.
+/// Canonical notation: no exponent, and no leading or trailing zeros that can be omitted.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.fraction == 0 {
@@ -193,7 +198,7 @@ impl FromStr for Decimal {
     }
 }
 
-/// As text: a JSON number would be read as a double somewhere.
+/// Serialized as a text, since many JSON parsers read a number as a double.
 impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

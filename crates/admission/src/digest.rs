@@ -1,4 +1,4 @@
-//! Digests as VAP writes them: an algorithm, a colon, hexadecimal (reading V-17).
+//! Digests in VAP's notation: an algorithm, a colon and hexadecimal digits (reading V-17).
 
 use std::fmt;
 
@@ -12,24 +12,28 @@ use crate::limits::MAX_DIGEST;
 
 const SHA256: &str = "sha256";
 
-/// A digest as it was written.
+/// A digest in the notation in which it was received, of any algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(Box<str>);
 
-/// The text is no digest: `^[a-z0-9]+:[A-Fa-f0-9]+$`, and not too long.
+/// The error for a text that does not match `^[a-z0-9]+:[A-Fa-f0-9]+$`, or is longer than [`MAX_DIGEST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is an algorithm, a colon and hexadecimal digits")]
 pub struct NotADigest;
 
 impl Digest {
-    /// Our own digest of these bytes: `sha256:` and lower-case hexadecimal.
+    /// Computes the SHA-256 digest of `bytes`: `sha256:` and lower-case hexadecimal.
     pub fn of(bytes: &[u8]) -> Digest {
         let hash = <Sha256 as sha2::Digest>::digest(bytes);
         Digest(format!("{SHA256}:{}", HEXLOWER.encode(&hash)).into())
     }
 
-    /// Takes a digest of any algorithm as it was written.
+    /// Parses a digest of any algorithm and keeps its notation.
+    ///
+    /// # Errors
+    ///
+    /// [`NotADigest`] if the text has another form or is too long.
     pub fn parse(text: &str) -> Result<Digest, NotADigest> {
         let (algorithm, hex) = text.split_once(':').ok_or(NotADigest)?;
         let named = !algorithm.is_empty()
@@ -41,31 +45,32 @@ impl Digest {
         }
     }
 
-    /// Whether both name the same: hexadecimal in either case, the algorithm exactly.
+    /// Returns `true` if both denote the same digest: the algorithms are equal, and the hexadecimal digits are equal
+    /// regardless of case.
     pub fn names(&self, other: &Digest) -> bool {
         let split =
             |text: &Digest| text.0.split_once(':').map(|(a, b)| (a.to_owned(), b.to_ascii_lowercase()));
         split(self) == split(other)
     }
 
-    /// The text.
+    /// Returns the digest as it was received.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The bytes that stand for a JSON text in digests and commitments: its canonical form, or the text itself if a number in it
-/// would not survive that (reading V-22: `canon: "raw"`).
+/// The bytes that represent a JSON text in digests and commitments: its canonical form (RFC 8785), or the text itself
+/// if a number would lose digits in that form (reading V-22, `canon: "raw"`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canon {
-    /// The bytes.
+    /// The canonical bytes, or the bytes of the text if `raw` is set.
     pub bytes: Vec<u8>,
-    /// Whether they are the text as it came.
+    /// `true` if the bytes are the received text.
     pub raw: bool,
 }
 
 impl Canon {
-    /// Of a text that was checked.
+    /// Computes the representation of a JSON text that was checked.
     pub fn of(text: Checked<'_>) -> Canon {
         let exact = number::first_inexact(text).is_none();
         match exact.then(|| text.value().ok()).flatten() {
@@ -74,7 +79,7 @@ impl Canon {
         }
     }
 
-    /// Their digest.
+    /// Returns the SHA-256 digest of the bytes.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.bytes)
     }

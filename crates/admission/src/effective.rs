@@ -1,12 +1,12 @@
-//! The commitment in force, and the chain of its digests (readings V-16 to V-18, V-23).
+//! The effective commitment: the commitment in force, and the chain of its digests (readings V-16 to V-18, V-23).
 //!
-//! E0 is the commitment without its signature, after the operator's ceiling. An amendment makes E(n+1) from E(n): a new
-//! value, so that whoever judges it still has the old one. Agents can do the same sums: lists appended in order without
-//! exact duplicates, numbers added as decimals, the later deadline as it was written, the ceiling last, and the digest of
-//! E(n) in `prev_commitment_digest`.
+//! E0 is the commitment without its signature, reduced to the operator's ceiling. An amendment derives E(n+1) from E(n)
+//! as a new value, so that E(n) is still there while the amendment is judged. Agents can compute the same result: lists
+//! are appended in order without exact duplicates, numbers are added as decimals, the later deadline is kept as
+//! written, the ceiling is applied last, and `prev_commitment_digest` is the digest of E(n).
 //!
-//! The digest is SHA-256 over the canonical text, which is what the agent is given. It is JCS as long as a double holds every
-//! number; another number is written out exactly.
+//! The digest is SHA-256 over the canonical text, which the agent receives. The text is JCS (RFC 8785) as long as
+//! doubles represent every number; other numbers are written out exactly.
 
 use std::collections::BTreeMap;
 
@@ -26,50 +26,55 @@ use crate::message::{
 };
 use crate::reason::Reason;
 
-/// What a session has agreed to.
+/// An effective commitment: a session's scope and budget in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effective {
-    /// The session.
+    /// The session's id.
     pub session_id: String,
-    /// What it is for.
+    /// The goal of the session.
     pub goal: String,
-    /// Which tools may be called.
+    /// The tools that may be called.
     pub scope: Scope,
-    /// How much may be spent.
+    /// The limits on calls, time and meters.
     pub budget: Budget,
-    /// The agent's plan, opaque.
+    /// A digest of the agent's plan; opaque.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
-    /// Who says it is calling.
+    /// The agent that the sender claims to be.
     pub principal: ClaimedPrincipal,
-    /// The digest of what this one follows.
+    /// The digest of the effective commitment before the last amendment; `None` in E0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev_commitment_digest: Option<Digest>,
 }
 
-/// The most that an operator grants one session of a route.
+/// The operator's ceiling for one session of a route at its commitment time; derived from
+/// [`rules::Ceiling`](crate::rules::Ceiling).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Calls.
+    /// Maximum number of calls.
     pub max_calls: Option<u64>,
     /// The latest deadline.
     pub deadline: Option<Timestamp>,
-    /// Each meter.
+    /// The ceiling of each meter, by its name.
     pub limits: BTreeMap<String, Decimal>,
 }
 
-/// A commitment after the operator's ceiling.
+/// An effective commitment after the operator's ceiling was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capped {
-    /// What is in force.
+    /// The commitment in force.
     pub effective: Effective,
-    /// Whether the ceiling changed anything: then the Verdict is `downgraded` (reading V-23).
+    /// `true` if the ceiling changed the budget: the Verdict is then `downgraded` (reading V-23).
     pub changed: bool,
 }
 
 impl Effective {
-    /// E0.
+    /// Computes E0 from a commitment.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::OutOfRange`] if commitment and ceiling together limit more than [`MAX_METERS`] meters.
     pub fn of(commitment: &ScopeCommitment, ceiling: &Ceiling) -> Result<Capped, Reason> {
         let ScopeCommitment { session_id, goal, scope, budget, plan_digest, principal, signature: _ } =
             commitment;
@@ -85,7 +90,11 @@ impl Effective {
         declared.capped(ceiling)
     }
 
-    /// E(n+1). This E(n) stays as it is (reading V-18).
+    /// Computes E(n+1) from this E(n), which remains unchanged (reading V-18).
+    ///
+    /// # Errors
+    ///
+    /// The reason why the amendment is denied, such as [`Reason::ChainBroken`] or [`Reason::NoSuchLimit`].
     pub fn amended(&self, amendment: &ScopeAmendment, ceiling: &Ceiling) -> Result<Capped, Reason> {
         let digest = self.digest();
         if !amendment.prev_commitment_digest.names(&digest) {
@@ -106,18 +115,18 @@ impl Effective {
         next.capped(ceiling)
     }
 
-    /// The canonical text, as bytes, and whether a number in it is beyond JCS.
+    /// Returns the canonical text as bytes; `raw` is set if a number in it is not representable in JCS.
     pub fn canon(&self) -> Canon {
         let (text, raw) = canonical(self);
         Canon { bytes: text.into_bytes(), raw }
     }
 
-    /// The canonical text: what the agent is given (reading V-17).
+    /// Returns the canonical text, which the agent receives (reading V-17).
     pub fn text(&self) -> String {
         canonical(self).0
     }
 
-    /// The digest that an amendment has to name.
+    /// Returns the digest that the next amendment has to contain.
     pub fn digest(&self) -> Digest {
         self.canon().digest()
     }
@@ -142,19 +151,19 @@ impl Effective {
     }
 }
 
-/// The smaller of those that are there.
+/// Returns the smaller of the present values.
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// Reading V-16: an empty addition is none.
+/// Returns `true` if all additions are absent or empty (reading V-16).
 fn adds_nothing(amendment: &ScopeAmendment) -> bool {
     let scope = amendment.add_scope.as_ref().is_none_or(|added| *added == AddScope::default());
     let budget = amendment.increase_budget.as_ref().is_none_or(|added| *added == IncreaseBudget::default());
     scope && budget
 }
 
-/// A deny is only ever added (reading V-9).
+/// Appends patterns. Denied patterns are never removed (reading V-9).
 fn widen(scope: &mut Scope, added: &AddScope) -> Result<(), Reason> {
     append(&mut scope.tools_allow, &added.tools_allow);
     if !added.tools_deny.is_empty() {
@@ -172,7 +181,7 @@ fn append(patterns: &mut Vec<Pattern>, added: &[Pattern]) {
     }
 }
 
-/// Reading V-16: only what is bounded can be raised; an addition never makes a bound.
+/// Raises existing limits; an amendment cannot introduce a new one (reading V-16).
 fn raise(budget: &mut Budget, added: &IncreaseBudget) -> Result<(), Reason> {
     if let Some(calls) = added.add_calls {
         let sum = budget.max_calls.ok_or(Reason::NoSuchLimit)?.checked_add(calls);
@@ -196,7 +205,7 @@ fn extended(deadline: Option<&Deadline>, later: &Deadline) -> Result<Deadline, R
     }
 }
 
-/// The text, and whether a number in it is written as no double would be.
+/// Returns the canonical text, and whether a number in it differs from JCS.
 fn canonical(effective: &Effective) -> (String, bool) {
     let Effective { session_id, goal, scope, budget, plan_digest, principal, prev_commitment_digest } =
         effective;
@@ -231,7 +240,7 @@ fn canonical_budget(budget: &Budget) -> (String, bool) {
     (object(members), raw)
 }
 
-/// An object in the order of RFC 8785: by the names' UTF-16.
+/// Formats an object with its members in the order of RFC 8785, by the UTF-16 code units of their names.
 fn object(mut members: Vec<(&str, String)>) -> String {
     members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     let member = |(name, text): &(&str, String)| format!("{}:{text}", string(name));
@@ -242,13 +251,13 @@ fn string(text: &str) -> String {
     jcs_text(&text)
 }
 
-/// The canonical form of what holds no numbers.
+/// Returns the JCS form of a value without numbers.
 fn jcs_text<T: Serialize>(value: &T) -> String {
     let bytes = jcs::to_canonical(value).expect("texts and lists of texts have a canonical form");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A number as RFC 8785 writes it, or, where a double is another number, all its digits.
+/// Formats a number as RFC 8785 does, or with all its digits and `true` if no double represents it.
 fn decimal(number: Decimal) -> (String, bool) {
     let text = number.to_string();
     let limits = Limits { bytes: text.len(), depth: 0 };

@@ -1,8 +1,8 @@
-//! Whether two JSON texts say the same (reading V-7): the same structure, texts equal after unescaping, numbers equal as
-//! exact decimals and never as doubles, for which 9007199254740993 is 9007199254740992.
+//! Equality of two JSON texts (reading V-7): equal structure, texts equal after unescaping, and numbers equal as exact
+//! decimals. Doubles would not do: for them, 9007199254740993 equals 9007199254740992.
 //!
-//! The order of an object's members and blanks between tokens say nothing. A text that is no strict JSON equals nothing
-//! but the very same text.
+//! The order of members and the whitespace between tokens are ignored. A text that is not strict JSON equals only the
+//! identical text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use jose::json::{self, Checked};
 use jose::number;
 
-/// Whether both texts say the same.
+/// Returns `true` if both texts denote the same JSON value.
 pub fn equal(a: &str, b: &str) -> bool {
     a == b || tree(a).is_some_and(|a| tree(b).is_some_and(|b| a == b))
 }
@@ -20,9 +20,9 @@ fn tree(text: &str) -> Option<Tree<'_>> {
     Reader::new(checked).value()
 }
 
-/// A value whose numbers are still text.
+/// A JSON value whose numbers are kept as text.
 enum Tree<'a> {
-    /// `null`, `true` or `false`.
+    /// The literal `null`, `true` or `false`.
     Word(&'a str),
     Number(&'a str),
     Text(Cow<'a, str>),
@@ -43,7 +43,7 @@ impl PartialEq for Tree<'_> {
     }
 }
 
-/// Walks over a text that was checked: whatever has the right beginning is well formed.
+/// A parser for a text that was checked: the first byte of each value determines its kind, and the rest is well formed.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         &rest[..length]
     }
 
-    /// The first byte behind the blanks.
+    /// Skips whitespace and returns the next byte without consuming it.
     fn next_token(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();

@@ -1,19 +1,19 @@
-//! The reasons in words: what a code says, and what its reader can do about it.
+//! Explanations of the reason codes: what each means, and what the reader can do about it.
 //!
-//! Fixed texts: nothing of what was said, of the rules or of the judge's answer is in them (reading V-27).
+//! The texts are fixed: none contains text of the message, of the rules or of the judge's answer (reading V-27).
 
 use crate::reason::Reason;
 
-/// A reason for a human.
+/// A [`Reason`] explained for a human reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What happened.
+    /// The event: why the message or the call was not simply served.
     pub what: &'static str,
-    /// What can be done about it.
+    /// The action that can help, or whom to ask.
     pub remedy: &'static str,
 }
 
-/// Explains a reason.
+/// Returns the fixed English explanation of a reason.
 #[must_use]
 #[rustfmt::skip]
 pub const fn explain(reason: &Reason) -> Explanation {

@@ -1,25 +1,29 @@
-//! Patterns over tool names (readings V-8, V-9): anchored, byte by byte, `*` is any run, and every other character is
-//! itself.
+//! Patterns over tool names (readings V-8, V-9): anchored, compared byte by byte; `*` matches any sequence, and every
+//! other character matches itself.
 //!
-//! A match takes time in proportion to the name and the pattern: the first piece of the pattern begins the name, the last
-//! ends it, and each piece between is sought once, behind the one before.
+//! A match takes time proportional to the name and the pattern: the first piece of the pattern must begin the name, the
+//! last must end it, and each piece between is searched once, after the previous one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_PATTERN;
 
-/// One pattern.
+/// A pattern over tool names, at most [`MAX_PATTERN`] bytes long.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(Box<str>);
 
-/// The pattern is longer than [`MAX_PATTERN`] bytes.
+/// The error for a pattern longer than [`MAX_PATTERN`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a pattern is at most {MAX_PATTERN} bytes long")]
 pub struct PatternTooLong;
 
 impl Pattern {
-    /// Takes a pattern as it was written.
+    /// Accepts a pattern; every text within the length is one.
+    ///
+    /// # Errors
+    ///
+    /// [`PatternTooLong`] if the text exceeds [`MAX_PATTERN`] bytes.
     pub fn new(text: &str) -> Result<Pattern, PatternTooLong> {
         match text.len() <= MAX_PATTERN {
             true => Ok(Pattern(text.into())),
@@ -27,7 +31,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the whole name fits.
+    /// Returns `true` if the pattern matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return *self.0 == *name };
         let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -38,10 +42,10 @@ impl Pattern {
         pieces.try_fold(inner, |name, piece| Some(&name[name.find(piece)? + piece.len()..])).is_some()
     }
 
-    /// Whether some name fits both patterns.
+    /// Returns `true` if some name matches both patterns.
     pub fn overlaps(&self, other: &Pattern) -> bool {
         let (left, right) = (self.0.as_bytes(), other.0.as_bytes());
-        // Whether the rest of the left pattern, from each place on, overlaps that of the right one.
+        // Dynamic programming: entry j tells whether the rest of the left pattern overlaps the right one from j on.
         let mut later = vec![false; right.len() + 1];
         for i in (0..=left.len()).rev() {
             let mut now = vec![false; right.len() + 1];
@@ -60,7 +64,7 @@ impl Pattern {
         later[0]
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -80,7 +84,8 @@ impl From<Pattern> for String {
     }
 }
 
-/// Whether a name is allowed and not denied; deny wins, whatever the order (V-9).
+/// Returns `true` if an `allow` pattern matches the name and no `deny` pattern does; the order of the patterns is
+/// irrelevant (V-9).
 pub fn allows(allow: &[Pattern], deny: &[Pattern], name: &str) -> bool {
     let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
     any(allow) && !any(deny)

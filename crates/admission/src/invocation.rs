@@ -1,8 +1,9 @@
-//! `aiInvocation` (SEP-2817): what the client says about itself, for audit and for nobody else (readings X-6, S-1 to S-4).
+//! `aiInvocation` (SEP-2817): the client's statement about the model, the user and the turn of a call. Stored for audit
+//! only (readings X-6, S-1 to S-4).
 //!
-//! It is split off before anything decides. [`AiInvocation`] shows its `turnId` and nothing more; only the writer of the
-//! audit annex opens it, where it stands as asserted by the client and not as something we know. What is malformed is
-//! recorded as malformed, and changes nothing else.
+//! It is split off before any decision, so that it cannot influence one. [`AiInvocation`] exposes only its `turnId`.
+//! The writer of the audit annex alone reads the rest and records it as asserted by the client, not as a fact. A
+//! malformed value is recorded as malformed and changes nothing else.
 
 use jose::json::{self, Limits};
 use serde_json::{Map, Value, json};
@@ -10,13 +11,13 @@ use serde_json::{Map, Value, json};
 use crate::digest::Digest;
 use crate::limits::{MAX_INVOCATION, MAX_INVOCATION_TEXT, MAX_TURN_ID};
 
-/// The keys of `_meta` that it comes under: the proposal's, and our own.
+/// The keys in `_meta` for an `aiInvocation`: the proposal's and our own.
 pub const KEYS: [&str; 2] = ["io.modelcontextprotocol/aiInvocation", "dev.tabellion/aiInvocation"];
 
-/// Nesting in an `aiInvocation`.
+/// Maximum nesting of an `aiInvocation`.
 const MAX_DEPTH: usize = 8;
 
-/// What a client says about the model, the user and the turn behind a call.
+/// A client's statement about the model, the user and the turn of a call.
 #[derive(Clone, PartialEq)]
 pub struct AiInvocation {
     turn_id: Option<String>,
@@ -24,7 +25,8 @@ pub struct AiInvocation {
 }
 
 impl AiInvocation {
-    /// Reads the text under the key; whatever it is.
+    /// Parses the text under one of the [`KEYS`]. Never fails: an invalid text is kept as a digest, marked as
+    /// malformed.
     pub fn read(text: &str) -> AiInvocation {
         let limits = Limits { bytes: MAX_INVOCATION, depth: MAX_DEPTH };
         let read = match json::parse_strict(text.as_bytes(), limits) {
@@ -39,38 +41,38 @@ impl AiInvocation {
         AiInvocation { turn_id, assertion }
     }
 
-    /// The turn, if the client named it with a sane text: all that is ever echoed. It is chosen by the client, so it is no
-    /// key of a cache, of a replay check or of a policy (reading S-3).
+    /// Returns the client's `turnId`, if it is valid (see [`MAX_TURN_ID`]). Only this member is ever echoed. The client
+    /// chooses it, so it must not be a key of a cache, of a replay check or of a policy (reading S-3).
     pub fn turn_id(&self) -> Option<&str> {
         self.turn_id.as_deref()
     }
 
-    /// What is echoed on a result: exactly `{"turnId":…}`, or nothing (reading S-2).
+    /// Returns the object to echo on a result, exactly `{"turnId":…}`, or `None` without a `turnId` (reading S-2).
     pub fn echo(&self) -> Option<String> {
         self.turn_id.as_ref().map(|turn_id| json!({ "turnId": turn_id }).to_string())
     }
 
-    /// What the audit annex says of it.
+    /// Returns the JSON for the audit annex: `asserted_by_client`, or `malformed` with a digest.
     pub(crate) fn assertion(&self) -> &Value {
         &self.assertion
     }
 }
 
-/// Shows that there is one.
+/// Shows only the `turnId`; the rest is untrusted and may be personal data.
 impl std::fmt::Debug for AiInvocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AiInvocation").field("turn_id", &self.turn_id).finish_non_exhaustive()
     }
 }
 
-/// Sane: not empty, not long, nothing invisible.
+/// Returns the text if it has 1 to [`MAX_TURN_ID`] bytes and no control characters.
 fn turn_id(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let sane = (1..=MAX_TURN_ID).contains(&text.len()) && !text.chars().any(char::is_control);
     sane.then(|| text.to_owned())
 }
 
-/// The members that the proposal names, each of the type that its examples show; none if one is of another type.
+/// Keeps the members that SEP-2817 names. Returns `None` if one has another type than in the proposal's examples.
 fn known(members: &Map<String, Value>) -> Option<Value> {
     let mut known = Map::new();
     for (name, shape) in [
@@ -108,7 +110,7 @@ fn part(members: &Map<String, Value>, shape: &[(&str, Kind)]) -> Option<Value> {
     Some(Value::Object(part))
 }
 
-/// A text, or its beginning and the digest of all of it.
+/// Returns the text, or its first [`MAX_INVOCATION_TEXT`] bytes and a digest of the whole if it is longer.
 fn capped(text: &str) -> Value {
     if text.len() <= MAX_INVOCATION_TEXT {
         return text.into();
@@ -117,7 +119,7 @@ fn capped(text: &str) -> Value {
     json!({ "beginning": text[..end], "digest": Digest::of(text.as_bytes()).as_str() })
 }
 
-/// An intent that is redacted and says no text was withheld (reading S-4).
+/// Marks a `userIntent` that is redacted and has no `text` as `withheld` (reading S-4).
 fn withhold(known: &mut Map<String, Value>) {
     let Some(Value::Object(intent)) = known.get_mut("userIntent") else { return };
     if intent.get("redacted") == Some(&Value::Bool(true)) && !intent.contains_key("text") {

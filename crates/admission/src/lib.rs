@@ -1,14 +1,16 @@
-//! Decides, from what was declared and what was spent, whether a tool call may go on (VAP, draft 0.1).
+//! Admission control for tool calls: decides from the declared scope and the spent budget whether a call may go on
+//! (VAP, draft 0.1).
 //!
-//! What an agent sends is read by [`message`] and proven by [`signature`]; what a session agreed to and has spent is a
-//! [`session`], a value; [`decide`] judges one message against one session under an operator's [`rules`] and answers with
-//! an unsigned [`verdict`]; [`record`] writes what was decided as the bytes that go to the log.
+//! [`message`] parses the VAP messages of an agent and [`signature`] verifies them. A [`session`] is a value with the
+//! agreed scope, the budget and the amounts spent. [`decide`] judges one message against one session under the
+//! operator's [`rules`] and returns an unsigned [`verdict`]. [`record`] encodes the decision as the bytes that are sent
+//! to the log.
 //!
-//! Pure: nothing here reads a file, a clock or a source of randomness. The same inputs give the same ruling, which is
-//! what lets a recorded session be decided again.
+//! The crate is pure: nothing here reads a file, a clock or a source of randomness. The same inputs give the same
+//! ruling, so a recorded session can be decided again.
 //!
-//! Not here: HTTP and JSON-RPC, who keeps a session and when it is durable (the gateway's desk), and how a judge or a
-//! human is asked.
+//! Not here: HTTP and JSON-RPC, the storage and durability of sessions, and the requests to the judge model or to a
+//! human. These are in the gateway.
 
 pub mod approval;
 pub mod cache;

@@ -1,63 +1,65 @@
-//! Whose session it is (reading V-2): an agent chooses its `session_id`, so knowing one must not be enough to spend from it.
+//! The principal that owns a session (reading V-2). An agent chooses its `session_id`, so knowledge of the id must not
+//! be enough to spend from the session.
 //!
-//! The principal is fixed at the commitment as the first that exists of: access token, certificate or DPoP thumbprint,
-//! legacy `Mcp-Session-Id`, the key that signed the commitment. Every later message has to show the same. In the legacy era
-//! the MCP session has to be the same too.
+//! The principal is fixed at the commitment as the first of these that exists: access token, certificate or DPoP
+//! thumbprint, legacy `Mcp-Session-Id`, the key that signed the commitment. Every later message has to present the same
+//! one. In the legacy era the `Mcp-Session-Id` has to be equal too.
 //!
-//! Anybody can write any `Mcp-Session-Id`, and two servers may give out the same one: it makes a principal only where the
-//! server of that very route was seen to give it out. A principal that it has made is shown by it ever after, even to a
-//! gateway that was started again and has seen nothing.
+//! A client can send any `Mcp-Session-Id`, and two servers may issue the same one. So it identifies a principal only if
+//! the server of the same route was seen to issue it. Later messages of that principal need only present it, even after
+//! a restart of the gateway, which then has seen no issuance.
 //!
-//! The name of an agent is another matter: a commitment may say any `agent_id`. [`ProvenBy`] says whether a name was shown.
+//! The agent's name is independent of the principal: a commitment may contain any `agent_id`. [`ProvenBy`] records the
+//! evidence for the name.
 //!
-//! Not here: how a token or a certificate is checked (the gateway's front).
+//! Not here: the validation of tokens and certificates, which the gateway does before it calls this crate.
 
 use serde::{Deserialize, Serialize};
 
-/// Which revisions of MCP the caller speaks.
+/// The generation of MCP revisions that the caller speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
-    /// 2025-06-18 and 2025-11-25: `initialize`, sessions.
+    /// 2025-06-18 and 2025-11-25: with `initialize` and sessions.
     Legacy,
-    /// 2026-07-28: every request stands alone.
+    /// 2026-07-28: stateless, without sessions.
     Modern,
 }
 
-/// Who calls, as the transport knows it.
+/// The identity of a client as the transport established it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Which revisions of MCP it speaks.
+    /// The generation of MCP revisions that the client speaks.
     pub era: Era,
-    /// Whose access token it showed.
+    /// The subject of its validated access token.
     pub token: Option<TokenSubject>,
-    /// The thumbprint of its certificate or DPoP key.
+    /// The thumbprint of its client certificate or DPoP key.
     pub certificate: Option<String>,
-    /// Its `Mcp-Session-Id`. On `initialize` that is the one of the answer.
+    /// Its `Mcp-Session-Id`; on `initialize`, the one in the server's response.
     pub mcp_session: Option<String>,
-    /// Whether the route's server was seen to give out that id. If it was not, it makes no principal.
+    /// `true` if the route's server was seen to issue `mcp_session`. Otherwise that id identifies no principal.
     pub is_given: bool,
-    /// The route it came in on: an `Mcp-Session-Id` means something there alone.
+    /// The route of the request; an `Mcp-Session-Id` is valid only for one route.
     pub route: String,
 }
 
-/// How it was shown that a message is of the agent whose `agent_id` it says.
+/// The evidence that a message is from the agent named in `agent_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProvenBy {
-    /// It was not: the name is the agent's word.
+    /// No evidence: the agent only claims the name.
     #[default]
     Asserted,
-    /// A key of the agent signed the commitment, and the message came from the same principal.
+    /// A key of the agent signed the session's commitment, and the message is from the same principal.
     Session,
-    /// The message came with an access token that the operator has given to the agent.
+    /// The request has an access token that the operator assigned to the agent.
     Token,
     /// A key of the agent signed the message.
     Key,
 }
 
 impl ProvenBy {
-    /// The word of records and rules.
+    /// Returns the name used in records and in the operator's rules.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,51 +71,51 @@ impl ProvenBy {
     }
 }
 
-/// Whose access token it is.
+/// The subject of an access token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSubject {
-    /// Who issued it.
+    /// The issuer (`iss` claim).
     pub iss: String,
-    /// To whom.
+    /// The subject (`sub` claim).
     pub sub: String,
-    /// Through which client.
+    /// The OAuth client (`client_id` claim), if the token has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
 }
 
-/// What a principal is known by.
+/// The evidence by which a [`Principal`] is recognised.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
-    /// An access token of this subject.
+    /// An access token with this subject.
     Token(TokenSubject),
-    /// A certificate or DPoP key with this thumbprint.
+    /// A client certificate or DPoP key with this thumbprint.
     Certificate(String),
     /// A legacy MCP session of the server behind a route.
     McpSession {
-        /// The route.
+        /// The name of the route.
         route: String,
-        /// The session's id.
+        /// The `Mcp-Session-Id`.
         id: String,
     },
-    /// The signing key with this RFC 7638 thumbprint.
+    /// A signing key with this RFC 7638 thumbprint.
     SigningKey(String),
 }
 
-/// Whose session it is.
+/// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Principal {
     identity: Identity,
-    /// In the legacy era this has to be shown too, whatever the identity.
+    /// In the legacy era, the `Mcp-Session-Id` that later messages must present too, for every kind of identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mcp_session: Option<String>,
 }
 
 impl Principal {
-    /// The principal of a commitment; none if nothing says who it is. `signed_by` is the thumbprint of the key whose
-    /// signature was verified.
+    /// Determines the principal of a commitment; `None` if the request identifies no principal. `signed_by` is the
+    /// thumbprint of the key whose signature was verified.
     pub fn of(caller: &Caller, signed_by: Option<&str>) -> Option<Principal> {
         let token = caller.token.clone().map(Identity::Token);
         let certificate = || caller.certificate.clone().map(Identity::Certificate);
@@ -124,7 +126,7 @@ impl Principal {
         Some(Principal { identity, mcp_session: caller.legacy_session().map(str::to_owned) })
     }
 
-    /// Whether a later message shows the same principal.
+    /// Returns `true` if a later message presents the same principal.
     pub fn is_shown_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
         let identity = match &self.identity {
             Identity::Token(token) => caller.token.as_ref() == Some(token),
@@ -137,8 +139,9 @@ impl Principal {
         identity && self.mcp_session.as_deref() == caller.legacy_session()
     }
 
-    /// What it spends is counted under this, over all its sessions: a token, a certificate or the key that signed the commitment.
-    /// None if only an MCP session says who it is, for a caller can open as many as it likes.
+    /// Returns the identity under which the principal's spending is counted over all its sessions: a token, a
+    /// certificate or the key that signed the commitment. `None` if only an MCP session identifies the principal, since
+    /// a client can open any number of them.
     #[must_use]
     pub fn ledger(&self, signed_by: Option<&str>) -> Option<Identity> {
         match &self.identity {
@@ -149,14 +152,14 @@ impl Principal {
         }
     }
 
-    /// What it is known by.
+    /// Returns the evidence by which the principal is recognised.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
 }
 
 impl Caller {
-    /// A caller of the modern era of whom nothing is known.
+    /// Creates a caller without token, certificate, MCP session or route.
     pub const fn unknown(era: Era) -> Caller {
         Caller {
             era,
@@ -168,14 +171,14 @@ impl Caller {
         }
     }
 
-    /// The same caller in an MCP session that the route's server gives out.
+    /// Returns the caller with an `Mcp-Session-Id` that the route's server issued.
     #[must_use]
     pub fn given(self, mcp_session: Option<String>) -> Caller {
         Caller { is_given: mcp_session.is_some(), mcp_session, ..self }
     }
 
-    /// The same caller, if its `Mcp-Session-Id` is all that could say who it is and was not seen to be given out: as if it had
-    /// been. Only for looking up what is on record already.
+    /// Returns the caller as if its `Mcp-Session-Id` had been issued by the route's server, if this id is its only
+    /// identification and no issuance was seen. Otherwise `None`. Only for lookups of existing sessions.
     #[must_use]
     pub fn presumed(&self) -> Option<Caller> {
         let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_given;
@@ -186,7 +189,7 @@ impl Caller {
         Identity::McpSession { route: self.route.clone(), id: session.to_owned() }
     }
 
-    /// The modern era has no sessions: a header of that name means nothing there.
+    /// Returns the `Mcp-Session-Id` in the legacy era. The modern era has no sessions, so the header is ignored.
     fn legacy_session(&self) -> Option<&str> {
         self.mcp_session.as_deref().filter(|_| self.era == Era::Legacy)
     }

@@ -1,11 +1,12 @@
-//! The risk of a call, as a number that anybody can compute again (section 10).
+//! The risk score of a call, reproducible by anyone with the same inputs (VAP, section 10).
 //!
-//! Five signals, each from 0 to 1000: how sensitive the tool is, how far consumption runs ahead of time, how often this very
-//! call was made, how new it is, and how near a limit is. Each is weighed, and together they are the chance that at least one
-//! would speak, if they were independent: `1000 − Π(1000 − weight·signal)`. Whole numbers throughout, so that two machines agree.
-//! No signal decides anything by itself: without a judge the score is recorded and that is all (reading V-28).
+//! The score combines five signals, each from 0 to 1000: the tool's sensitivity, consumption ahead of time, repetition
+//! of the call, novelty, and proximity of a limit. Each signal is weighted. The score is the probability that at least
+//! one signal fires, if they were independent: `1000 − Π(1000 − weight·signal)`. All arithmetic is in integers, so that
+//! all machines get the same result. No signal decides by itself: without a judge, the score is only recorded (reading
+//! V-28).
 //!
-//! Not here: what follows from a score ([`decide`](crate::decide)).
+//! Not here: the consequences of a score ([`decide`](crate::decide)).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,18 +19,18 @@ use crate::verdict::{Score, Trigger};
 pub struct Degree(u16);
 
 impl Degree {
-    /// Nothing.
+    /// 0.
     pub const ZERO: Degree = Degree(0);
-    /// All of it.
+    /// 1.
     pub const ONE: Degree = Degree(1000);
 
-    /// Thousandths; what is more than all is all.
+    /// Creates a degree from thousandths; values above 1000 are clamped.
     #[must_use]
     pub fn thousandths(n: u64) -> Degree {
         Degree(u16::try_from(n.min(1000)).unwrap_or(1000))
     }
 
-    /// The nearest thousandth of a number; what is no number from 0 to 1 is the nearer end, and NaN is zero.
+    /// Rounds a number to the nearest thousandth, clamped to 0 to 1; NaN becomes zero.
     #[must_use]
     pub fn of(number: f64) -> Degree {
         let nearest = (0..=1000u16).min_by(|a, b| {
@@ -39,13 +40,13 @@ impl Degree {
         Degree(nearest.filter(|_| !number.is_nan()).unwrap_or(0))
     }
 
-    /// In thousandths.
+    /// Returns the number in thousandths.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// As the number of the wire.
+    /// Returns the number as a [`Score`] for the Verdict.
     #[must_use]
     pub fn score(self) -> Score {
         Score::clamped(f64::from(self.0) / 1000.0)
@@ -56,23 +57,23 @@ impl Degree {
     }
 }
 
-/// How much each signal weighs.
+/// The weight of each signal in the risk score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
-    /// The sensitivity of the tool.
+    /// Weight of the tool's sensitivity.
     pub sensitivity: Degree,
-    /// Consumption that runs ahead of time.
+    /// Weight of consumption that runs ahead of time.
     pub burn_rate: Degree,
-    /// The same call again, and denials.
+    /// Weight of repeated calls and denials.
     pub looping: Degree,
-    /// A tool, or a shape of arguments, for the first time.
+    /// Weight of a tool, or a shape of arguments, that is new in the session.
     pub novelty: Degree,
-    /// A limit that is near.
+    /// Weight of the proximity of a limit.
     pub proximity: Degree,
 }
 
 impl Default for Weights {
-    /// Sensitivity speaks for itself; nearness of a limit never decides alone (section 10).
+    /// The weights of section 10: sensitivity is the strongest signal, and proximity of a limit alone never decides.
     fn default() -> Self {
         Weights {
             sensitivity: Degree(800),
@@ -84,32 +85,32 @@ impl Default for Weights {
     }
 }
 
-/// What is known about a call, each from 0 to 1000.
+/// The signals of a call, each from 0 to 1000.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
-    /// How sensitive.
+    /// The sensitivity of the tool, from [`sensitivity`].
     pub sensitivity: Degree,
-    /// How far consumption runs ahead of time.
+    /// Consumption ahead of time, from [`burn_rate`].
     pub burn_rate: Degree,
-    /// How often repeated.
+    /// Repetition of the call, from [`looping`].
     pub looping: Degree,
-    /// How new.
+    /// Novelty of the call, from [`novelty`].
     pub novelty: Degree,
-    /// How near a limit.
+    /// Proximity of a limit, from [`proximity`].
     pub proximity: Degree,
 }
 
-/// A call's risk, and the signal that speaks loudest.
+/// The risk of a call, with its strongest signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Risk {
-    /// The score.
+    /// The risk score.
     pub score: Degree,
-    /// What speaks loudest.
+    /// The signal with the largest weighted value.
     pub loudest: Trigger,
 }
 
 impl Signals {
-    /// The risk of a call.
+    /// Combines the signals under these weights.
     #[must_use]
     pub fn weigh(&self, weights: &Weights) -> Risk {
         let weighed = [
@@ -128,7 +129,7 @@ impl Signals {
     }
 }
 
-/// How sensitive a call is. One that nobody classed is not taken for a read.
+/// Returns the signal of a sensitivity class. An unclassified tool counts more than one that reads.
 #[must_use]
 pub const fn sensitivity(class: Option<Sensitivity>) -> Degree {
     Degree(match class {
@@ -141,14 +142,14 @@ pub const fn sensitivity(class: Option<Sensitivity>) -> Degree {
     })
 }
 
-/// How loud repetition is: the same call again, and calls that were denied in a row.
+/// Returns the signal of repetition: 200 for each repeat of the call and for each denial in a row.
 #[must_use]
 pub fn looping(repeats: usize, denied_in_a_row: u64) -> Degree {
     let repeats = u64::try_from(repeats).unwrap_or(u64::MAX);
     Degree::thousandths(repeats.saturating_add(denied_in_a_row).saturating_mul(200))
 }
 
-/// How new a call is.
+/// Returns the signal of novelty: 1000 for a new tool, 500 for a new shape of arguments, 0 for a known one.
 #[must_use]
 pub const fn novelty(known_tool: bool, known_shape: bool) -> Degree {
     Degree(match (known_tool, known_shape) {
@@ -158,13 +159,13 @@ pub const fn novelty(known_tool: bool, known_shape: bool) -> Degree {
     })
 }
 
-/// How near a limit is: nothing below four fifths of it.
+/// Returns the signal of a near limit: 0 up to 80 % of the limit, then rising to 1000.
 #[must_use]
 pub fn proximity(used: Degree) -> Degree {
     Degree::thousandths(u64::from(used.get().saturating_sub(800)) * 5)
 }
 
-/// How far consumption runs ahead of time.
+/// Returns the signal of consumption ahead of time: the used part of the budget less the elapsed part of the time.
 #[must_use]
 pub fn burn_rate(used: Degree, elapsed: Degree) -> Degree {
     Degree::thousandths(u64::from(used.get().saturating_sub(elapsed.get())))

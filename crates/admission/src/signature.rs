@@ -1,12 +1,15 @@
-//! Whose message it is (readings V-19 to V-22): a compact JWS over the canonical message without its signature, under a key
-//! that the operator has given to that agent.
+//! Signatures of messages (readings V-19 to V-22): a compact JWS over the canonical message without its signature, by a
+//! key that the operator assigned to the agent.
 //!
-//! A key is named by its `kid`, or by its RFC 7638 thumbprint; nothing in a message brings a key along. `iat`, `jti` and `aud`
-//! count whenever they are there; a route can demand all three. A signature that is there has to hold, demanded or not.
+//! A key is identified by its `kid` or its RFC 7638 thumbprint; keys in a message are never used. `iat`, `jti` and
+//! `aud` are checked if present, and a route can require all three. A signature must verify if it is present, required
+//! or not.
 //!
-//! An agent that has keys must sign its commitments, whatever the route demands of others: its name would be anybody's.
+//! An agent with keys must sign its commitments even on routes that require no signatures. Otherwise anyone could use
+//! its name.
 //!
-//! Not here: whether a `jti` was seen before (`decide`, which knows the session), and where key files are.
+//! Not here: whether a `jti` was seen before ([`decide`](crate::decide), with the session), and the loading of key
+//! files.
 
 use jiff::Timestamp;
 use jose::jcs;
@@ -21,39 +24,39 @@ use crate::message::slot::Received;
 use crate::principal::{ProvenBy, TokenSubject};
 use crate::reason::Reason;
 
-/// What a route demands of signatures.
+/// The requirements of a route on signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demands {
-    /// Whether commitments and envelopes have to be signed.
+    /// `true` if commitments, envelopes and amendments must be signed.
     pub signed: bool,
-    /// Whether amendments have to be: by default they do (reading V-19).
+    /// `true` if amendments must be signed even where `signed` is not set; the default (reading V-19).
     pub amendments_signed: bool,
-    /// Whether a signature has to say when, for whom, and which one it is.
+    /// The requirement for `iat`, `jti` and `aud`.
     pub freshness: Freshness,
-    /// Our own name: what `aud` has to be.
+    /// The gateway's issuer name, which `aud` must equal.
     pub audience: String,
 }
 
-/// Whether `iat`, `jti` and `aud` are demanded (reading V-21).
+/// The requirement for `iat`, `jti` and `aud` in a signature's header (reading V-21).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// They count when they are there.
+    /// Each is checked if it is present.
     #[default]
     Optional,
-    /// All three have to be there.
+    /// All three must be present.
     Required,
 }
 
-/// Whose key it is.
+/// The holder of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// The agent with this id.
     Agent(String),
-    /// Somebody who may sign amendments for every agent.
+    /// An approver, with the right to sign amendments for every agent.
     Approver,
 }
 
-/// A key that the operator has given to somebody.
+/// A public key that the operator assigned to a [`Holder`].
 #[derive(Clone, Debug)]
 pub struct AgentKey {
     holder: Holder,
@@ -64,59 +67,63 @@ pub struct AgentKey {
     not_after: Option<Timestamp>,
 }
 
-/// Why a key cannot be given to anybody.
+/// The reason why a key cannot be used in a [`Keyring`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableKey {
-    /// Agents sign with Ed25519 or P-256.
+    /// The curve is neither Ed25519 nor P-256.
     #[error("messages are signed with Ed25519 or P-256, not with {0}")]
     Curve(Curve),
-    /// The key says it is for another algorithm.
+    /// The JWK's `alg` does not match its curve.
     #[error("the key is for {0:?}, but signs EdDSA, Ed25519 or ES256, as its curve says")]
     Algorithm(String),
-    /// It is no point of its curve.
+    /// The coordinates are not a point of the curve.
     #[error("the key is no point of its curve")]
     Point,
-    /// It is never valid.
+    /// The validity period is empty.
     #[error("the key's validity ends before it begins")]
     Validity,
-    /// Two keys of one holder have one name.
+    /// Two keys of one holder have the same `kid`.
     #[error("two keys of one holder are called {0:?}")]
     SecondOfThatName(String),
 }
 
-/// An access token that an agent is known by: whoever presents one of this subject is the agent.
+/// The subject of access tokens that identify an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentSubject {
-    /// The agent.
+    /// The agent's id.
     pub agent_id: String,
-    /// Who issues the token.
+    /// The tokens' issuer (`iss`).
     pub issuer: String,
-    /// To whom.
+    /// The tokens' subject (`sub`).
     pub subject: String,
 }
 
-/// The keys that a route knows, and the access tokens that show an agent's name.
+/// The keys that a route accepts, and the access tokens that identify agents.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     keys: Vec<AgentKey>,
     subjects: Vec<AgentSubject>,
 }
 
-/// A signature that held.
+/// A verified signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// Whose.
+    /// The holder of the signing key.
     pub holder: Holder,
-    /// The key, by its RFC 7638 thumbprint.
+    /// The RFC 7638 thumbprint of the key.
     pub thumbprint: String,
-    /// When it was made, in Unix seconds.
+    /// The signing time in Unix seconds, if the header has it.
     pub iat: Option<u64>,
-    /// Its own name, which may not be seen twice in a session.
+    /// The unique id of the signed message, if the header has it; it may be used once in a session.
     pub jti: Option<String>,
 }
 
 impl AgentKey {
-    /// Gives a key to somebody, for a time: from `not_before` on, and before `not_after`.
+    /// Assigns a key to a holder, valid from `not_before` (inclusive) to `not_after` (exclusive).
+    ///
+    /// # Errors
+    ///
+    /// [`UnusableKey`] if the key cannot sign messages, or the validity is empty.
     pub fn new(
         holder: Holder,
         jwk: &PublicJwk,
@@ -138,18 +145,17 @@ impl AgentKey {
         Ok(AgentKey { holder, kid, thumbprint: key.jwk_thumbprint(), key, not_before, not_after })
     }
 
-    /// The key itself.
     pub(crate) fn key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// Its RFC 7638 thumbprint.
+    /// Returns the key's RFC 7638 thumbprint.
     #[must_use]
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// Whose it is, which one, and when it counts, for the digest of the rules.
+    /// Returns the holder, the key and its validity as JSON, for the digest of the rules.
     pub(crate) fn describe(&self) -> Value {
         let AgentKey { holder, kid, thumbprint, key: _, not_before, not_after } = self;
         let holder = match holder {
@@ -169,7 +175,7 @@ impl AgentKey {
         self.kid.as_deref() == Some(kid) || self.thumbprint == kid
     }
 
-    /// Whether its holder may sign such a message for this agent (reading V-19).
+    /// Returns `true` if the holder may sign a message of this type for the agent (reading V-19).
     fn is_authorised(&self, agent_id: &str, kind: MessageType) -> bool {
         match &self.holder {
             Holder::Agent(id) => id == agent_id,
@@ -182,7 +188,7 @@ impl AgentKey {
     }
 }
 
-/// The algorithms of a key on this curve.
+/// Returns the JWS algorithms accepted for a curve, or `None` if agents cannot use it.
 const fn algorithms(curve: Curve) -> Option<&'static [JwsAlgorithm]> {
     match curve {
         Curve::Ed25519 => Some(&[JwsAlgorithm::EdDsa, JwsAlgorithm::Ed25519]),
@@ -192,7 +198,11 @@ const fn algorithms(curve: Curve) -> Option<&'static [JwsAlgorithm]> {
 }
 
 impl Keyring {
-    /// A ring of these keys. One holder's keys have different names; two holders may use one.
+    /// Creates a keyring. The keys of one holder must have different `kid`s; two holders may use the same one.
+    ///
+    /// # Errors
+    ///
+    /// [`UnusableKey::SecondOfThatName`].
     pub fn new(keys: Vec<AgentKey>) -> Result<Keyring, UnusableKey> {
         let clash = |(at, key): (usize, &AgentKey)| {
             let same = |kid: &str, other: &AgentKey| {
@@ -206,7 +216,7 @@ impl Keyring {
         }
     }
 
-    /// The same keys, but of approvers only these, by their thumbprints.
+    /// Keeps, of the approvers' keys, only those with these thumbprints.
     #[must_use]
     pub fn with_approvers(self, thumbprints: &[String]) -> Keyring {
         let Keyring { mut keys, subjects } = self;
@@ -214,23 +224,24 @@ impl Keyring {
         Keyring { keys, subjects }
     }
 
-    /// The same keys, and these access tokens.
+    /// Sets the access tokens that identify agents.
     #[must_use]
     pub fn with_subjects(self, subjects: Vec<AgentSubject>) -> Keyring {
         Keyring { subjects, ..self }
     }
 
-    /// The agent that an access token belongs to.
+    /// Returns the id of the agent that an access token belongs to.
     #[must_use]
     pub fn agent_of(&self, token: &TokenSubject) -> Option<&str> {
         let of = |known: &&AgentSubject| known.issuer == token.iss && known.subject == token.sub;
         self.subjects.iter().find(of).map(|known| known.agent_id.as_str())
     }
 
-    /// How an access token shows that its caller is this agent. A token of another agent does not name this one, and an agent that
-    /// is known by tokens is not named without one.
+    /// Returns the evidence that an access token gives for this agent's name. A token of another agent contradicts the
+    /// name, and an agent with registered tokens must present one.
     ///
     /// # Errors
+    ///
     /// [`Reason::TokenNotOfAgent`].
     pub fn check_token(&self, agent_id: &str, token: Option<&TokenSubject>) -> Result<ProvenBy, Reason> {
         match token.and_then(|token| self.agent_of(token)) {
@@ -243,7 +254,7 @@ impl Keyring {
         }
     }
 
-    /// The keys and tokens, for the digest of the rules.
+    /// Returns the keys and tokens as JSON, for the digest of the rules.
     pub(crate) fn describe(&self) -> Value {
         let Keyring { keys, subjects } = self;
         let subjects = subjects.iter().map(|AgentSubject { agent_id, issuer, subject }| {
@@ -255,19 +266,20 @@ impl Keyring {
         })
     }
 
-    /// Whether any agent has a key.
+    /// Returns `true` if any agent has a key.
     #[must_use]
     pub fn has_agents(&self) -> bool {
         self.keys.iter().any(|key| matches!(key.holder, Holder::Agent(_)))
     }
 
-    /// Whether an agent has keys, valid now or not: its name is taken from nobody who does not sign.
+    /// Returns `true` if the agent has keys, valid now or not. Such an agent must sign, so that no one else can use its
+    /// name.
     #[must_use]
     pub fn has_keys_of(&self, agent_id: &str) -> bool {
         self.keys.iter().any(|key| matches!(&key.holder, Holder::Agent(id) if id == agent_id))
     }
 
-    /// The keys of this name that may sign such a message now.
+    /// Finds the keys with this `kid` or thumbprint whose holder may sign such a message now.
     fn find(
         &self,
         kid: &str,
@@ -282,7 +294,7 @@ impl Keyring {
     }
 }
 
-/// Those that fit, or the reason if none does.
+/// Returns the matching keys, or the reason `none` if there are none.
 fn narrowed<'a>(
     keys: impl Iterator<Item = &'a AgentKey>,
     fits: impl Fn(&AgentKey) -> bool,
@@ -292,7 +304,12 @@ fn narrowed<'a>(
     if keys.is_empty() { Err(none) } else { Ok(keys) }
 }
 
-/// Checks the signature of a message that `agent_id` is to have signed. Without one, and where none is demanded: `None`.
+/// Verifies the signature of a message of the agent `agent_id`. `Ok(None)` if it is unsigned and no signature is
+/// required.
+///
+/// # Errors
+///
+/// The [`Reason`] why the message is denied.
 pub fn check(
     received: &Received,
     agent_id: &str,
@@ -325,7 +342,7 @@ pub fn check(
     }))
 }
 
-/// What was signed: the canonical message without its signature.
+/// Returns the signed bytes: the canonical message without its `signature`.
 pub(crate) fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
     let mut message: Value = jose::json::parse_text(&received.text).map_err(|_| Reason::Malformed)?;
     message.as_object_mut().ok_or(Reason::Malformed)?.remove("signature");
@@ -333,7 +350,7 @@ pub(crate) fn payload(received: &Received) -> Result<Vec<u8>, Reason> {
 }
 
 impl Signed {
-    /// How the signature shows the agent's name: an approver's says nothing of it.
+    /// Returns the evidence for the agent's name. An approver's signature is no evidence for it.
     #[must_use]
     pub fn proves(&self) -> ProvenBy {
         match self.holder {

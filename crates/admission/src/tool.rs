@@ -1,10 +1,12 @@
-//! What a server says of its tools, and whether it still says what calls were allowed under.
+//! Tool descriptions and their pins: whether a tool's description is still the one under which calls were allowed.
 //!
-//! A model chooses a tool by what the tool's server says of it, so that is a part of what an operator allows. Its digest is pinned:
-//! when it is first seen, or by an operator. A tool that says something else since then is not called before an operator has approved
-//! that, not even if it says the old thing again: whoever listed it meanwhile has read the other.
+//! A model chooses a tool by the description of the tool's server, so the description is a part of what an operator
+//! allows. Its digest is pinned when the tool is first listed, or by an operator. After the description changes, the
+//! tool is not called until an operator approves it. This holds even if the server returns to the old description,
+//! since clients that listed the tools meanwhile have read the changed one.
 //!
-//! Not here: how lists of tools are read and pins are kept (the gateway), and whether arguments fit a schema (`schema`).
+//! Not here: the parsing of tool lists and the storage of pins (the gateway), and the check of arguments against a
+//! schema (the `schema` crate).
 
 use jiff::Timestamp;
 use jose::json::JsonError;
@@ -15,20 +17,20 @@ use crate::digest::{Canon, Digest};
 use crate::limits::MAX_TOOL;
 use crate::reason::Reason;
 
-/// Which tools may be called, by what their server says of them.
+/// The policy on pinned tool descriptions: which tools may be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolPins {
-    /// All of them.
+    /// `off`: every tool may be called.
     Off,
-    /// Those that say what they said when they were first seen, or when an operator approved them.
+    /// `first-use`: a tool may be called if its description is as first listed, or as approved by an operator.
     #[default]
     FirstUse,
-    /// Those that an operator approved as they are.
+    /// `approved`: a tool may be called if an operator approved its present description.
     Approved,
 }
 
 impl ToolPins {
-    /// The word of the configuration.
+    /// Returns the name used in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,12 +41,12 @@ impl ToolPins {
     }
 }
 
-/// What a route demands of tools.
+/// The requirements of a route on tools and arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRules {
-    /// Which may be called.
+    /// The policy on pinned descriptions.
     pub pins: ToolPins,
-    /// Whether arguments are held against the schema of the tool, where it is known.
+    /// `true` if arguments are checked against the tool's `inputSchema`, where it is known.
     pub check_arguments: bool,
 }
 
@@ -54,91 +56,91 @@ impl Default for ToolRules {
     }
 }
 
-/// What a tool says of itself: everything but `_meta`.
+/// A tool's entry in `tools/list`, without `_meta`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// The digest of its canonical form.
+    /// The digest of the canonical form.
     pub digest: Digest,
-    /// Its canonical form, if it is not longer than what is kept.
+    /// The canonical form, or `None` if it is longer than [`MAX_TOOL`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Who pinned a tool.
+/// The origin of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PinnedBy {
-    /// Nobody: it was as it was first seen.
+    /// The gateway pinned the description when it was first listed.
     FirstUse,
-    /// An operator.
+    /// An operator approved the description.
     Operator,
 }
 
-/// What calls of a tool are allowed under.
+/// The pinned description of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pinned {
-    /// What the tool says.
+    /// The description under which calls are allowed.
     pub description: Description,
-    /// By whom.
+    /// The origin of the pin.
     pub by: PinnedBy,
-    /// When, in Unix seconds.
+    /// The time of the pin in Unix seconds.
     pub at: i64,
 }
 
-/// What is kept of one tool of a route.
+/// The stored state of one tool of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     /// The path of the route.
     pub route: String,
-    /// The tool's name, as clients call it.
+    /// The tool's name, as clients use it.
     pub tool: String,
-    /// What calls are allowed under; none while an operator has to approve it first.
+    /// The pinned description; `None` if an operator has to approve the tool first.
     pub pinned: Option<Pinned>,
-    /// What was listed last, if it is not what is pinned.
+    /// The last listed description, if it differs from the pinned one.
     pub listed: Option<Description>,
-    /// When something else than what is pinned was first listed, in Unix seconds.
+    /// The time, in Unix seconds, when a description other than the pinned one was first listed.
     pub changed_at: Option<i64>,
-    /// Whether an approval is not recorded yet.
+    /// `true` if an operator's approval is not yet recorded on the log.
     #[serde(default)]
     pub approval_unrecorded: bool,
 }
 
-/// A tool that says something else than what is pinned.
+/// A change of a tool's description, compared with its pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name.
+    /// The tool's name.
     pub tool: String,
-    /// What is pinned; none if nothing was.
+    /// The digest of the pinned description; `None` if there was none.
     pub was: Option<Digest>,
-    /// What it says now.
+    /// The digest of the listed description.
     pub is: Digest,
 }
 
-/// What is wrong with the tool of a call, or with its arguments.
+/// A defect of a call's tool or arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolFault {
-    /// The code.
+    /// The reason code for the Verdict.
     pub reason: Reason,
-    /// Where, and by which keyword of the schema; never the value.
+    /// The position in the arguments and the keyword of the schema; never the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// What a call's arguments were held against before the call is decided.
+/// The result of checking a call's arguments before the decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedArguments {
-    /// The digest of what the tool says of itself, by which they were checked; none if nothing was known of it.
+    /// The digest of the tool description whose schema was used; `None` if the tool was unknown.
     pub against: Option<Digest>,
-    /// What came of it.
+    /// The defect, if the check found one.
     pub fault: Option<ToolFault>,
 }
 
 impl ToolFault {
-    /// Without a place.
+    /// Creates a fault without a position.
     #[must_use]
     pub const fn of(reason: Reason) -> Self {
         Self { reason, place: None }
@@ -146,10 +148,11 @@ impl ToolFault {
 }
 
 impl Description {
-    /// Of the text of one tool in a list.
+    /// Parses one tool of a `tools/list` result and returns its name and description.
     ///
     /// # Errors
-    /// If it is no strict JSON: two readers could see two tools in it.
+    ///
+    /// [`JsonError`] if the text is not strict JSON, which two parsers could read differently.
     pub fn of(text: &str) -> Result<(String, Self), JsonError> {
         let mut tool = jose::json::parse_text(text)?;
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -162,7 +165,7 @@ impl Description {
         Ok((name, Self { digest: canon.digest(), text }))
     }
 
-    /// A member of it, as JSON text. None if it is not there, or what the tool says is too long to be kept.
+    /// Returns a member of the tool as JSON text; `None` if it is absent, or the description was too long to be kept.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<String> {
         let tool = jose::json::parse_text(self.text.as_deref()?).ok()?;
@@ -171,7 +174,7 @@ impl Description {
 }
 
 impl Pin {
-    /// Of a tool that is listed for the first time.
+    /// Creates the state of a tool that is listed for the first time.
     #[must_use]
     pub fn first(route: &str, tool: &str, description: Description, pins: ToolPins, at: Timestamp) -> Self {
         let mut pin = Self {
@@ -186,7 +189,8 @@ impl Pin {
         pin
     }
 
-    /// The tool is listed again. Answers the difference if it says something else than what is pinned, and did not before.
+    /// Updates the state after a listing. Returns the difference if the description is the first one that differs from
+    /// the pin.
     pub fn listed(&mut self, description: Description, pins: ToolPins, at: Timestamp) -> Option<Difference> {
         let is = description.digest.clone();
         let was = self.pinned.as_ref().map(|pinned| pinned.description.digest.clone());
@@ -203,7 +207,7 @@ impl Pin {
         Some(Difference { tool: self.tool.clone(), was, is })
     }
 
-    /// An operator approves what was listed last.
+    /// Pins the last listed description as approved by an operator.
     pub fn approve(&mut self, at: Timestamp) {
         let pinned = self.pinned.take().map(|pinned| pinned.description);
         let description = self.listed.take().or(pinned);
@@ -213,7 +217,7 @@ impl Pin {
         self.approval_unrecorded = true;
     }
 
-    /// What the tool says, as far as calls are concerned. Without pins that is what was listed last.
+    /// Returns the description that calls are checked against: the pinned one or, without pins, the last listed one.
     #[must_use]
     pub fn in_force(&self, pins: ToolPins) -> Option<&Description> {
         let pinned = self.pinned.as_ref().map(|pinned| &pinned.description);
@@ -223,7 +227,7 @@ impl Pin {
         }
     }
 
-    /// What an operator would approve, or has approved.
+    /// Returns the description that an operator would approve or has approved: the last listed one.
     #[must_use]
     pub fn newest(&self) -> Option<&Description> {
         self.in_force(ToolPins::Off)
@@ -238,13 +242,14 @@ impl Pin {
 }
 
 impl ToolRules {
-    /// Whether anything has to be known of a route's tools.
+    /// Returns `true` if the route needs tool descriptions: for pins, or to check arguments.
     #[must_use]
     pub const fn watches(&self) -> bool {
         !matches!(self.pins, ToolPins::Off) || self.check_arguments
     }
 
-    /// What is wrong with a call of a tool, by what is kept of the tool when the call is decided.
+    /// Returns the defect of a call's tool or arguments, by the tool's state at the time of the decision. Arguments
+    /// that were checked against another description count as [`Reason::ToolChanged`].
     #[must_use]
     pub fn fault_of(&self, pin: Option<&Pin>, checked: &CheckedArguments) -> Option<ToolFault> {
         if let Some(reason) = self.fault(pin) {
@@ -258,7 +263,8 @@ impl ToolRules {
         }
     }
 
-    /// Why a tool may not be called; none if it may. A tool that nobody has listed yet is not known.
+    /// Returns the reason why a tool may not be called, if there is one. A tool without a [`Pin`] has not been listed
+    /// yet; only [`ToolPins::Approved`] denies it.
     #[must_use]
     pub fn fault(&self, pin: Option<&Pin>) -> Option<Reason> {
         let changed = || {

@@ -1,10 +1,10 @@
-//! The Verdict (VAP, section 8): what was decided and why, as its agent gets it.
+//! The Verdict (VAP, section 8): the decision and its reasons, as sent to the agent.
 //!
-//! It holds no tool output (reading V-24) and no text of a judge or a policy (V-27). What it answers is bound in the
-//! signature's protected header, since the schema leaves no member for it (V-25): `iat`, `jti`, and `req`, the digest of the
-//! message.
+//! It contains no tool output (reading V-24) and no text of a judge or a policy (V-27). The schema has no member for
+//! the message that a Verdict answers, so the signature's protected header binds it (V-25): `iat`, `jti`, and `req`,
+//! the digest of the message.
 //!
-//! Not here: which of the keys of `_meta` it goes under, and in which shape (`message::slot`).
+//! Not here: the key in `_meta` and the shape of the slot ([`message::slot`](crate::message::slot)).
 
 use jose::{jcs, jws};
 use scitt::{Algorithm, Curve, SignError, Signer};
@@ -15,121 +15,121 @@ use crate::digest::Digest;
 use crate::message::{Deadline, MessageType};
 use crate::reason::Reason;
 
-/// The `typ` of a Verdict's signature.
+/// The `typ` header of a Verdict's signature.
 pub const SIGNATURE_TYPE: &str = "vap-verdict+jws";
 
-/// What was decided.
+/// The decision of a Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictKind {
-    /// Accepted or executed.
+    /// The message is accepted, or the call is executed.
     Served,
-    /// More has to be known.
+    /// A human has to answer a question first.
     Clarify,
-    /// Accepted with less, or in restricted mode (reading V-23).
+    /// The message is accepted with reduced limits, or the call is served in restricted mode (reading V-23).
     Downgraded,
-    /// Refused.
+    /// The message or the call is denied.
     Denied,
 }
 
-/// What was decided, and why.
+/// A Verdict (VAP, section 8), unsigned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// Which VAP.
+    /// The VAP version, `0.1`.
     pub vap: Version,
-    /// What it is.
+    /// The message type, always `verdict`.
     pub r#type: Type,
-    /// The session, or `none`.
+    /// The session's id, or `none` ([`NO_SESSION`](crate::message::NO_SESSION)).
     pub session_id: String,
-    /// What it answers.
+    /// The type of the message that the Verdict answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_response_to: Option<MessageType>,
-    /// What was decided.
+    /// The decision.
     pub verdict: VerdictKind,
-    /// The commitment that is in force now.
+    /// The digest of the effective commitment now in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_commitment_digest: Option<Digest>,
-    /// How the decision was reached.
+    /// The checks behind the decision.
     pub verification: Verification,
-    /// What has to be known: with `clarify`, and only then.
+    /// The question to a human; present with `clarify` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clarification: Option<Clarification>,
-    /// What was reduced.
+    /// The reduced scope and budget, with `downgraded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downgrade: Option<Downgrade>,
-    /// Where the log has the record.
+    /// The identifier of the record on the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_ref: Option<String>,
-    /// Until when it may be used again.
+    /// The time until which the Verdict may be reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Deadline>,
 }
 
-/// How a decision was reached: codes only.
+/// The checks behind a decision: codes only, no free text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verification {
-    /// The checks that ran and how they went: `scope_ok`, `policy:R3_ok`.
+    /// The checks that ran, with their results: `scope_ok`, `policy:R3_ok`.
     pub checks: Vec<String>,
-    /// Which tiers ran.
+    /// The tiers of checks that ran.
     pub method: Method,
-    /// How risky the call looks.
+    /// The risk score of the call, see [`risk`](crate::risk).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk_score: Option<Score>,
-    /// Whether the judge was asked.
+    /// `true` if the judge was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semantic_invoked: Option<bool>,
-    /// Why it was.
+    /// The reason for asking the judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semantic_trigger: Option<Trigger>,
-    /// How sure it is.
+    /// The judge's confidence in its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Score>,
-    /// Why it was not simply served.
+    /// The reason for a decision other than `served`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
 }
 
-/// Which tiers ran.
+/// The tiers of checks that ran for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Method {
-    /// C1 to C3.
+    /// The static checks C1 to C3.
     #[default]
     #[serde(rename = "static")]
     Static,
-    /// C4 too.
+    /// The static checks and the operator's policy (C4).
     #[serde(rename = "static+policy")]
     Policy,
-    /// C5 too.
+    /// The static checks and the judge (C5).
     #[serde(rename = "static+semantic")]
     Semantic,
-    /// All of them.
+    /// The static checks, the policy and the judge.
     #[serde(rename = "static+policy+semantic")]
     PolicyAndSemantic,
 }
 
-/// Why the judge was asked.
+/// The reason for asking the judge (`semantic_trigger`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// A commitment.
+    /// The message is a commitment.
     SessionStart,
-    /// An amendment.
+    /// The message is an amendment.
     Amendment,
-    /// A dangerous class of tool.
+    /// The tool has a sensitive class.
     Sensitivity,
-    /// Consumption outpaces the budget.
+    /// Consumption runs ahead of the budget.
     BurnRateAnomaly,
-    /// The same call again and again.
+    /// The same call is repeated.
     Looping,
-    /// A tool for the first time.
+    /// The tool, or the shape of its arguments, is new in the session.
     Novelty,
-    /// Close to a limit.
+    /// A limit of the budget is close.
     ThresholdProximity,
-    /// By chance.
+    /// The call was selected at random.
     RandomSample,
-    /// At the edge of the scope.
+    /// The call is at the edge of the scope.
     ScopeBoundary,
 }
 
@@ -138,65 +138,65 @@ pub enum Trigger {
 #[serde(try_from = "f64", into = "f64")]
 pub struct Score(f64);
 
-/// The number is not from 0 to 1.
+/// The error for a number outside of 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{0} is not from 0 to 1")]
 pub struct NotAScore(pub f64);
 
-/// A question for a human.
+/// A question to a human, sent with `clarify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clarification {
-    /// The question, built from the tool's name and its arguments (reading V-26).
+    /// The question, built from the tool's name and arguments (reading V-26).
     pub question: String,
-    /// The form of the answer: a flat JSON Schema.
+    /// A flat JSON Schema for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// What was reduced.
+/// The result of a reduction by the operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Downgrade {
-    /// What is in force instead.
+    /// The scope and budget in force instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_scope: Option<Value>,
-    /// In a few fixed words.
+    /// A note, one of a few fixed texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What a Verdict's signature binds it to (reading V-25).
+/// The members of the signature's protected header that bind a Verdict to its message (reading V-25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
-    /// When it was signed, in Unix seconds.
+    /// The signing time in Unix seconds.
     pub iat: u64,
-    /// Its own name.
+    /// A unique identifier of the Verdict.
     pub jti: String,
-    /// The message it answers, if there was one.
+    /// The digest of the message that the Verdict answers, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub req: Option<Digest>,
 }
 
-/// The version of VAP that a Verdict is written in.
+/// The VAP version in a Verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
-    /// 0.1.
+    /// `0.1`.
     #[serde(rename = "0.1")]
     V01,
 }
 
-/// The one value of `type`.
+/// The value of a Verdict's member `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Type {
-    /// A verdict.
+    /// `verdict`.
     #[serde(rename = "verdict")]
     Verdict,
 }
 
 impl Verdict {
-    /// A verdict with nothing optional in it.
+    /// Creates a verdict without optional members.
     pub fn new(
         session_id: impl Into<String>,
         in_response_to: Option<MessageType>,
@@ -218,26 +218,29 @@ impl Verdict {
         }
     }
 
-    /// With the place of its record.
+    /// Sets `audit_ref`, the identifier of the record on the log.
     #[must_use]
     pub fn with_audit_ref(self, audit_ref: impl Into<String>) -> Verdict {
         Verdict { audit_ref: Some(audit_ref.into()), ..self }
     }
 
-    /// As JSON, without a signature.
+    /// Returns the Verdict as JSON, unsigned.
     pub fn to_value(&self) -> Value {
         json!(self)
     }
 
-    /// What the record commits to: without `audit_ref`, which names the record, and without a signature.
+    /// Returns the canonical bytes that the record on the log commits to: without `audit_ref`, which identifies that
+    /// record, and without a signature.
     pub fn to_record(&self) -> Vec<u8> {
         jcs::canonical(&json!(Verdict { audit_ref: None, ..self.clone() }))
     }
 
-    /// The signed text: canonical, with a detached signature over the rest of it (reading V-20).
+    /// Signs the Verdict and returns its canonical text with the member `signature`, a detached JWS over the rest
+    /// (reading V-20).
     ///
     /// # Errors
-    /// If the signer does not sign.
+    ///
+    /// [`SignError`] if the key is not Ed25519, or the signer fails.
     pub fn sign(&self, signer: &dyn Signer, binding: &Binding) -> Result<String, SignError> {
         let mut document = self.to_value();
         let signature = detached(signer, &binding.header(signer), &jcs::canonical(&document))?;
@@ -262,7 +265,7 @@ impl Binding {
     }
 }
 
-/// A detached signature of an Ed25519 key: the header says so.
+/// Creates a detached JWS. The signer must have an Ed25519 key, since the header declares `EdDSA`.
 fn detached(signer: &dyn Signer, header: &Value, payload: &[u8]) -> Result<String, SignError> {
     if signer.public_key().curve() != Curve::Ed25519 {
         return Err(SignError::AlgorithmMismatch { header: Algorithm::EdDsa, signer: signer.algorithm() });
@@ -272,11 +275,11 @@ fn detached(signer: &dyn Signer, header: &Value, payload: &[u8]) -> Result<Strin
 }
 
 impl VerdictKind {
-    /// All of them.
+    /// All decisions.
     pub const ALL: [VerdictKind; 4] =
         [VerdictKind::Served, VerdictKind::Clarify, VerdictKind::Downgraded, VerdictKind::Denied];
 
-    /// The word on the wire.
+    /// Returns the name used in the Verdict's JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             VerdictKind::Served => "served",
@@ -286,14 +289,14 @@ impl VerdictKind {
         }
     }
 
-    /// Whether the call goes on, or the message is accepted.
+    /// Returns `true` for `served` and `downgraded`: the call is forwarded, or the message is accepted.
     pub const fn is_permit(self) -> bool {
         matches!(self, VerdictKind::Served | VerdictKind::Downgraded)
     }
 }
 
 impl Method {
-    /// The method of a decision that ran these tiers besides the static one.
+    /// Returns the method for a decision that ran these tiers in addition to the static checks.
     pub const fn of(policy: bool, semantic: bool) -> Method {
         match (policy, semantic) {
             (false, false) => Method::Static,
@@ -305,12 +308,12 @@ impl Method {
 }
 
 impl Score {
-    /// The nearest score; what is no number counts as the worst.
+    /// Clamps a number to 0 to 1; NaN becomes 1, the highest score.
     pub fn clamped(score: f64) -> Score {
         Score(if score.is_nan() { 1.0 } else { score.clamp(0.0, 1.0) })
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> f64 {
         self.0
     }

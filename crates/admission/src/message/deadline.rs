@@ -1,16 +1,16 @@
-//! A deadline (reading V-15): RFC 3339 with an offset, and nothing that only resembles it.
+//! Deadlines (reading V-15): RFC 3339 with an offset, and no similar notation.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Digits of a second's fraction that are looked at. What follows is cut, which makes the deadline earlier.
+/// Digits of a second's fraction that are used. Further digits are cut, which makes the deadline earlier.
 const FRACTION_DIGITS: usize = 9;
-/// The longest text of a time.
+/// Maximum bytes of a time's text.
 const MAX_TEXT: usize = 64;
 
-/// A point in time, and how it was written: the text goes into the effective commitment as it is.
+/// A point in time with its original text, which goes unchanged into the effective commitment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Deadline {
@@ -18,13 +18,17 @@ pub struct Deadline {
     at: Timestamp,
 }
 
-/// The text is no time of RFC 3339.
+/// The error for a text that is not an RFC 3339 time with an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a time is written as 2026-01-31T23:59:59Z or with an offset (RFC 3339)")]
 pub struct NotADeadline;
 
 impl Deadline {
-    /// Reads a time.
+    /// Parses a time.
+    ///
+    /// # Errors
+    ///
+    /// [`NotADeadline`] if the text is not RFC 3339 with an offset.
     pub fn parse(text: &str) -> Result<Deadline, NotADeadline> {
         let (seconds, fraction, offset) = split(text).ok_or(NotADeadline)?;
         let kept = &fraction[..fraction.len().min(FRACTION_DIGITS)];
@@ -33,23 +37,23 @@ impl Deadline {
         Ok(Deadline { text: text.into(), at })
     }
 
-    /// The text as it was written.
+    /// Returns the time as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The point in time.
+    /// Returns the point in time, cut to nanoseconds.
     pub const fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// Whether it has come: at the very deadline, it has.
+    /// Returns `true` from the deadline on: at the exact time, it has passed.
     pub fn has_passed(&self, now: Timestamp) -> bool {
         now >= self.at
     }
 }
 
-/// `YYYY-MM-DDThh:mm:ss`, the digits of the fraction, and the offset.
+/// Splits a time into `YYYY-MM-DDThh:mm:ss`, the digits of the fraction, and the offset.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let seconds = text.get(..19).filter(|_| text.len() <= MAX_TEXT)?;
     if !has_form(seconds, b"dddd-dd-ddTdd:dd:dd") {
@@ -67,7 +71,8 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     ((is_utc || is_offset) && !empty_fraction).then_some((seconds, fraction, offset))
 }
 
-/// Whether the text has digits where the form has a `d`, and the form's characters (letters in either case) elsewhere.
+/// Returns `true` if the text has digits where the form has a `d`, and the form's characters (letters in either case)
+/// elsewhere.
 fn has_form(text: &str, form: &[u8]) -> bool {
     text.len() == form.len()
         && text.bytes().zip(form).all(|(byte, form)| match form {
@@ -76,7 +81,7 @@ fn has_form(text: &str, form: &[u8]) -> bool {
         })
 }
 
-/// A time of ours.
+/// Formats a time in UTC (`Z`).
 impl From<Timestamp> for Deadline {
     fn from(at: Timestamp) -> Deadline {
         Deadline { text: at.to_string().into(), at }

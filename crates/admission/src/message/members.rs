@@ -1,4 +1,5 @@
-//! Reading an object of a message member by member, from its text, remembering where we are for the sake of the flaw.
+//! A reader for the members of a JSON object in a message. Tracks the JSON pointer, so that a [`Flaw`] names its
+//! position.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,14 +16,14 @@ use crate::reason::Reason;
 
 type Raw<'a> = &'a RawValue;
 
-/// The members of an object that have not been taken yet. Their texts have been checked.
+/// The members of a JSON object that have not been taken yet, with checked texts.
 pub(super) struct Members<'a> {
     at: String,
     members: BTreeMap<String, Raw<'a>>,
 }
 
 impl<'a> Members<'a> {
-    /// Opens a whole message: strict JSON, and an object.
+    /// Opens a whole message, which must be strict JSON and an object.
     pub fn of_message(text: &'a str) -> Result<Members<'a>, Flaw> {
         let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
         json::check(text.as_bytes(), limits)
@@ -37,7 +38,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Refuses members that nobody took.
+    /// Refuses members that have not been taken: the schema does not know them.
     pub fn close(self) -> Result<(), Flaw> {
         match self.members.keys().next() {
             Some(name) => Err(malformed(&self.pointer(name), "this is no member of the message")),
@@ -57,13 +58,13 @@ impl<'a> Members<'a> {
         format!("{}/{}", self.at, name.replace('~', "~0").replace('/', "~1"))
     }
 
-    /// A text of so many characters.
+    /// Takes a required text with a number of characters in this range.
     pub fn text(&mut self, name: &str, characters: RangeInclusive<usize>) -> Result<String, Flaw> {
         let (raw, at) = self.need(name)?;
         text(raw, &at, characters)
     }
 
-    /// The same, if it is there.
+    /// Takes an optional text with a number of characters in this range.
     pub fn optional_text(
         &mut self,
         name: &str,
@@ -72,13 +73,13 @@ impl<'a> Members<'a> {
         self.take(name).map(|(raw, at)| text(raw, &at, characters)).transpose()
     }
 
-    /// A name that can stand in a record: not empty, not long, nothing invisible.
+    /// Takes a required name that can be used in a record: 1 to [`MAX_NAME`] characters, no control characters.
     pub fn name(&mut self, name: &str) -> Result<String, Flaw> {
         let (raw, at) = self.need(name)?;
         checked_name(text(raw, &at, 1..=MAX_NAME)?, &at)
     }
 
-    /// One of a few words.
+    /// Takes an optional text that `known` maps to a value; refuses other texts.
     pub fn optional_word<T>(
         &mut self,
         name: &str,
@@ -89,20 +90,20 @@ impl<'a> Members<'a> {
         known(&word).map(Some).ok_or_else(|| malformed(&at, "this is none of the words for it"))
     }
 
-    /// A digest.
+    /// Takes a required digest.
     pub fn digest(&mut self, name: &str) -> Result<Digest, Flaw> {
         let pointer = self.pointer(name);
         self.optional_digest(name)?.ok_or_else(|| malformed(&pointer, "this member is missing"))
     }
 
-    /// A digest, if it is there.
+    /// Takes an optional digest.
     pub fn optional_digest(&mut self, name: &str) -> Result<Option<Digest>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let text = text(raw, &at, 0..=usize::MAX)?;
         Digest::parse(&text).map(Some).map_err(|error| malformed(&at, error.to_string()))
     }
 
-    /// A time, if it is there.
+    /// Takes an optional RFC 3339 time with an offset.
     pub fn optional_deadline(&mut self, name: &str) -> Result<Option<Deadline>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let deadline = text(raw, &at, 0..=MAX_NAME).ok().and_then(|text| Deadline::parse(&text).ok());
@@ -111,7 +112,7 @@ impl<'a> Members<'a> {
         deadline.map(Some).ok_or_else(flaw)
     }
 
-    /// A whole number in this range, if it is there. The schema's integers include `1.0` and `1e2`.
+    /// Takes an optional integer from `least` to [`MAX_INTEGER`]. The schema's integers include `1.0` and `1e2`.
     pub fn optional_integer(&mut self, name: &str, least: u64) -> Result<Option<u64>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let needed = || malformed(&at, format!("a whole number of at least {least} is needed here"));
@@ -128,7 +129,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Patterns over tool names, if they are there.
+    /// Takes an optional list of at most [`MAX_PATTERNS`] patterns over tool names.
     pub fn optional_patterns(&mut self, name: &str) -> Result<Option<Vec<Pattern>>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let texts: Vec<String> =
@@ -142,7 +143,8 @@ impl<'a> Members<'a> {
         texts.iter().map(pattern).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Amounts of named meters, each more than zero, if they are there. An empty object is refused for the `empty` reason.
+    /// Takes an optional object with 1 to [`MAX_METERS`] meters and amounts, each more than zero. An empty object is
+    /// refused with the reason `empty`.
     pub fn optional_meters(
         &mut self,
         name: &str,
@@ -164,18 +166,18 @@ impl<'a> Members<'a> {
         object.members.iter().map(meter).collect::<Result<_, _>>().map(Some)
     }
 
-    /// An object that is part of the message.
+    /// Takes a required object.
     pub fn object(&mut self, name: &str) -> Result<Members<'a>, Flaw> {
         let (raw, at) = self.need(name)?;
         Members::open(raw.get(), at)
     }
 
-    /// The same, if it is there.
+    /// Takes an optional object.
     pub fn optional_object(&mut self, name: &str) -> Result<Option<Members<'a>>, Flaw> {
         self.take(name).map(|(raw, at)| Members::open(raw.get(), at)).transpose()
     }
 
-    /// The text of an object that is not looked into.
+    /// Takes the text of a required object without parsing it.
     pub fn object_text(&mut self, name: &str) -> Result<String, Flaw> {
         let (raw, at) = self.need(name)?;
         match raw.get().starts_with('{') {
@@ -184,12 +186,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A flaw of this object as a whole.
+    /// Creates a [`Flaw`] of this object as a whole.
     pub fn flaw(&self, reason: Reason, what: &str) -> Flaw {
         flaw(&self.at, reason, what)
     }
 
-    /// A flaw of one of its members.
+    /// Creates a [`Flaw`] of one of the object's members.
     pub fn flaw_of(&self, name: &str, reason: Reason, what: &str) -> Flaw {
         flaw(&self.pointer(name), reason, what)
     }

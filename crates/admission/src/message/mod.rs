@@ -1,10 +1,11 @@
-//! What an agent sends (VAP, sections 5 to 7): a Scope Commitment, an Intent Envelope or a Scope Amendment, as strict types
-//! from their schemas.
+//! The messages of an agent (VAP, sections 5 to 7): Scope Commitment, Intent Envelope and Scope Amendment, as strict
+//! types from their schemas.
 //!
-//! A message is read from its text, never from a parsed copy: meters are exact decimals, and a signature covers what was
-//! written. Unknown members are refused, since they would be signed but not understood.
+//! A message is parsed from its text, never from a parsed copy: meters are exact decimals, and a signature covers the
+//! text as written. Unknown members are refused, since they would be signed but not understood.
 //!
-//! Not here: what a signature proves (`signature`), and whether the message is acceptable to a session (`decide`).
+//! Not here: signatures ([`signature`](crate::signature)), and whether a session accepts the message
+//! ([`decide`](crate::decide)).
 
 mod deadline;
 mod members;
@@ -22,210 +23,215 @@ use crate::digest::Digest;
 use crate::glob::Pattern;
 use crate::reason::Reason;
 
-/// The version of VAP that is spoken here.
+/// The VAP version that this crate implements.
 pub const VERSION: &str = "0.1";
-/// The session id of a Verdict that belongs to no session (reading X-2).
+/// The session id in a Verdict that belongs to no session (reading X-2).
 pub const NO_SESSION: &str = "none";
-/// What begins the name of a stream outside any session (reading X-5).
+/// Prefix of the name of a record stream outside any session (reading X-5).
 pub const UNBOUND: &str = "unbound:";
 
-/// One of the three.
+/// A VAP message of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// What a session is for, once.
+    /// Declares a session's goal, scope and budget, once.
     ScopeCommitment(ScopeCommitment),
-    /// Why one call is made.
+    /// Declares the reason for one tool call.
     IntentEnvelope(IntentEnvelope),
-    /// A wider scope or a larger budget.
+    /// Widens the scope or raises the budget of a session.
     ScopeAmendment(ScopeAmendment),
 }
 
-/// Which of the three: the value of `type`, and of a Verdict's `in_response_to`.
+/// The type of a [`Message`]: the value of its member `type`, and of a Verdict's `in_response_to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MessageType {
-    /// [`ScopeCommitment`].
+    /// `scope_commitment`, for a [`ScopeCommitment`].
     #[serde(rename = "scope_commitment")]
     ScopeCommitment,
-    /// [`IntentEnvelope`].
+    /// `intent_call`, for an [`IntentEnvelope`].
     #[serde(rename = "intent_call")]
     IntentCall,
-    /// [`ScopeAmendment`].
+    /// `scope_amendment`, for a [`ScopeAmendment`].
     #[serde(rename = "scope_amendment")]
     ScopeAmendment,
 }
 
-/// A session's goal, scope and budget, declared once.
+/// A Scope Commitment (`scope_commitment`): a session's goal, scope and budget, declared once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeCommitment {
-    /// The session, by the name that the agent gives it.
+    /// The session's id, chosen by the agent.
     pub session_id: String,
-    /// What the session is for.
+    /// The goal of the session, in the agent's words.
     pub goal: String,
-    /// Which tools may be called.
+    /// The tools that may be called.
     pub scope: Scope,
-    /// How much may be spent.
+    /// The limits on calls, time and meters.
     pub budget: Budget,
-    /// The agent's plan, opaque.
+    /// A digest of the agent's plan; opaque.
     pub plan_digest: Option<Digest>,
-    /// Who says it is calling.
+    /// The agent that the sender claims to be.
     pub principal: ClaimedPrincipal,
-    /// A compact JWS.
+    /// A compact JWS over the message without this member.
     pub signature: Option<String>,
 }
 
-/// Which tools may be called.
+/// Patterns for the tools that a session may call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// At least one pattern.
+    /// Patterns of allowed tools, at least one.
     pub tools_allow: Vec<Pattern>,
-    /// Patterns that win over those allowed. Absent is not the same text as empty.
+    /// Patterns of denied tools, which take precedence. `None` and an empty list are kept apart, since their texts
+    /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_deny: Option<Vec<Pattern>>,
 }
 
-/// How much may be spent: at least one of the three.
+/// Limits on what a session may spend, at least one of the three.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// How many calls.
+    /// Maximum number of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u64>,
-    /// Until when.
+    /// The time after which no call is allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// How much of each meter.
+    /// The ceiling of each meter, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Decimal>,
 }
 
-/// Who says it is calling.
+/// The identity that the sender of a commitment claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimedPrincipal {
-    /// The agent.
+    /// The agent's id.
     pub agent_id: String,
-    /// A reference to a credential, opaque.
+    /// A reference to a credential; opaque.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
-    /// Who delegated to it.
+    /// The party that delegated to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated_by: Option<String>,
 }
 
-/// Why one call is made.
+/// An Intent Envelope (`intent_call`): the declared reason for one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntentEnvelope {
-    /// The session.
+    /// The id of a committed session.
     pub session_id: String,
-    /// The reason for the call.
+    /// The agent's reason for the call.
     pub intent: Intent,
-    /// The call.
+    /// The call that the reason is for; it must equal the forwarded call.
     pub call: DeclaredCall,
-    /// A compact JWS.
+    /// A compact JWS over the message without this member.
     pub signature: Option<String>,
 }
 
-/// The reason for a call, as its agent puts it: attacker-controllable text.
+/// The agent's reason for a call: attacker-controlled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Why the call serves the goal.
+    /// The agent's explanation of how the call serves the goal.
     pub rationale: String,
-    /// What the agent expects of it.
+    /// The result that the agent expects.
     pub expected_effect: String,
-    /// Where in its plan the agent is.
+    /// The step of the agent's plan.
     pub step: Option<u64>,
-    /// How dangerous the agent says the call is.
+    /// The sensitivity that the agent declares.
     pub sensitivity: Option<Sensitivity>,
-    /// What the agent thought, kept on its side.
+    /// A digest of the agent's reasoning, which the agent keeps.
     pub reasoning_digest: Option<Digest>,
 }
 
-/// How dangerous a call is, in the schema's order.
+/// The sensitivity of a call, in the order of the VAP schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sensitivity {
-    /// It reads.
+    /// The call reads only.
     Reads,
-    /// It writes data.
+    /// The call writes data.
     WritesData,
-    /// It moves money.
+    /// The call moves money.
     WritesMoney,
-    /// It deletes.
+    /// The call deletes data.
     Deletes,
-    /// It sends something out.
+    /// The call sends data to an external party.
     SendsExternal,
-    /// It grants access.
+    /// The call grants access.
     GrantsAccess,
 }
 
-/// The call that was declared.
+/// The call that an [`IntentEnvelope`] declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredCall {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
-    /// The text of an object.
+    /// The text of a JSON object, as written.
     pub arguments: String,
 }
 
-/// A wider scope or a larger budget.
+/// A Scope Amendment (`scope_amendment`): widens a session's scope or raises its budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeAmendment {
-    /// The session.
+    /// The id of a committed session.
     pub session_id: String,
-    /// The commitment that this one follows.
+    /// The digest of the commitment that this one amends.
     pub prev_commitment_digest: Digest,
-    /// More patterns.
+    /// The patterns to add.
     pub add_scope: Option<AddScope>,
-    /// More budget.
+    /// The amounts to add to the budget.
     pub increase_budget: Option<IncreaseBudget>,
-    /// Why.
+    /// The agent's reason for the amendment.
     pub reason: String,
-    /// The agent's new plan.
+    /// A digest of the agent's new plan; opaque.
     pub new_plan_digest: Option<Digest>,
-    /// A compact JWS.
+    /// A compact JWS over the message without this member.
     pub signature: Option<String>,
 }
 
-/// More patterns.
+/// Patterns that an amendment adds to a [`Scope`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddScope {
-    /// To allow.
+    /// Patterns to allow.
     pub tools_allow: Vec<Pattern>,
-    /// To deny.
+    /// Patterns to deny.
     pub tools_deny: Vec<Pattern>,
 }
 
-/// More budget.
+/// Amounts that an amendment adds to a [`Budget`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncreaseBudget {
-    /// So many calls more.
+    /// The number of calls to add.
     pub add_calls: Option<u64>,
-    /// Until this later time.
+    /// The new deadline, later than the present one.
     pub extend_deadline: Option<Deadline>,
-    /// So much more of each meter.
+    /// The amount to add to each meter, by its name.
     pub add_limits: BTreeMap<String, Decimal>,
 }
 
-/// Why a message cannot be read, and where.
+/// The reason why a message cannot be read, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", if pointer.is_empty() { "the message" } else { pointer })]
 pub struct Flaw {
-    /// JSON pointer into the message.
+    /// A JSON pointer into the message; empty for the message as a whole.
     pub pointer: String,
-    /// The code.
+    /// The reason code for the Verdict.
     pub reason: Reason,
-    /// In words. They may quote the message, so they are for its sender and for the audit store.
+    /// A description that may quote the message, so it is only for its sender and the audit store.
     pub what: String,
 }
 
 impl Message {
-    /// Reads a message's text.
+    /// Parses a message from its text.
+    ///
+    /// # Errors
+    ///
+    /// A [`Flaw`] if the text is not strict JSON or violates the schema.
     pub fn read(text: &str) -> Result<Message, Flaw> {
         read::message(text)
     }
 
-    /// Which of the three.
+    /// Returns the message's type.
     pub const fn kind(&self) -> MessageType {
         match self {
             Message::ScopeCommitment(_) => MessageType::ScopeCommitment,
@@ -234,7 +240,7 @@ impl Message {
         }
     }
 
-    /// The session it speaks of.
+    /// Returns the id of the session that the message belongs to.
     pub fn session_id(&self) -> &str {
         match self {
             Message::ScopeCommitment(commitment) => &commitment.session_id,
@@ -243,7 +249,7 @@ impl Message {
         }
     }
 
-    /// Its signature, as it was sent.
+    /// Returns the message's signature, as received.
     pub fn signature(&self) -> Option<&str> {
         match self {
             Message::ScopeCommitment(commitment) => commitment.signature.as_deref(),
@@ -254,11 +260,11 @@ impl Message {
 }
 
 impl MessageType {
-    /// All of them.
+    /// All message types.
     pub const ALL: [MessageType; 3] =
         [MessageType::ScopeCommitment, MessageType::IntentCall, MessageType::ScopeAmendment];
 
-    /// The value of `type`.
+    /// Returns the value of the member `type`.
     pub const fn as_str(self) -> &'static str {
         match self {
             MessageType::ScopeCommitment => "scope_commitment",
@@ -267,14 +273,14 @@ impl MessageType {
         }
     }
 
-    /// The type of this name.
+    /// Returns the type with this value of `type`, or `None` if there is none.
     pub fn from_word(word: &str) -> Option<MessageType> {
         MessageType::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
 impl Sensitivity {
-    /// All of them.
+    /// All classes, in the order of the VAP schema.
     pub const ALL: [Sensitivity; 6] = [
         Sensitivity::Reads,
         Sensitivity::WritesData,
@@ -284,7 +290,7 @@ impl Sensitivity {
         Sensitivity::GrantsAccess,
     ];
 
-    /// The schema's word.
+    /// Returns the name of the class in the VAP schema.
     pub const fn as_str(self) -> &'static str {
         match self {
             Sensitivity::Reads => "reads",
@@ -298,14 +304,14 @@ impl Sensitivity {
 }
 
 impl Budget {
-    /// Whether nothing is bounded (reading V-10).
+    /// Returns `true` if neither calls nor time nor any meter is bounded (reading V-10).
     pub fn is_empty(&self) -> bool {
         self.max_calls.is_none() && self.deadline.is_none() && self.limits.is_empty()
     }
 }
 
 impl Scope {
-    /// Whether this tool may be called.
+    /// Returns `true` if a pattern allows the tool and none denies it.
     pub fn allows(&self, tool: &str) -> bool {
         crate::glob::allows(&self.tools_allow, self.tools_deny.as_deref().unwrap_or_default(), tool)
     }

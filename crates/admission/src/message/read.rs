@@ -1,4 +1,4 @@
-//! The three messages, member by member, as their schemas list them.
+//! The parsers of the three messages, with the members in the order of their schemas.
 
 use super::members::{Members, malformed};
 use super::{
@@ -8,7 +8,7 @@ use super::{
 use crate::limits::{MAX_GOAL, MAX_NAME, MAX_PATTERNS, MAX_RATIONALE, MAX_REFERENCE, MAX_SESSION_ID};
 use crate::reason::Reason;
 
-/// Reads a message of the type that it says it is.
+/// Parses a message according to its member `type`.
 pub(super) fn message(text: &str) -> Result<Message, Flaw> {
     let mut members = Members::of_message(text)?;
     let kind = kind(&mut members)?;
@@ -42,7 +42,7 @@ fn commitment(members: &mut Members<'_>) -> Result<ScopeCommitment, Flaw> {
     })
 }
 
-/// A session's name, which is also the name of its stream of records.
+/// Takes the `session_id`, which is also the name of the session's record stream.
 fn session_id(members: &mut Members<'_>) -> Result<String, Flaw> {
     let id = members.text("session_id", 1..=MAX_SESSION_ID)?;
     match is_reserved(&id) {
@@ -54,7 +54,7 @@ fn session_id(members: &mut Members<'_>) -> Result<String, Flaw> {
     }
 }
 
-/// Whether a session cannot have this name, because it says that there is none.
+/// Returns `true` for ids that stand for "no session" and cannot be chosen.
 pub(super) fn is_reserved(id: &str) -> bool {
     id == NO_SESSION || id.starts_with(UNBOUND)
 }
@@ -71,7 +71,7 @@ fn scope(mut members: Members<'_>) -> Result<Scope, Flaw> {
     Ok(Scope { tools_allow, tools_deny })
 }
 
-/// Reading V-10: a budget that bounds nothing is none.
+/// Parses a budget; one that bounds nothing is refused (reading V-10).
 fn budget(mut members: Members<'_>) -> Result<Budget, Flaw> {
     let budget = Budget {
         max_calls: members.optional_integer("max_calls", 1)?,

@@ -1,9 +1,10 @@
-//! Where messages ride (readings V-4, V-6, X-1): `params._meta.vap`, or the same under our own key.
+//! The slot of a VAP message in a request (readings V-4, V-6, X-1): `params._meta.vap`, or our own key in `_meta`.
 //!
-//! The draft puts the message itself there, the reference puts `{scope_commitment | intent | amendment: message}`: both are
-//! read, and answered in the same shape. One request carries one message, on a request that can carry it.
+//! The draft puts the message itself there, the reference implementation `{scope_commitment | intent | amendment:
+//! message}`. Both shapes are read, and the answer has the same shape. One request carries one message, and its method
+//! must be a carrier for that type.
 //!
-//! What cannot be read is still answered: [`Unreadable`] says for which session, in which shape, and why (reading X-2).
+//! An unreadable message is still answered: [`Unreadable`] has the session, the shape and the reason (reading X-2).
 
 use std::collections::BTreeMap;
 
@@ -18,12 +19,12 @@ use crate::exact;
 use crate::limits::MAX_SESSION_ID;
 use crate::reason::Reason;
 
-/// The draft's key in `_meta`.
+/// The key in `_meta` that the VAP draft defines.
 pub const VAP_KEY: &str = "vap";
-/// Our own.
+/// Our own key in `_meta`.
 pub const OWN_KEY: &str = "dev.tabellion/vap";
 
-/// The request that a message rides on.
+/// The MCP request that carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// `initialize`.
@@ -34,71 +35,75 @@ pub enum Carrier {
     ToolsList,
     /// `ping`.
     Ping,
-    /// `vap/amend`, which is never forwarded.
+    /// `vap/amend`, which the gateway never forwards.
     Amend,
     /// `tools/call`.
     ToolsCall,
 }
 
-/// Whether the message stands in its slot by itself.
+/// The nesting of a message in its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// It does, as in the draft.
+    /// The slot is the message, as in the draft.
     #[default]
     Flat,
-    /// Under a name, as in the reference.
+    /// The message is a member named after its type, as in the reference implementation.
     Nested,
 }
 
-/// Under which key of `_meta` the message came, and the Verdict goes.
+/// The key of `_meta` with the message; the Verdict is returned under the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// The draft's.
+    /// [`VAP_KEY`], of the draft.
     #[default]
     Vap,
-    /// Ours.
+    /// [`OWN_KEY`].
     Own,
-    /// Both, with one content.
+    /// Both keys, with equal content.
     Both,
 }
 
-/// A message that was read.
+/// A message that was parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// The message.
+    /// The parsed message.
     pub message: Message,
-    /// Its shape.
+    /// The nesting of the message in its slot.
     pub shape: Shape,
-    /// Its key.
+    /// The key of the slot.
     pub key: Key,
-    /// Its text, as it came.
+    /// The message's text as received, without the nesting.
     pub text: String,
-    /// Its digest, signature included: what a Verdict's `req` says (reading V-25).
+    /// The message's digest, signature included: the value of a Verdict's `req` (reading V-25).
     pub digest: Digest,
-    /// Whether the digest is over the text as it came (reading V-22).
+    /// `true` if the digest is over the text as received, for lack of a canonical form (reading V-22).
     pub canon_raw: bool,
 }
 
-/// A message that was not.
+/// A message that could not be parsed, with all that is needed to deny it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The session it names, if that is a usable name.
+    /// The session id in the message, if it is a valid one.
     pub session_id: Option<String>,
-    /// What it was to be.
+    /// The presumed type, for the Verdict's `in_response_to`.
     pub in_response_to: MessageType,
-    /// Its shape.
+    /// The nesting of the message in its slot.
     pub shape: Shape,
-    /// Its key.
+    /// The key of the slot.
     pub key: Key,
-    /// The digest of the slot's text, as it came.
+    /// The digest of the slot's text as received.
     pub digest: Digest,
-    /// The code.
+    /// The reason code for the Verdict.
     pub reason: Reason,
-    /// In words, for the sender and the audit store.
+    /// A description for the sender and the audit store.
     pub what: String,
 }
 
-/// Reads what a request carries: the texts under the two keys.
+/// Parses the message of a request from the texts under [`VAP_KEY`] and [`OWN_KEY`]; `Ok(None)` if both are absent.
+///
+/// # Errors
+///
+/// [`Unreadable`] if the message is invalid, has the wrong carrier, or differs between the two keys.
 pub fn read(
     vap: Option<&str>,
     alias: Option<&str>,
@@ -120,7 +125,7 @@ pub fn read(
 }
 
 impl Carrier {
-    /// Which messages ride on it. What it stands for if it cannot be told comes first.
+    /// Returns the message types that the request may carry. The first is presumed for an unreadable message.
     pub const fn carries(self) -> &'static [MessageType] {
         match self {
             Carrier::Initialize => &[MessageType::ScopeCommitment],
@@ -132,7 +137,7 @@ impl Carrier {
         }
     }
 
-    /// The carrier of a method's name.
+    /// Returns the carrier for a JSON-RPC method, or `None` if it cannot carry a message.
     pub fn of_method(method: &str) -> Option<Carrier> {
         Some(match method {
             "initialize" => Carrier::Initialize,
@@ -147,7 +152,7 @@ impl Carrier {
 }
 
 impl Shape {
-    /// A Verdict's text in this shape.
+    /// Returns a Verdict's text in this shape.
     pub fn dress(self, verdict: &str) -> String {
         match self {
             Shape::Flat => verdict.to_owned(),
@@ -157,7 +162,7 @@ impl Shape {
 }
 
 impl Key {
-    /// The keys of `_meta` that it stands for.
+    /// Returns the keys of `_meta` to answer under.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Key::Vap => &[VAP_KEY],
@@ -167,13 +172,13 @@ impl Key {
     }
 }
 
-/// A slot whose text was looked at far enough to say what it holds.
+/// A slot whose shape is known, and whose message is not parsed yet.
 struct Slot<'a> {
     text: &'a str,
     key: Key,
     carrier: Carrier,
     shape: Shape,
-    /// The message, and what the reference's name for it says it is.
+    /// The message's text, and the type that its name in the nested shape implies.
     message: &'a str,
     named: Option<MessageType>,
 }
@@ -195,7 +200,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Of so many messages among so many members.
+    /// Refuses a nested slot with several messages, or with members other than the message.
     fn alone(self, messages: usize, members: usize) -> Result<Slot<'a>, Box<Unreadable>> {
         match (messages, members) {
             (1, 1) => Ok(self),
@@ -232,7 +237,7 @@ impl<'a> Slot<'a> {
     }
 
     fn unreadable(&self, reason: Reason, what: &str) -> Box<Unreadable> {
-        // What two readers may read differently names no session.
+        // An ambiguous text (such as one with duplicate members) names no session.
         let peeked = json::parse_strict(self.message.as_bytes(), whole(self.message));
         let peeked = peeked.map(Peeked::at).unwrap_or_default();
         let implied = self.carrier.carries();
@@ -249,14 +254,14 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// A message is as long as the request that carries it may be.
+/// Bounds a message only by its own length: the request's size is limited already.
 fn whole(text: &str) -> Limits {
     Limits { bytes: text.len(), depth: json::MAX_DEPTH }
 }
 
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The reference's names.
+/// Returns the type for a member name of the reference implementation.
 fn named(name: &str) -> Option<MessageType> {
     Some(match name {
         "scope_commitment" => MessageType::ScopeCommitment,
@@ -266,7 +271,7 @@ fn named(name: &str) -> Option<MessageType> {
     })
 }
 
-/// What a message says that may be no message at all.
+/// The session id and the type in a text that may not be a valid message.
 #[derive(Default)]
 struct Peeked {
     session_id: Option<String>,

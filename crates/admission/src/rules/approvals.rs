@@ -1,4 +1,4 @@
-//! Who outside of the client may decide what, and what waits for them.
+//! Approvers outside of the client, and the decisions that wait for them.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -8,19 +8,19 @@ use crate::glob::Pattern;
 use crate::limits::QUESTION_SECONDS;
 use crate::signature::AgentKey;
 
-/// Who answers a question about a call.
+/// The party that answers a question about a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decider {
-    /// The client asks its user, as it says.
+    /// The client asks its user and reports the answer.
     #[default]
     Client,
-    /// An approver signs.
+    /// An approver signs the answer.
     Approver,
 }
 
 impl Decider {
-    /// The word of the configuration and of records.
+    /// Returns the name used in the configuration and in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,29 +30,29 @@ impl Decider {
     }
 }
 
-/// Somebody who may approve.
+/// A person or a service with the right to approve.
 #[derive(Clone, Debug)]
 pub struct Approver {
-    /// The name, which the record says.
+    /// The approver's name, as in the record.
     pub name: String,
-    /// The tools; all of them where there is none.
+    /// Patterns of the tools that the approver may decide about; empty for all.
     pub tools: Vec<Pattern>,
-    /// The keys.
+    /// The approver's public keys.
     pub keys: Vec<AgentKey>,
 }
 
-/// What waits for approvers on a route.
+/// The approvers of a route, and the decisions that wait for them.
 #[derive(Clone, Debug)]
 pub struct Approvals {
-    /// Those who may answer here.
+    /// The approvers for this route.
     pub approvers: Vec<Approver>,
-    /// Who answers what a rule with `confirm` or an unsure judge asks.
+    /// The party that answers confirmations, required by a rule with `confirm` or by an uncertain judge.
     pub confirmations: Decider,
-    /// Whether commitments wait.
+    /// `true` if commitments need an approval.
     pub commitments: bool,
-    /// Whether amendments wait that no approver has signed.
+    /// `true` if amendments need an approval, unless an approver signed them.
     pub amendments: bool,
-    /// How long a question can be answered.
+    /// The lifetime of a question.
     pub time: SignedDuration,
 }
 
@@ -69,10 +69,10 @@ impl Default for Approvals {
 }
 
 impl Approver {
-    /// Whether it may answer a question of this kind, about this tool.
+    /// Returns `true` if the approver may answer a question of this kind about this tool.
     #[must_use]
     pub fn may_answer(&self, kind: SubjectKind, tool: &str) -> bool {
-        // Whoever is listed for some tools only decides about no commitment: it would admit all the others.
+        // An approver for some tools only must not decide about commitments: these also admit other tools.
         match kind {
             SubjectKind::Call => {
                 self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.matches(tool))
@@ -81,7 +81,8 @@ impl Approver {
         }
     }
 
-    /// Whether it may answer a question about some tool of this pattern; without, about any.
+    /// Returns `true` if the approver may answer questions about some tool that matches the pattern; `None` stands for
+    /// any tool.
     #[must_use]
     pub fn may_answer_some(&self, tool: Option<&Pattern>) -> bool {
         let Some(tool) = tool else { return true };
@@ -99,17 +100,18 @@ impl Approver {
 }
 
 impl Approvals {
-    /// Whether somebody has a valid key and may answer a question of this kind, about this tool.
+    /// Returns `true` if an approver with a valid key may answer a question of this kind about this tool.
     #[must_use]
     pub fn anybody_may_answer(&self, kind: SubjectKind, tool: &str, now: Timestamp) -> bool {
         let is_there = |approver: &Approver| approver.keys.iter().any(|key| key.is_valid(now));
         self.approvers.iter().any(|approver| approver.may_answer(kind, tool) && is_there(approver))
     }
 
-    /// The approver who signed the answer to a question, under the keys that are valid now.
+    /// Verifies an answer to a question and returns its approver. Only keys that are valid now count.
     ///
     /// # Errors
-    /// If nobody did who may answer it, or it answers something else.
+    ///
+    /// The [`ApprovalError`] of the last matching key, or [`ApprovalError::Key`] if none matches.
     pub fn check(
         &self,
         signed: &SignedApproval,
@@ -131,10 +133,11 @@ impl Approvals {
         found
     }
 
-    /// The approver who shows itself to read questions.
+    /// Verifies a reader's proof and returns its approver.
     ///
     /// # Errors
-    /// If it is none.
+    ///
+    /// [`ApprovalError::Key`] if no approver signed it with a valid key.
     pub fn reader(&self, signed: &SignedReader, now: Timestamp) -> Result<&Approver, ApprovalError> {
         let holds = |key: &&AgentKey| {
             key.is_called(signed.kid()) && key.is_valid(now) && signed.check_signature(key.key()).is_ok()
@@ -143,7 +146,7 @@ impl Approvals {
         found.ok_or_else(|| ApprovalError::Key(signed.kid().to_owned()))
     }
 
-    /// What decides, for the digest of the rules; none where nothing was configured.
+    /// Returns the settings as JSON for the digest of the rules; `None` if nothing is configured.
     pub(super) fn describe(&self) -> Option<Value> {
         let Approvals { approvers, confirmations, commitments, amendments, time } = self;
         let is_set =

@@ -1,25 +1,25 @@
-//! The operator's ceilings.
+//! The operator's ceilings for sessions and principals.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::effective;
 use crate::session::Meters;
 
-/// The most that one session may agree to. What is not named here is the agent's to choose.
+/// The ceiling of one session. Limits that it does not set are the agent's choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ceiling {
-    /// Calls.
+    /// Maximum number of calls.
     pub max_calls: Option<u64>,
     /// The latest deadline.
     pub latest: Option<Timestamp>,
-    /// The longest a session may last from its commitment.
+    /// The maximum duration of a session from its commitment.
     pub lasts: Option<SignedDuration>,
-    /// Each meter.
+    /// The ceiling of each meter.
     pub limits: Meters,
 }
 
 impl Ceiling {
-    /// The ceiling of a session that was committed at a time.
+    /// Returns the ceiling of a session that was committed at this time, with a fixed deadline.
     #[must_use]
     pub fn since(&self, committed: Timestamp) -> effective::Ceiling {
         let lasts = self.lasts.map(|lasts| committed.checked_add(lasts).unwrap_or(Timestamp::MAX));
@@ -31,13 +31,13 @@ impl Ceiling {
     }
 }
 
-/// The most that all sessions of one principal may spend together.
+/// The ceiling of all sessions of one principal together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrincipalCeiling {
-    /// Calls.
+    /// Maximum number of calls.
     pub max_calls: Option<u64>,
-    /// Each meter.
+    /// The ceiling of each meter.
     pub limits: Meters,
-    /// Seconds after which consumption is counted anew; without, it never is.
+    /// Seconds after which consumption is reset; `None` for never.
     pub window: Option<i64>,
 }

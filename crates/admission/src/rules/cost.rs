@@ -1,23 +1,23 @@
-//! What calls cost, as far as the operator knows (readings V-12, V-13).
+//! The costs of calls that the operator configured (readings V-12, V-13).
 
 use crate::glob::Pattern;
 use crate::session::Meters;
 
-/// The operator's costs, in exact decimals.
+/// The operator's costs of calls, in exact decimals.
 #[derive(Clone, Debug, Default)]
 pub struct CostRules {
-    /// What a call of any tool costs at least; nothing unless configured (reading V-23).
+    /// The minimum cost of every call; empty unless configured (reading V-23).
     pub default: Meters,
-    /// What calls of some tools cost: every entry that matches counts, the highest per meter.
+    /// The costs of calls to matching tools. All matching entries count; the highest amount per meter applies.
     pub tools: Vec<(Pattern, Meters)>,
-    /// The most that one call may declare, per meter.
+    /// The maximum cost that one call may declare, per meter.
     pub cap: Meters,
-    /// Whether a session with limits may only call tools whose cost the operator knows.
+    /// `true` if a session with limits may only call tools whose cost is configured.
     pub strict: bool,
 }
 
 impl CostRules {
-    /// What the operator knows about the cost of a tool.
+    /// Returns the configured cost of a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Meters {
         let mut known = self.default.clone();

@@ -1,7 +1,8 @@
-//! What rules say, as JSON: their digest is over this, so two gateways that decide alike say so.
+//! The JSON form of the rules, over which their digest is computed: two gateways with the same rules have the same
+//! digest.
 //!
-//! Each type is taken apart member by member, so that the compiler refuses one that is forgotten here. Amounts are decimal text, keys
-//! are thumbprints, and conditions are their text.
+//! Each type is destructured member by member, so that the compiler rejects a member that is missing here. Amounts are
+//! decimal texts, keys are thumbprints, and conditions are their source text.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::signature::{Demands, Freshness};
 use crate::tool::ToolRules;
 
 impl Rules {
-    /// All that decides on the route.
+    /// Returns all settings that influence decisions on the route.
     #[must_use]
     pub fn describe(&self) -> Value {
         let Rules {
@@ -56,7 +57,7 @@ impl Rules {
         described
     }
 
-    /// The same rules with the digest of what they say.
+    /// Computes the digest of the rules and stores it in `policy_digest`.
     #[must_use]
     pub fn digested(self) -> Self {
         let policy_digest = Digest::of(&jose::jcs::canonical(&self.describe())).to_string();

@@ -1,4 +1,4 @@
-//! When the judge is asked, and what it may cost (readings V-28, V-31).
+//! The conditions for asking the judge, and its budget (readings V-28, V-31).
 
 use jiff::SignedDuration;
 
@@ -6,31 +6,32 @@ use crate::decimal::Decimal;
 use crate::risk::{Degree, Signals, Weights};
 use crate::verdict::Trigger;
 
-/// The semantic tier: it exists only where the operator configured a judge.
+/// The rules of the semantic tier, which exists only if the operator configured a judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgeRules {
-    /// Which model answers. Nothing here asks it: it is said in the digest of the rules.
+    /// The name of the judge's model; used here only for the digest of the rules.
     pub model: String,
-    /// What its cost is counted in, in a word. It is said in the digest, too.
+    /// The unit of the judge's cost; used here only for the digest of the rules.
     pub meter: String,
-    /// A call of this risk or more is shown to the judge.
+    /// Calls with at least this risk score are shown to the judge.
     pub threshold: Degree,
-    /// How many of all other calls are shown to the judge at random, in 2^32 parts; more than none (reading V-28).
+    /// The share of all other calls that are shown to the judge at random, in 2^32 parts; more than zero (reading
+    /// V-28).
     pub sample: u32,
-    /// Whether commitments and amendments are shown to the judge (S2).
+    /// `true` if commitments and amendments are shown to the judge (S2).
     pub commitments: bool,
-    /// The most that the judge may cost a session, on the meter `vap.judge` (reading V-31).
+    /// The ceiling of the judge's cost per session, on the meter `vap.judge` (reading V-31).
     pub cap: Decimal,
-    /// What is reserved on that meter for one question.
+    /// The amount reserved on that meter for one question.
     pub reserve: Decimal,
-    /// A judge less sure than this is not sure.
+    /// The minimum confidence of an answer; below it, the judge counts as uncertain.
     pub confidence: Degree,
-    /// How long a verdict may be used again (reading V-29).
+    /// The lifetime of a cached verdict (reading V-29).
     pub cache_for: SignedDuration,
 }
 
 impl JudgeRules {
-    /// Why the judge can be asked at all under these weights, in the order of the Verdict's words.
+    /// Returns the triggers that can occur under these weights, in the order of [`Trigger`].
     #[must_use]
     pub fn triggers(&self, weights: &Weights) -> Vec<Trigger> {
         let declared = [Trigger::SessionStart, Trigger::Amendment].into_iter().filter(|_| self.commitments);
@@ -47,7 +48,7 @@ impl JudgeRules {
         declared.chain(signals.map(|(trigger, _)| trigger)).chain(chance).collect()
     }
 
-    /// Whether a call can reach the threshold while no signal speaks louder than one of this weight can.
+    /// Returns `true` if a call can reach the threshold with no signal stronger than one of this weight at its maximum.
     fn is_reached_by(&self, loudest: Degree, weights: &Weights) -> bool {
         let Weights { sensitivity, burn_rate, looping, novelty, proximity } = *weights;
         let all = Signals {

@@ -1,7 +1,8 @@
-//! One route's rules as they stand at one moment: what the operator configured, compiled and ready to be asked.
+//! The rules of one route at one time: the operator's configuration, compiled for evaluation.
 //!
-//! A call is decided under one snapshot; its digest goes into every record. Not here: how rules are written down (the
-//! gateway's configuration), and what is decided by them ([`decide`](crate::decide)).
+//! A call is decided under one snapshot of [`Rules`], whose digest is part of every record.
+//!
+//! Not here: the syntax of the configuration (the gateway), and the decisions ([`decide`](crate::decide)).
 
 mod approvals;
 mod ceiling;
@@ -25,54 +26,54 @@ use crate::tool::ToolRules;
 /// The rules of one route.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The route they are for: a session belongs to the route on which it was committed.
+    /// The name of the route. A session belongs to the route of its commitment.
     pub route: String,
-    /// What is demanded of signatures.
+    /// The requirements on signatures.
     pub demands: Demands,
-    /// What happens to callers without VAP (reading V-33).
+    /// The treatment of callers without VAP (reading V-33).
     pub posture: Posture,
     /// The tools that callers without VAP may call under [`Posture::Restricted`].
     pub restricted: Vec<Pattern>,
-    /// The agents' keys, and those of approvers.
+    /// The keys of agents and approvers.
     pub keyring: Keyring,
-    /// The most that a session may agree to (reading V-23).
+    /// The ceiling of each session (reading V-23).
     pub ceiling: Ceiling,
-    /// The most that all sessions of a principal may spend together (reading V-3).
+    /// The ceiling of all sessions of a principal together (reading V-3).
     pub principal_ceiling: Option<PrincipalCeiling>,
-    /// What calls cost, as far as the operator knows (readings V-12, V-13).
+    /// The operator's costs of calls (readings V-12, V-13).
     pub costs: CostRules,
-    /// How sensitive tools are (reading V-30).
+    /// The operator's sensitivity classes of tools (reading V-30).
     pub sensitivities: SensitivityRules,
     /// C4: the operator's rules about tools, arguments, principal and meters, in order.
     pub policy: Vec<PolicyRule>,
-    /// How the risk of a call is scored.
+    /// The weights of the risk score.
     pub risk: crate::risk::Weights,
-    /// S2 and C5; without a judge the tier does not exist (reading V-28).
+    /// The judge's rules for S2 and C5; `None` if no judge is configured (reading V-28).
     pub judge: Option<JudgeRules>,
-    /// What is demanded of tools and of their arguments.
+    /// The requirements on tools and arguments.
     pub tools: ToolRules,
-    /// Who outside of the client decides, and about what.
+    /// The approvers outside of the client, and the decisions that wait for them.
     pub approvals: Approvals,
-    /// Methods besides `tools/call` that are judged like calls, by a name of their own (`resources/read`, …).
+    /// Methods other than `tools/call` that are decided like calls, under a name of their own (`resources/read`, …).
     pub gated_methods: Vec<String>,
-    /// `sha256:` and the digest of what was configured.
+    /// The digest of these rules (see [`Rules::digested`]), as `sha256:` and hexadecimal.
     pub policy_digest: String,
 }
 
-/// What happens to a caller that says nothing of VAP.
+/// The treatment of calls without VAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Posture {
-    /// Its calls are denied.
+    /// `deny`: the calls are denied.
     #[default]
     Deny,
-    /// It may call what the operator listed.
+    /// `restricted`: only the tools in [`Rules::restricted`] may be called.
     Restricted,
-    /// Its calls are forwarded and recorded; it is told nothing.
+    /// `advisory`: the calls are forwarded and recorded; the caller gets no Verdict.
     Advisory,
 }
 
 impl Posture {
-    /// The word of the configuration.
+    /// Returns the name used in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,7 +85,7 @@ impl Posture {
 }
 
 impl Rules {
-    /// Rules that deny every caller without VAP and have nothing else configured.
+    /// Creates rules that deny every caller without VAP and configure nothing else.
     #[must_use]
     pub fn new(route: &str, issuer: &str, policy_digest: &str) -> Self {
         Rules {
@@ -112,21 +113,22 @@ impl Rules {
         }
     }
 
-    /// The rules of a route that is not served any more: nothing is admitted on it.
+    /// Creates the rules of a route that is no longer served: nothing is admitted.
     ///
     /// # Panics
-    /// Never: the name of its one rule can stand in a record.
+    ///
+    /// Never: the name of its one rule is valid in a record.
     #[must_use]
     pub fn of_nothing(route: &str, issuer: &str) -> Self {
         let mut rules = Rules::new(route, issuer, "sha256:");
-        // No key is known, so no message can be signed by one.
+        // The keyring is empty, so no signature can verify.
         rules.demands.signed = true;
         let gone = PolicyRule::new("route-gone", None, None, Then::Deny);
         rules.policy.push(gone.expect("a name, and no condition"));
         rules
     }
 
-    /// Whether a tool is one that callers without VAP may call under [`Posture::Restricted`].
+    /// Returns `true` if callers without VAP may call the tool under [`Posture::Restricted`].
     #[must_use]
     pub fn is_restricted_tool(&self, tool: &str) -> bool {
         self.restricted.iter().any(|pattern| pattern.matches(tool))

@@ -1,11 +1,11 @@
-//! C4: the operator's rules about single calls.
+//! C4: the operator's rules for single calls.
 
 use expression::{CompileError, Expression};
 
 use crate::glob::Pattern;
 use crate::reason::RuleName;
 
-/// One rule: where it holds, it says what is done.
+/// A rule of the operator: an action for calls that match its tool pattern and its condition.
 #[derive(Clone, Debug)]
 pub struct PolicyRule {
     name: RuleName,
@@ -14,21 +14,22 @@ pub struct PolicyRule {
     then: Then,
 }
 
-/// What a rule that holds says.
+/// The action of a rule that matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// The rules after it are not asked.
+    /// `allow`: later rules are not evaluated.
     Allow,
-    /// The call is denied.
+    /// `deny`: the call is denied.
     Deny,
-    /// A person is asked first: by the client, unless the route says otherwise.
+    /// `confirm`: a human has to confirm the call; by default the client asks its user
+    /// ([`Approvals::confirmations`](super::Approvals::confirmations)).
     Confirm,
-    /// An approver outside of the client is asked first.
+    /// `approve`: an approver outside of the client has to approve the call.
     Approve,
 }
 
 impl Then {
-    /// The word of the configuration.
+    /// Returns the name used in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,25 +41,25 @@ impl Then {
     }
 }
 
-/// Why a rule is no rule.
+/// The reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// Its name cannot stand in a record.
+    /// The name cannot be part of a reason code.
     #[error("the name of a rule is 1 to 57 letters, digits and _ . : + -")]
     Name,
-    /// Its condition is none.
+    /// The condition does not compile.
     #[error(transparent)]
     Condition(#[from] CompileError),
-    /// Its condition names a member that no call has.
+    /// The condition refers to a member that calls do not have.
     #[error("the condition names {0}, which no call has: {KNOWN}")]
     Member(String),
 }
 
-/// What is said where a condition names something else.
+/// Tail of the error message about an unknown member.
 const KNOWN: &str = "there are input.tool, input.arguments, input.principal (agent_id, proven_by, delegated_by, identity) \
                      and input.session (id, calls, max_calls, meters, limits)";
 
-/// Whether calls can have a member of this path.
+/// Returns `true` if a call can have a member with this path.
 fn is_known(path: &[&str]) -> bool {
     match path {
         ["tool"] | ["arguments" | "principal" | "session"] | ["arguments", ..] => true,
@@ -77,10 +78,12 @@ fn is_known(path: &[&str]) -> bool {
 }
 
 impl PolicyRule {
-    /// Reads a rule. Without a pattern it is about every tool, without a condition it always holds.
+    /// Compiles a rule. Without a pattern it applies to every tool, without a condition to every call.
     ///
     /// # Errors
-    /// The name cannot stand in a record, the condition is none, or it names a member that no call has.
+    ///
+    /// [`RuleError`] if the name or the condition is invalid, or the condition refers to a member that calls do not
+    /// have.
     pub fn new(name: &str, tool: Option<Pattern>, when: Option<&str>, then: Then) -> Result<Self, RuleError> {
         let name = RuleName::new(name).ok_or(RuleError::Name)?;
         let when = when.map(Expression::compile).transpose()?;
@@ -91,7 +94,7 @@ impl PolicyRule {
         Ok(PolicyRule { name, tool, when, then })
     }
 
-    /// What it says, for the digest of the rules.
+    /// Returns the rule as JSON, for the digest of the rules.
     pub(super) fn describe(&self) -> serde_json::Value {
         let PolicyRule { name, tool, when, then } = self;
         serde_json::json!({
@@ -102,31 +105,31 @@ impl PolicyRule {
         })
     }
 
-    /// Its name.
+    /// Returns the rule's name.
     #[must_use]
     pub fn name(&self) -> &RuleName {
         &self.name
     }
 
-    /// What it says where it holds.
+    /// Returns the action for calls that match.
     #[must_use]
     pub fn then(&self) -> Then {
         self.then
     }
 
-    /// The tools that it is about; without, all of them.
+    /// Returns the tool pattern; `None` for every tool.
     #[must_use]
     pub fn tool(&self) -> Option<&Pattern> {
         self.tool.as_ref()
     }
 
-    /// Whether it is about the tool.
+    /// Returns `true` if the tool matches the rule's pattern.
     #[must_use]
     pub fn is_about(&self, tool: &str) -> bool {
         self.tool.as_ref().is_none_or(|pattern| pattern.matches(tool))
     }
 
-    /// Its condition; without, it always holds.
+    /// Returns the condition; `None` if the rule has none and always holds.
     #[must_use]
     pub fn when(&self) -> Option<&Expression> {
         self.when.as_ref()

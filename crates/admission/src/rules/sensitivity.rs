@@ -1,17 +1,17 @@
-//! How sensitive a tool is: what the agent says, and never less than what the operator says (reading V-30).
+//! The sensitivity of a tool: the agent's declaration, but at least the operator's class (reading V-30).
 
 use crate::glob::Pattern;
 use crate::message::Sensitivity;
 
-/// The operator's table.
+/// The operator's sensitivity classes.
 #[derive(Clone, Debug, Default)]
 pub struct SensitivityRules {
-    /// Every entry that matches counts; the most sensitive wins.
+    /// Classes by tool pattern. All matching entries count; the most sensitive applies.
     pub tools: Vec<(Pattern, Sensitivity)>,
 }
 
 impl SensitivityRules {
-    /// The more sensitive of what was declared and what the operator says; none if neither says anything.
+    /// Returns the more sensitive of the declared class and the operator's; `None` if there is neither.
     #[must_use]
     pub fn of(&self, tool: &str, declared: Option<Sensitivity>) -> Option<Sensitivity> {
         let said = self.tools.iter().filter(|(pattern, _)| pattern.matches(tool)).map(|(_, said)| *said);
