@@ -55,7 +55,8 @@ pub const REMEMBERED_SESSIONS: usize = 32;
 pub const MAX_LIMITS: usize = MAX_METERS - 2;
 /// Prefix of the gateway's own meters.
 pub const METER_PREFIX: &str = "vap.";
-/// Number of calls with unknown cost in a session that may end without a reported cost (V-12).
+/// Number of calls with unknown cost in a session that may end with an unknown outcome; afterwards, calls of unknown
+/// cost are denied (V-12).
 pub const BLIND_CALLS: u32 = 3;
 /// Denials of one principal within a minute after which every call is denied until the minute is over (V-11).
 pub const DENIALS_PER_MINUTE: u32 = 100;

@@ -91,8 +91,8 @@ reasons! {
     BudgetExceeded = "budget_exceeded",
     /// V-12: a meter is already over its ceiling; only an amendment can raise it.
     MeterOverrun = "meter_overrun",
-    /// V-12: the cost of the tool is unknown, and the route is strict or the session already had
-    /// [`BLIND_CALLS`](crate::limits::BLIND_CALLS) such calls.
+    /// V-12: the cost of the tool is unknown, and the route is strict or the session has used up its
+    /// [`BLIND_CALLS`](crate::limits::BLIND_CALLS).
     CostUnknown = "cost_unknown",
     /// C3: the deadline has passed.
     DeadlinePassed = "deadline_passed",

@@ -1,4 +1,5 @@
-//! A scope amendment: E(n+1) is computed beside E(n), judged, and takes its place only when it is accepted (reading V-18).
+//! Decisions about Scope Amendments. E(n+1) is computed as a new value, judged, and replaces E(n) only when it is
+//! accepted (reading V-18).
 
 use crate::approval::SubjectKind;
 use crate::decimal::Decimal;
@@ -18,7 +19,7 @@ use super::semantic::{Gate, Question, pay};
 use super::settle::give_back;
 use super::{Books, Declared, Scene};
 
-/// Decides about an amendment whose carrier succeeded.
+/// Decides about an amendment whose carrier request succeeded.
 pub fn amendment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
     let Books { session, account } = books;
     let received = match declared.message {
@@ -65,7 +66,7 @@ fn ruled(ruling: Ruling) -> MessageRuling {
     MessageRuling::Ruled(Box::new(ruling))
 }
 
-/// Gives back what was held for the judge, and bills it for its answer.
+/// Releases the reservation for the judge, and bills its answer.
 fn resume(session: &mut Session, account: &mut Account, declared: &Declared<'_>) {
     if let Some(held) = declared.before.held {
         give_back(session, account, held);
@@ -75,7 +76,7 @@ fn resume(session: &mut Session, account: &mut Account, declared: &Declared<'_>)
     }
 }
 
-/// What would be in force, and whether the operator's ceiling had a say in it. The session stays as it is.
+/// Returns the amended commitment, and whether the operator's ceiling changed it. The session is not modified.
 fn amend(
     scene: &Scene<'_>,
     session: &Session,
@@ -94,7 +95,7 @@ fn amend(
     check_effective(scene, &effective)?;
     draft.passed("chain_ok");
     draft.passed("budget_ok");
-    // One that an approver has signed itself is approved.
+    // An amendment signed by an approver needs no further approval.
     if scene.rules.approvals.amendments && !draft.approved {
         let (principal, commitment) = (session.agreed.account(), Some(session.agreed.digest()));
         let subject = message_subject(scene, SubjectKind::Amendment, received, principal, commitment)?;
@@ -104,7 +105,7 @@ fn amend(
     Ok((session.agreed.amended(effective), changed))
 }
 
-/// S2 again, of what is added.
+/// S2 for the additions of an amendment.
 fn judge(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -122,7 +123,7 @@ fn judge(
     }
 }
 
-/// Holds what the judge's answer may cost.
+/// Reserves the cost of the judge's answer.
 fn hold(scene: &Scene<'_>, session: &mut Session) -> ReservationId {
     session.running.reserve(Reservation {
         id: ReservationId(0),

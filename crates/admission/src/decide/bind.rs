@@ -1,4 +1,4 @@
-//! C1: whose message it is, and whose session (readings V-2, V-20).
+//! C1: the binding of a message to its principal and its session (readings V-2, V-20).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,8 +14,9 @@ use super::draft::Draft;
 use super::ruling::ClaimKind;
 use super::{Before, Scene};
 
-/// Binds a message to its session: accepted, of this route, and the caller's. Until then nothing about the session is told, and
-/// nothing is written into its stream: whoever only knows its name learns as much as about a session that never was.
+/// Binds a message to its session: committed, on this route, and of this caller. Before that, the answer reveals
+/// nothing about the session and nothing is written into its stream. So a caller who only knows a session's id gets, as
+/// for an unknown id, no information about it.
 pub(super) fn bind<'s>(
     scene: &Scene<'_>,
     received: &Received,
@@ -33,7 +34,7 @@ pub(super) fn bind<'s>(
     let by_token = scene.rules.keyring.check_token(session.agreed.agent_id(), scene.caller.token.as_ref())?;
     let proven_by = session.agreed.proven_by(stronger(signed.as_ref(), by_token));
     if proven_by == ProvenBy::Asserted && scene.rules.keyring.has_keys_of(session.agreed.agent_id()) {
-        // The session began before the agent had keys.
+        // The session was committed before the agent had keys.
         return Err(Reason::SignatureRequired);
     }
     if signed.is_some() {
@@ -48,7 +49,7 @@ pub(super) fn bind<'s>(
     Ok(session)
 }
 
-/// How the agent's name is shown: by its key, or else by its access token.
+/// Returns the stronger evidence for the agent's name: its key, otherwise its access token.
 pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy {
     match signed.map(Signed::proves) {
         Some(ProvenBy::Key) => ProvenBy::Key,
@@ -56,8 +57,8 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
     }
 }
 
-/// Checks a message's signature. One that was fresh when its question was asked does not grow stale over the answer: then it
-/// is the time of the asking that counts.
+/// Verifies a message's signature. If it was fresh when a question about the message was asked, it does not become
+/// stale while waiting for the answer: the time of the question counts.
 pub(super) fn check_signature(
     scene: &Scene<'_>,
     received: &Received,
@@ -71,8 +72,8 @@ pub(super) fn check_signature(
     }
 }
 
-/// The thumbprint of the key that signed a message, if the signature holds: what C1 and S1 find, for whoever has to know whose
-/// account the message is decided with. `session` is the one that the message names.
+/// Returns the thumbprint of the key that signed a message, if the signature verifies, as C1 and S1 do. The caller uses
+/// it to find the account before the decision. `session` is the session with the message's id.
 #[must_use]
 pub fn signed_by(
     scene: &Scene<'_>,
@@ -89,10 +90,10 @@ pub fn signed_by(
     signed.ok().flatten().map(|signed| signed.thumbprint)
 }
 
-/// When the message was looked at first, if it was: its own time, where the gateway still holds the request, or that of the
-/// state that came back.
+/// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
+/// holds the request, or the time of the returned state.
 fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Option<Timestamp> {
-    // A message that waits for an approver is sent again, and as fresh as any.
+    // A commitment or an amendment that waits for an approver is sent again, with a fresh signature.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
     let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
         Some(ticket) if scene.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
@@ -109,7 +110,7 @@ fn is_spent(before: &Before<'_>) -> bool {
     before.shown.as_ref().is_some_and(|shown| shown.spent)
 }
 
-/// Whether a session takes messages at all, and this one from its principal now.
+/// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
 pub(super) fn check_open(
     scene: &Scene<'_>,
     session: &Session,
@@ -128,8 +129,8 @@ pub(super) fn check_open(
     }
 }
 
-/// Counts a denial with the principal, so that it can be limited (reading V-11); only with one that was shown, or else a
-/// stranger could have somebody denied. Denials for the sake of the limit do not prolong it.
+/// Counts a denial in the principal's account for the rate limit (reading V-11). Only an identified principal is
+/// counted, otherwise a stranger could exhaust another one's limit. Denials by the rate limit itself do not prolong it.
 pub(super) fn count_denied(
     scene: &Scene<'_>,
     session: Option<&mut Session>,
@@ -146,13 +147,13 @@ pub(super) fn count_denied(
     }
 }
 
-/// The `jti` that a message claims in its signature's header, unchecked: what to look up before the message is decided.
+/// Returns the unverified `jti` in the header of a message's signature, for the replay lookup before the decision.
 #[must_use]
 pub fn claimed_jti(received: &Received) -> Option<String> {
     header(received)?["jti"].as_str().map(str::to_owned)
 }
 
-/// The header of a message's signature, unchecked.
+/// Decodes the header of a message's signature without verifying it.
 fn header(received: &Received) -> Option<Value> {
     let header = received.message.signature()?.split('.').next()?;
     let header = data_encoding::BASE64URL_NOPAD.decode(header.as_bytes()).ok()?;

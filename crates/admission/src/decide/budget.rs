@@ -1,8 +1,8 @@
-//! C3: whether a call fits what is left, and what it reserves (readings V-11, V-12).
+//! C3: the projection of a call onto the remaining budget, and its reservation (readings V-11, V-12).
 //!
-//! What a call will cost is declared after it ran, so it reserves before: per meter the highest of what the operator knows and
-//! what the tool declared in this session. A tool of which nobody knows anything reserves nothing and runs alone; it may
-//! overrun a meter once, and the meter then blocks.
+//! A tool declares its cost only after the call, so an estimate is reserved first: per meter, the higher of the
+//! operator's cost and the tool's highest declared cost in this session. A tool with unknown cost reserves nothing and
+//! runs one call at a time. It may overrun a meter once; then the meter blocks further calls.
 
 use crate::decimal::Decimal;
 use crate::limits::BLIND_CALLS;
@@ -12,25 +12,25 @@ use crate::session::{Account, Mark, Meters, Reservation, ReservationId, Session,
 
 use super::Scene;
 
-/// What C3 says.
+/// The result of C3.
 pub(super) enum Projected {
-    /// It fits, and reserves this.
+    /// The call fits the budget, with this reservation.
     Fits(Reservation),
-    /// Another call has to settle first.
+    /// The call has to wait until another one is settled.
     Waits,
-    /// It does not fit.
+    /// The call does not fit the budget.
     Denied(Reason),
 }
 
-/// A call, as C3 sees it.
+/// The properties of a call that C3 needs.
 #[derive(Clone, Copy)]
 pub(super) struct Spending<'a> {
     pub tool: &'a str,
-    /// Whether it counts as a call.
+    /// `true` if the call counts towards `max_calls`.
     pub counted: bool,
 }
 
-/// Projects a call onto what is left.
+/// Projects a call onto the remaining budget.
 pub(super) fn project(
     scene: &Scene<'_>,
     session: &Session,
@@ -80,7 +80,7 @@ fn check(
     }))
 }
 
-/// The operator's ceiling over all sessions of the principal (reading V-3).
+/// Checks the operator's ceiling for all sessions of the principal (reading V-3).
 fn check_principal(
     scene: &Scene<'_>,
     session: &Session,
@@ -90,7 +90,7 @@ fn check_principal(
 ) -> Result<(), Reason> {
     let Some(ceiling) = &scene.rules.principal_ceiling else { return Ok(()) };
     if session.agreed.ledger().is_none() {
-        // Committed before there was a ceiling.
+        // The session was committed before the operator configured a ceiling.
         return Err(Reason::NoPrincipal);
     }
     let spent = account.spent.within(ceiling.window, scene.now);
@@ -104,10 +104,10 @@ fn check_principal(
     Ok(())
 }
 
-/// What a call may cost on the meters that somebody limits.
+/// The estimated cost of a call on the limited meters.
 struct Estimate {
     amounts: Meters,
-    /// Whether nobody knows, on one of them at least.
+    /// `true` if the cost is unknown on at least one limited meter.
     blind: bool,
 }
 
@@ -120,14 +120,15 @@ impl Estimate {
         if let Some(learned) = learned {
             amounts.raise(&learned.only(limited));
         }
-        // A meter that is limited only since the rules were changed is one of which the tool has said nothing yet.
+        // A meter that became limited by a change of the rules has no declared cost yet.
         let told = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
         let known = |meter: &str| operator.names(meter) || (told(meter) && !scene.rules.costs.strict);
         let blind = metered(scene.rules, session).any(|meter| !known(meter));
         Estimate { amounts, blind }
     }
 
-    /// Equality is no excess. At the very ceiling only a call that is known to cost nothing fits.
+    /// Checks one meter. Reaching the ceiling is allowed. If it is already reached, only a call with known zero cost
+    /// fits.
     fn fits(
         &self,
         meter: &str,
@@ -147,14 +148,14 @@ impl Estimate {
     }
 }
 
-/// The meters that somebody limits: the commitment, or the operator for all sessions of the principal.
+/// Returns the limited meters: those of the commitment, and the operator's for all sessions of the principal.
 pub(super) fn metered<'a>(rules: &'a Rules, session: &'a Session) -> impl Iterator<Item = &'a str> {
     let own = session.agreed.budget().limits.keys().map(String::as_str);
     let principal = rules.principal_ceiling.iter().flat_map(|ceiling| ceiling.limits.iter());
     own.chain(principal.map(|(meter, _)| meter))
 }
 
-/// Whether somebody limits the meter.
+/// Returns `true` if the meter is limited by the commitment or the principal's ceiling.
 pub(super) fn is_metered(rules: &Rules, session: &Session, meter: &str) -> bool {
     let principal = rules.principal_ceiling.as_ref();
     session.agreed.budget().limits.contains_key(meter)

@@ -1,4 +1,4 @@
-//! A call: who is heard, and what follows from the hearing.
+//! Decisions about tool calls: runs the checks, and turns their result into a ruling.
 
 use jiff::Timestamp;
 
@@ -20,7 +20,7 @@ use super::settle::give_back;
 use super::unaware::unaware;
 use super::{Books, Call, Scene};
 
-/// Decides about a call. What an earlier decision about it held is given back first, and everything is checked again.
+/// Decides about a call. Reservations of an earlier decision are released first, and all checks run again.
 pub fn call(scene: &Scene<'_>, books: Books<'_>, call: &Call<'_>) -> CallRuling {
     let Books { session, account } = books;
     resume(session.as_mut(), account, call);
@@ -36,7 +36,7 @@ pub fn call(scene: &Scene<'_>, books: Books<'_>, call: &Call<'_>) -> CallRuling 
     }
 }
 
-/// Gives back what was held while somebody was asked, and bills the judge, once, for its answer.
+/// Releases the reservation of an earlier question, and bills the judge's answer once.
 fn resume(session: Option<&mut Session>, account: &mut Account, call: &Call<'_>) {
     let Some(session) = session else { return };
     if let Some(held) = call.before.held {
@@ -103,7 +103,7 @@ pub(super) fn ruled(ruling: Ruling) -> CallRuling {
     CallRuling::Ruled(Box::new(ruling))
 }
 
-/// The call is admitted: reserved, remembered, and forwarded.
+/// Admits the call: reserves its cost, stores its marks, and rules that it is forwarded.
 fn admit(
     hearing: &Hearing<'_>,
     mut draft: Draft,
@@ -131,7 +131,8 @@ fn admit(
     ruling
 }
 
-/// The question for a person: held open (legacy), taken along (modern), or not to be asked at all.
+/// Asks the client's user: on the open stream (legacy) or with a `clarify` verdict (modern). Without a client that can
+/// ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
 fn ask(
     hearing: &Hearing<'_>,
     draft: Draft,
@@ -153,7 +154,7 @@ fn ask(
     ruled(pending(scene, draft, asked, call.can_ask, reason, Some(session)))
 }
 
-/// The question for an approver. One call is asked about once.
+/// Creates the question for an approver; at most one for each call.
 fn approval_of(
     hearing: &Hearing<'_>,
     draft: &Draft,
@@ -174,7 +175,7 @@ fn approval_of(
     })
 }
 
-/// The call waits for an approver: held (legacy), or to be sent again (modern).
+/// Lets the call wait for an approver: on the open stream (legacy), or until the client sends it again (modern).
 fn wait_for_approver(
     hearing: &Hearing<'_>,
     draft: Draft,
@@ -190,7 +191,7 @@ fn wait_for_approver(
     ruled(pending(scene, draft, asked, true, reason, Some(session)))
 }
 
-/// Puts a reservation into the session, and with the principal.
+/// Adds a reservation to the session, and to the principal's account if it has a ceiling.
 fn hold(
     scene: &Scene<'_>,
     session: &mut Session,

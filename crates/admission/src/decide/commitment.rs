@@ -1,7 +1,7 @@
-//! A scope commitment: S1 and S2, and what is in force from then on.
+//! Decisions about Scope Commitments: S1 and S2, and the creation of the session.
 //!
-//! The first commitment wins: a second one for an id that is known, live or retired, is denied whatever it says (reading V-3).
-//! What the operator grants less than was asked for is in E0, and the verdict says so (reading V-23).
+//! The first commitment wins: a second one for a known id, open or closed, is always denied (reading V-3). Reductions
+//! by the operator's ceiling are part of E0, and the verdict reports them (reading V-23).
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use super::ruling::{ClaimKind, MessageRuling, Ruling};
 use super::semantic::{Gate, Meaning, Question, meaning, pay};
 use super::{Books, Declared, Scene};
 
-/// Decides about a commitment whose carrier succeeded.
+/// Decides about a commitment whose carrier request succeeded.
 pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) -> MessageRuling {
     let Books { session, account } = books;
     let received = match declared.message {
@@ -50,7 +50,7 @@ pub fn commitment(scene: &Scene<'_>, books: Books<'_>, declared: &Declared<'_>) 
     }
 }
 
-/// A message that could not be read is denied on its carrier (reading X-2).
+/// Denies a message that could not be parsed (reading X-2).
 pub(super) fn denied_unreadable(
     scene: &Scene<'_>,
     account: &mut Account,
@@ -62,11 +62,11 @@ pub(super) fn denied_unreadable(
     MessageRuling::Ruled(Box::new(ruling))
 }
 
-/// Why a message is not accepted, or not yet.
+/// The reason why a message is not accepted, or not yet.
 pub(super) enum Stop {
     Denied(Reason),
     Judge(Box<Question>),
-    /// An approver is asked.
+    /// An approver has to answer first.
     Put(Box<approval::Question>),
 }
 
@@ -85,7 +85,7 @@ impl From<Unapproved> for Stop {
     }
 }
 
-/// A session that is about to be.
+/// A session that is ready to be stored; `changed` is set if the ceiling reduced it.
 struct Opened {
     fresh: Session,
     changed: bool,
@@ -135,14 +135,14 @@ fn open(
     Ok(Opened { fresh, changed })
 }
 
-/// Whose commitment it is.
+/// The owner of a commitment.
 struct Identified {
     principal: Principal,
     signed_by: Option<String>,
     proven_by: ProvenBy,
 }
 
-/// S1, as far as it is ours: whose commitment it is (readings V-2, V-20).
+/// S1, as far as this crate checks it: identifies the owner of the commitment (readings V-2, V-20).
 fn identify(
     scene: &Scene<'_>,
     declared: &Declared<'_>,
@@ -174,7 +174,8 @@ fn identify(
     Ok(Identified { principal, signed_by, proven_by })
 }
 
-/// What can be in force: a time that has not passed, meters that are not ours, and no more than a record holds.
+/// Checks that a commitment can be in force: its deadline has not passed, no meter has the gateway's prefix, and a
+/// record can hold all meters.
 pub(super) fn check_effective(scene: &Scene<'_>, effective: &Effective) -> Result<(), Reason> {
     let budget = &effective.budget;
     if budget.deadline.as_ref().is_some_and(|deadline| deadline.has_passed(scene.now)) {
@@ -187,7 +188,7 @@ pub(super) fn check_effective(scene: &Scene<'_>, effective: &Effective) -> Resul
     }
 }
 
-/// S2, where the operator wants it.
+/// S2: asks the judge, if the operator configured that.
 fn judge(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -207,7 +208,8 @@ fn judge(
     }
 }
 
-/// What the judge's answer means for a commitment or an amendment: nobody can be asked about one.
+/// Applies the judge's answer to a commitment or an amendment. An uncertain answer denies, since no human is asked
+/// about these.
 pub(super) fn found(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -224,7 +226,7 @@ pub(super) fn found(
     }
 }
 
-/// What is answered when a commitment or an amendment is in force.
+/// Creates the ruling for an accepted commitment or amendment.
 pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, changed: bool) -> Ruling {
     let proven_by = draft.proven_by;
     draft.bind(session, proven_by);
@@ -245,7 +247,7 @@ pub(super) fn accept(scene: &Scene<'_>, mut draft: Draft, session: &Session, cha
     ruling
 }
 
-/// The budget in force, as the canonical text has it.
+/// Returns the budget in force as in the canonical text.
 fn budget(session: &Session) -> serde_json::Value {
     let text: Option<serde_json::Value> = jose::json::parse_text(session.agreed.text()).ok();
     text.map_or(serde_json::Value::Null, |text| text["budget"].clone())

@@ -1,4 +1,4 @@
-//! A ruling in the making: what was checked, what was said, and what is known by the time it ends.
+//! A ruling under construction: the checks that ran, and the data for the record.
 
 use jose::json;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::verdict::{Method, Trigger, Verdict, VerdictKind, Verification};
 use super::ruling::{About, Claim, ClaimKind, Confirmation, Flag, Ruling, Said, Stream, Telling};
 use super::semantic::Semantic;
 
-/// What is known so far.
+/// The data of a ruling, collected while the checks run.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub about: About,
@@ -41,7 +41,8 @@ pub(super) struct Draft {
     pub claims: Vec<Claim>,
     pub fault_place: Option<String>,
     pub confirmation: Option<Confirmation>,
-    /// Whether an approver let it through: now, before the upstream asked its own question, or by signing the message.
+    /// `true` if an approver let the message through: by an answer now, by one before the upstream server's question,
+    /// or by signing the message.
     pub approved: bool,
 }
 
@@ -73,7 +74,7 @@ impl Draft {
         }
     }
 
-    /// About a message that was read.
+    /// Starts the draft for a parsed message.
     pub fn of(received: &Received) -> Self {
         let message = &received.message;
         let telling = Telling::Told(received.shape, received.key);
@@ -88,7 +89,8 @@ impl Draft {
         draft
     }
 
-    /// About a message that could not be read. Without a usable id it is about the principal's one session (reading X-2).
+    /// Starts the draft for an unreadable message. Without a usable session id it belongs to the principal's only
+    /// session (reading X-2).
     pub fn of_unreadable(unreadable: &Unreadable, only_session: Option<&str>) -> Self {
         let session_id = unreadable.session_id.as_deref().or(only_session).unwrap_or(NO_SESSION);
         let telling = Telling::Told(unreadable.shape, unreadable.key);
@@ -99,13 +101,13 @@ impl Draft {
         draft
     }
 
-    /// About a call without VAP.
+    /// Starts the draft for a call without VAP.
     pub fn of_unaware(only_session: Option<&str>) -> Self {
         let telling = Telling::Told(Shape::default(), Key::default());
         Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), telling)
     }
 
-    /// What the message says, for the record to commit to.
+    /// Copies the message's texts, which the record commits to.
     fn hear(&mut self, message: &Message) {
         match message {
             Message::ScopeCommitment(commitment) => {
@@ -120,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// The call that would be forwarded.
+    /// Sets the tool and the arguments of the forwarded call.
     pub fn calls(&mut self, tool: &str, arguments: &Canon) {
         match crate::record::is_name(tool) {
             true => self.tool = Some(tool.to_owned()),
@@ -130,14 +132,14 @@ impl Draft {
         self.canon_raw |= arguments.raw;
     }
 
-    /// The caller is bound to this session: the record is the session's.
+    /// Assigns the record to the stream of the session that the caller is bound to.
     pub fn bind(&mut self, session: &Session, proven_by: ProvenBy) {
         self.proven_by = proven_by;
         self.stream = Stream::Session(session.agreed.session_id().to_owned());
         self.agreed(session);
     }
 
-    /// What is in force.
+    /// Sets the data of the commitment in force.
     pub fn agreed(&mut self, session: &Session) {
         self.session_id = session.agreed.session_id().to_owned();
         self.agent_id = Some(session.agreed.agent_id().to_owned());
@@ -151,17 +153,17 @@ impl Draft {
         self.checks.push(check.to_owned());
     }
 
-    /// A `jti` that is used up by being looked at.
+    /// Adds a key that may be used only once, such as a `jti`.
     pub fn claim(&mut self, kind: ClaimKind, key: &str) {
         self.claims.push(Claim { kind, key: key.to_owned() });
     }
 
-    /// What the meters stand at.
+    /// Sets the present amounts of the session's meters.
     pub fn standing(&mut self, rules: &Rules, session: &Session) {
         self.meters = standing(rules, session);
     }
 
-    /// The ruling.
+    /// Creates the ruling with this verdict and reason.
     pub fn rule(self, rules: &Rules, kind: VerdictKind, reason: Option<Reason>) -> Ruling {
         let method = Method::of(self.policed, self.judged.is_some() || self.remembered);
         let verification = Verification {
@@ -213,7 +215,7 @@ impl About {
         }
     }
 
-    /// The message that is answered.
+    /// Returns the message type for the Verdict's `in_response_to`.
     #[must_use]
     pub const fn message_type(self) -> MessageType {
         match self {
@@ -224,7 +226,7 @@ impl About {
     }
 }
 
-/// What the meters of a session stand at: what the commitment limits, the calls, and the judge.
+/// Returns the amounts of a session's meters: those that the commitment limits, calls, and the judge's.
 pub(super) fn standing(rules: &Rules, session: &Session) -> Meters {
     let limits = session.agreed.budget().limits.keys();
     let mut meters: Meters = limits.map(|meter| (meter.clone(), session.running.used(meter))).collect();
@@ -235,17 +237,17 @@ pub(super) fn standing(rules: &Rules, session: &Session) -> Meters {
     meters
 }
 
-/// The meter of calls, in records.
+/// The meter of calls in records.
 pub const CALLS_METER: &str = "vap.calls";
-/// The meter of the judge (reading V-31).
+/// The meter of the judge's cost (reading V-31).
 pub const JUDGE_METER: &str = "vap.judge";
 
-/// The principal, as the record commits to it.
+/// Returns the canonical bytes of a principal, which the record commits to.
 pub(super) fn principal_bytes(principal: &Principal) -> Vec<u8> {
     jose::jcs::canonical(&json!(principal))
 }
 
-/// The bytes that stand for arguments. What is no JSON stands for itself; it is not forwarded either.
+/// Returns the canonical bytes of arguments. A text that is not strict JSON represents itself; it is not forwarded.
 pub(super) fn canon(text: &str) -> Canon {
     match json::check_text(text) {
         Ok(checked) => Canon::of(checked),

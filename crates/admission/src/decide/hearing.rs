@@ -1,4 +1,4 @@
-//! The hearing of a call: C2 to C5, in order, and the first failure wins. Nothing changes here.
+//! The checks C2 to C5 of a call, in order; the first failure decides. Nothing is changed here.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use super::semantic::{Gate, Meaning, Question, Suspect, gate, meaning};
 use super::signals::{Seen, shape, signals};
 use super::{Call, Scene};
 
-/// One call that is being heard.
+/// A call under examination, with its envelope and its canonical arguments.
 pub(super) struct Hearing<'a> {
     pub scene: &'a Scene<'a>,
     pub call: &'a Call<'a>,
@@ -32,17 +32,17 @@ pub(super) struct Hearing<'a> {
     pub arguments: &'a Canon,
 }
 
-/// What a call is heard to be.
+/// The result of the checks for a call that passed.
 pub(super) struct Heard {
     pub reservation: Reservation,
     pub approved: Approved,
     pub marks: Marks,
-    /// What the judge's answer is kept under.
+    /// The cache key for the judge's verdict.
     pub key: VerdictKey,
     pub found: Found,
 }
 
-/// What is remembered of a call.
+/// The marks of a call for the risk score.
 #[derive(Clone, Copy)]
 pub(super) struct Marks {
     pub tool: Mark,
@@ -50,17 +50,17 @@ pub(super) struct Marks {
     pub shape: Mark,
 }
 
-/// What C5 found.
+/// The result of C5.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Found {
-    /// The judge said so just now.
+    /// `true` if the judge has just answered "consistent".
     pub consistent: bool,
     unsure: bool,
-    /// Until when its answer may be used again.
+    /// The expiry of the answer in the cache, in Unix seconds.
     pub until: Option<i64>,
 }
 
-/// Why a hearing ends early.
+/// The reason why the checks stop without a result.
 pub(super) enum Stop {
     Denied(Reason),
     Wait,
@@ -75,9 +75,9 @@ impl From<Reason> for Stop {
 }
 
 impl Hearing<'_> {
-    /// Hears a call that is bound to its session.
+    /// Runs C2 to C5 on a call that is bound to its session.
     pub fn hear(&self, draft: &mut Draft, session: &Session, account: &Account) -> Result<Heard, Stop> {
-        // A client repeats its call, envelope and all, to bring an answer: the state is what is used once.
+        // A client repeats a call with its envelope to deliver an answer: then the state is single-use, not the `jti`.
         let repeats = self.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
         check_open(self.scene, session, account, self.call.replayed && !repeats)?;
         if self.call.has_roa_envelope {
@@ -107,7 +107,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// The declared call is the call that will run, byte for byte and number for number (reading V-7).
+    /// Checks that the declared call equals the forwarded one, as JSON values (reading V-7).
     fn check_declared(&self, draft: &mut Draft, envelope: &IntentEnvelope) -> Result<(), Reason> {
         let same_tool = envelope.call.tool == self.call.tool;
         let same_header = self.call.header.is_none_or(|header| header == self.call.tool);
@@ -118,7 +118,7 @@ impl Hearing<'_> {
         Ok(())
     }
 
-    /// C2, of the name that will be forwarded.
+    /// C2: checks the name that will be forwarded against the scope.
     fn check_scope(&self, draft: &mut Draft, session: &Session) -> Result<(), Reason> {
         match session.agreed.scope().allows(self.call.tool) {
             true => draft.passed("scope_ok"),
@@ -127,7 +127,7 @@ impl Hearing<'_> {
         Ok(())
     }
 
-    /// C3.
+    /// C3: checks the budget, and returns the reservation.
     fn check_budget(
         &self,
         draft: &mut Draft,
@@ -146,7 +146,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// What came back with the call: the answer of an approver, or a state of ours.
+    /// Checks the answer that came with the call: an approver's, or a returned state.
     fn check_answer(&self, draft: &mut Draft, session: &Session) -> Result<Approved, Reason> {
         let before = &self.call.before;
         match &before.put {
@@ -158,7 +158,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// C4. Returns the rule that asks for a confirmation, and of whom.
+    /// C4: evaluates the operator's rules. Returns the rule that requires a confirmation, and the party to ask.
     fn check_policy(
         &self,
         draft: &mut Draft,
@@ -182,7 +182,7 @@ impl Hearing<'_> {
         Ok(None)
     }
 
-    /// The risk of the call: computed and recorded, judge or none (reading V-28).
+    /// Computes the risk score of the call. It is recorded even if no judge is configured (reading V-28).
     fn suspect(
         &self,
         draft: &mut Draft,
@@ -204,7 +204,7 @@ impl Hearing<'_> {
         Suspect { key, risk, sensitivity }
     }
 
-    /// C5. A call that a person was asked about was heard by the judge before.
+    /// C5: asks the judge if needed. A call that a human has answered for was shown to the judge before.
     fn check_semantic(
         &self,
         draft: &mut Draft,
@@ -248,14 +248,14 @@ impl Hearing<'_> {
         }
     }
 
-    /// Until when a verdict about this call may be used again.
+    /// Returns the cache expiry of a verdict about this call in Unix seconds; `None` if it must not be cached.
     fn keep_until(&self, suspect: &Suspect) -> Option<i64> {
         let judge = self.scene.rules.judge.as_ref().filter(|_| is_cacheable(suspect.sensitivity))?;
         let until = self.scene.now.checked_add(judge.cache_for).ok()?.as_second();
         Some(until).filter(|until| *until > self.scene.now.as_second())
     }
 
-    /// Where a rule says so, or the judge is not sure, a person decides (reading V-26).
+    /// Requires the answer of a human if a rule demands one or the judge is uncertain (reading V-26).
     fn check_person(
         &self,
         draft: &mut Draft,
@@ -274,11 +274,11 @@ impl Hearing<'_> {
                 draft.confirmation = Some(Confirmation::Client(said));
                 said_yes(answer)?;
                 if by == Decider::Approver {
-                    // The client was asked before its answers ceased to count.
+                    // The rules changed while the client was asked: now an approver has to answer.
                     return Err(Reason::ApprovalUnavailable.into());
                 }
             }
-            // What the client says is not what an approver signs.
+            // An answer of the client does not replace an approver's signature.
             (None, None, Some((reason, by))) => {
                 return Err(Stop::Ask { reason, by, reservation: reservation.clone() });
             }
@@ -292,14 +292,14 @@ impl Hearing<'_> {
         Ok(())
     }
 
-    /// What an approver is asked about.
+    /// Returns the subject of a question to an approver about this call.
     pub fn subject(&self, session: &Session) -> Subject {
         let agreed = &session.agreed;
         let whose = (agreed.session_id(), agreed.account());
         call_subject(self.scene, self.call.tool, self.arguments, whose, Some(agreed.digest()))
     }
 
-    /// What a state about this call is bound to.
+    /// Returns the content of a sealed state about this call.
     pub fn ticket(&self, session: &Session, purpose: Purpose) -> Ticket {
         let agreed = &session.agreed;
         ticket(self.scene, self.call.tool, self.arguments, purpose, agreed.session_id(), agreed.account())
@@ -315,7 +315,7 @@ impl Hearing<'_> {
     }
 }
 
-/// The tool is what was approved, and the arguments fit it.
+/// Denies a call with a faulty tool or faulty arguments.
 pub(super) fn check_tool(draft: &mut Draft, call: &Call<'_>) -> Result<(), Reason> {
     let Some(fault) = call.tool_fault else { return Ok(()) };
     draft.fault_place.clone_from(&fault.place);
@@ -323,7 +323,7 @@ pub(super) fn check_tool(draft: &mut Draft, call: &Call<'_>) -> Result<(), Reaso
 }
 
 impl Marks {
-    /// How the call looks beside those of late.
+    /// Compares the call with the recent ones of the session.
     fn seen(self, session: &Session) -> Seen {
         let recent = &session.running.recent;
         Seen {
@@ -334,7 +334,8 @@ impl Marks {
     }
 }
 
-/// The name of the agent is among them only if it was shown: what an agent calls itself is no ground for anything.
+/// Returns the `input.principal` of rules. `agent_id` is included only if there is evidence for it: a mere claim must
+/// not decide anything.
 fn principal_facts(session: &Session, proven_by: ProvenBy) -> Value {
     let agreed = &session.agreed;
     let mut facts = json!({

@@ -1,25 +1,28 @@
-//! The decision about one message (section 9): S1 and S2 for a commitment, C1 to C5 for a call, S2 again for an amendment.
+//! Decisions about messages (section 9): S1 and S2 for a commitment, C1 to C5 for a call, S2 again for an amendment.
 //!
-//! In order, failing closed, and the first failure wins. A message is decided against a [`Scene`] (the rules, who calls, the
-//! time, chance) and the [`Books`] (its session and what its principal holds), which change only by what is admitted: an
-//! amendment is computed on a copy, and a call that is denied leaves nothing but a count (readings V-11, V-18).
+//! The checks run in this order and fail closed; the first failure decides. A message is decided with a [`Scene`]
+//! (rules, caller, time, random numbers) and the [`Books`] (the state of its session and its principal). The books
+//! change only if the message is admitted: an amendment is computed on a copy, and a denied call only increments the
+//! counters of denials (readings V-11, V-18).
 //!
-//! Where a judge or a person has to be asked, the answer is a question and a reservation that holds the call's place; the
-//! same message is decided again, from C1 on, with what was [answered](Before).
+//! If the judge or a human has to be asked, the result is a question, with a reservation for the call. Then the same
+//! message is decided again, from C1 on, with the [answer](Before).
 //!
-//! | file | what |
+//! | module | content |
 //! |---|---|
-//! | `bind` | C1: whose message, whose session |
-//! | `commitment`, `amendment` | S1, S2 and what E(n) is |
+//! | `bind` | C1: the message's principal and session |
+//! | `commitment`, `amendment` | S1, S2 and the computation of E(n) |
 //! | `call`, `unaware` | a call with an envelope, and without |
 //! | `hearing` | C2 to C5, in order |
-//! | `person` | where a person decides |
-//! | `budget` | C3: projection, reservation |
-//! | `policy` | C4 |
-//! | `semantic` | S2 and C5: whether the judge is asked, and what its answer means |
-//! | `settle` | what became of a reservation |
+//! | `person` | questions to a human and their answers |
+//! | `budget` | C3: projection and reservation |
+//! | `policy` | C4: the operator's rules |
+//! | `semantic` | S2 and C5: questions to the judge and their answers |
+//! | `signals` | the inputs of the risk score |
+//! | `settle` | settlement and refund of reservations |
+//! | `task` | requests about tasks |
 //!
-//! Not here: what a message looks like ([`message`](crate::message)), and how the ruling becomes durable (the gateway's desk).
+//! Not here: the format of messages ([`message`](crate::message)), and the durability of rulings (the gateway).
 
 mod amendment;
 mod bind;
@@ -61,118 +64,120 @@ use crate::rules::Rules;
 use crate::session::{Account, ReservationId, Session};
 use crate::tool::ToolFault;
 
-/// Under which rules, for whom and when a message is decided.
+/// The rules, the caller, the time and the random numbers of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The rules of the route.
     pub rules: &'a Rules,
-    /// Who calls.
+    /// The caller as the transport identified it.
     pub caller: &'a Caller,
-    /// The time.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// Chance, from a CSPRNG.
+    /// Random numbers from a CSPRNG.
     pub dice: Dice,
 }
 
-/// What chance decides. Recorded, a decision can be made again.
+/// The random inputs of a decision. They are recorded, so that the decision can be reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dice {
-    /// Whether the call is among those that the judge sees at random (reading V-28).
+    /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the call is shown to the judge
+    /// (reading V-28).
     pub sample: u32,
-    /// The secret of a new session, or what makes a question single-use.
+    /// Random bytes for the secret of a new session, or for the nonce of a question.
     pub secret: [u8; 32],
 }
 
-/// What is on record: the state of the session that the message names, and what the principal holds.
+/// The stored state for a decision: the message's session and the principal's account.
 #[derive(Debug)]
 pub struct Books<'a> {
-    /// The session; none if the id was never committed, or is forgotten.
+    /// The session; `None` if the id was never committed or is no longer remembered.
     pub session: &'a mut Option<Session>,
-    /// What is kept under [`account_key`]; an empty one where there is no key.
+    /// The account under [`account_key`]; an empty one if there is no key.
     pub account: &'a mut Account,
 }
 
-/// What came in a VAP slot.
+/// The content of a VAP slot: a parsed message or an unreadable one.
 pub type Slot<'a> = Result<&'a Received, &'a Unreadable>;
 
-/// A call as it would be forwarded.
+/// A tool call as it would be forwarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// What came in its slot; none if there is no VAP in the request.
+    /// The content of the slot; `None` if the request has no VAP message.
     pub envelope: Option<Slot<'a>>,
-    /// The tool that will run: `params.name`, unescaped.
+    /// The tool of the forwarded call: `params.name`, unescaped.
     pub tool: &'a str,
-    /// `Mcp-Name`, decoded, in the modern era.
+    /// The decoded header `Mcp-Name`, in the modern era.
     pub header: Option<&'a str>,
     /// The text of `params.arguments`, or `{}`.
     pub arguments: &'a str,
-    /// Whether the client can be asked something (reading V-26).
+    /// `true` if the client can ask its user (reading V-26).
     pub can_ask: bool,
-    /// Whether the call can wait for an approver, and another question be put.
+    /// `true` if the call can wait for an approver, and the limit of open questions is not reached.
     pub can_wait: bool,
-    /// Whether it carries an AgentROA envelope. None is enforced: where the call is decided, it is denied.
+    /// `true` if the call has an AgentROA envelope. The gateway enforces none, so such a call is denied.
     pub has_roa_envelope: bool,
-    /// What is wrong with its tool or its arguments. Where the call is decided, it is denied.
+    /// A defect of the tool or its arguments, for which the call is denied.
     pub tool_fault: Option<&'a ToolFault>,
-    /// Whether the `jti` of the envelope was seen before in its session (reading V-21).
+    /// `true` if the envelope's `jti` was seen before in its session (reading V-21).
     pub replayed: bool,
-    /// What was done about the call already.
+    /// The results of earlier decisions about the call.
     pub before: Before<'a>,
 }
 
-/// What was done about a message already.
+/// The results of earlier decisions about a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Before<'a> {
-    /// The reservation of the earlier decision: it is given back first.
+    /// The reservation of the earlier decision, released before the next one.
     pub held: Option<ReservationId>,
-    /// What the judge said.
+    /// The judge's answer.
     pub judged: Option<Semantic>,
-    /// What a person said, where the reservation was held meanwhile.
+    /// The human's answer, if the gateway held the request and the reservation.
     pub answer: Option<Answer>,
-    /// A state of ours that came back with the call, opened (readings V-26, V-38).
+    /// A sealed state that the client returned with the call, opened (readings V-26, V-38).
     pub shown: Option<Shown<'a>>,
-    /// The question about it that was put to approvers, and what came of it.
+    /// The question to approvers about the message, with its answer.
     pub put: Option<Put<'a>>,
 }
 
-/// A question that was put to approvers.
+/// A question to approvers, with its answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
     /// The question.
     pub question: &'a ApprovalQuestion,
-    /// The answer, as it was signed.
+    /// The signed answer; `None` if there is none yet.
     pub answer: Option<&'a str>,
-    /// Whether it was used before.
+    /// `true` if the answer was used before.
     pub spent: bool,
 }
 
-/// A commitment or an amendment whose carrier succeeded.
+/// A commitment or an amendment whose carrier request succeeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared<'a> {
-    /// What came in the slot.
+    /// The content of the slot.
     pub message: Slot<'a>,
-    /// Whether its `jti` was seen before in its session.
+    /// `true` if the message's `jti` was seen before in its session.
     pub replayed: bool,
-    /// Whether another question can be put to approvers.
+    /// `true` if another question to approvers can be opened.
     pub can_wait: bool,
-    /// What was done about it already.
+    /// The results of earlier decisions about the message.
     pub before: Before<'a>,
 }
 
-/// Under which key what a caller holds is kept: its principal without the MCP session, so that a new one does not mint
-/// budget (reading V-3). `signed_by` is the thumbprint of the key that signed, if a signature was verified.
+/// Returns the key of the caller's [`Account`]; `None` if the request identifies no principal. The MCP session of
+/// another identity is not part of the key, so that opening a new one does not give a new budget (reading V-3).
+/// `signed_by` is the thumbprint of the key whose signature was verified.
 #[must_use]
 pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
     Principal::of(caller, signed_by).map(|principal| principal_key(&principal))
 }
 
-/// The key of a principal.
+/// Returns the account key of a principal.
 #[must_use]
 pub fn principal_key(principal: &Principal) -> String {
     identity_key(principal.identity())
 }
 
-/// The key of what a principal is known by.
+/// Returns the account key of an identity: a digest of its kind and parts.
 #[must_use]
 pub fn identity_key(identity: &Identity) -> String {
     let (kind, parts) = match identity {

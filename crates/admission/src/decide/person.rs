@@ -1,4 +1,4 @@
-//! Where a person decides (reading V-26): a state that comes back, and a question that goes out.
+//! Questions to a human and their answers (reading V-26): returned states, approvals, and new questions.
 
 use jiff::SignedDuration;
 
@@ -17,21 +17,21 @@ use super::draft::{Draft, standing};
 use super::ruling::{ClaimKind, Confirmation, Ruling};
 use super::{Declared, Put, Scene};
 
-/// What a sealed state that came back is good for.
+/// The effect of an answer that was returned with a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Approved {
-    /// Who said yes, or was asked before the upstream asked its own.
+    /// The party that answered "yes", now or before the upstream server asked its own question.
     pub by: Option<Decider>,
-    /// The call was counted already (reading V-38).
+    /// `true` if the call was counted before (reading V-38).
     pub counted: bool,
-    /// The state that the admitted call uses up.
+    /// The nonce of the state, used up if the call is admitted.
     pub nonce: Option<String>,
-    /// The question to an approver that it uses up.
+    /// The id of the question to an approver, used up if the call is admitted.
     pub question: Option<String>,
 }
 
 impl Approved {
-    /// What an admitted call or message uses up.
+    /// Claims the keys that an admitted call or message uses up.
     pub fn claim(&self, draft: &mut Draft) {
         let Approved { nonce, question, .. } = self;
         nonce.iter().for_each(|nonce| draft.claim(ClaimKind::State, nonce));
@@ -39,9 +39,9 @@ impl Approved {
     }
 }
 
-/// Looks at a state that came back with a call. One that fails any binding consumes nothing, and neither does one whose call is
-/// denied: single use means one admitted call. A no is used up by being said. An upstream's question that was answered
-/// before is a new call.
+/// Checks a state that was returned with a call. A state that does not fit the call is not used up, and neither is one
+/// whose call is denied, since a state is good for one admitted call. The answer "no" uses it up at once. A state of
+/// the upstream's question that was used before makes the call a new one.
 pub(super) fn check_state(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -60,7 +60,7 @@ pub(super) fn check_state(
             let by = if ticket.approved { Decider::Approver } else { Decider::Client };
             Ok(Approved { by: Some(by), counted: true, nonce, question: None })
         }
-        // The gateway has no such question any more.
+        // The gateway no longer stores this question.
         (Purpose::Question, true) | (Purpose::Approval, _) => Err(Reason::InvalidState),
         (Purpose::Question, false) => {
             let said = said_yes(shown.answer);
@@ -73,8 +73,8 @@ pub(super) fn check_state(
     }
 }
 
-/// Looks at the answer to a question that was put to approvers. It counts for the call that was asked about, once, and only under
-/// a key of an approver who may give it now.
+/// Checks the answer to a question to approvers. It is valid once, for the call of the question, and only under a key
+/// of an approver who may answer it now.
 pub(super) fn check_approval(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -113,7 +113,11 @@ pub(super) fn check_approval(
     }
 }
 
-/// The question about a subject, if an approver can be asked: somebody may answer it, and it is short enough to be shown.
+/// Creates the question about a subject.
+///
+/// # Errors
+///
+/// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
 pub(super) fn approval_question(
     scene: &Scene<'_>,
     draft: &Draft,
@@ -138,7 +142,7 @@ pub(super) fn approval_question(
     }))
 }
 
-/// Why a message does not count, or not yet.
+/// The reason why a message has no effect, or not yet.
 pub(super) enum Unapproved {
     Denied(Reason),
     Waits(Box<Question>),
@@ -150,7 +154,8 @@ impl From<Reason> for Unapproved {
     }
 }
 
-/// Looks for an approver's answer about a message, and asks for one where there is none. It counts when the message is sent again.
+/// Checks the approver's answer about a message, or creates a question if there is none. The answer takes effect when
+/// the message is sent again.
 pub(super) fn approve_message(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -176,7 +181,7 @@ pub(super) fn approve_message(
     }
 }
 
-/// A commitment or an amendment as an approver is asked about it: what its sender says, without the signature.
+/// Creates the subject of a question about a commitment or an amendment, from the message without its signature.
 pub(super) fn message_subject(
     scene: &Scene<'_>,
     kind: SubjectKind,
@@ -200,7 +205,7 @@ pub(super) fn message_subject(
     })
 }
 
-/// A message that waits for an approver: nothing of it is in force.
+/// Creates the ruling of a message that waits for an approver. Nothing in it takes effect.
 pub(super) fn put(scene: &Scene<'_>, draft: Draft, question: Box<Question>) -> Ruling {
     let mut ruling = draft.rule(scene.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
     let words = format!("an approver has to sign this {} first; send it again", question.subject.name());
@@ -209,7 +214,7 @@ pub(super) fn put(scene: &Scene<'_>, draft: Draft, question: Box<Question>) -> R
     ruling
 }
 
-/// A call as an approver is asked about it.
+/// Creates the subject of a question about a call.
 pub(super) fn call_subject(
     scene: &Scene<'_>,
     tool: &str,
@@ -229,7 +234,7 @@ pub(super) fn call_subject(
     }
 }
 
-/// Only a yes is a yes.
+/// Checks that an answer is a confirmation.
 pub(super) fn said_yes(answer: Option<Answer>) -> Result<(), Reason> {
     match answer {
         Some(Answer::Confirmed) => Ok(()),
@@ -238,7 +243,7 @@ pub(super) fn said_yes(answer: Option<Answer>) -> Result<(), Reason> {
     }
 }
 
-/// A decision that waits for a person: no call is admitted, and nothing reserved.
+/// Creates the ruling of a call that waits for a human. Nothing is admitted or reserved.
 pub(super) fn pending(
     scene: &Scene<'_>,
     mut draft: Draft,
@@ -258,7 +263,7 @@ pub(super) fn pending(
     ruling
 }
 
-/// What a state about a call is bound to.
+/// Creates the content of a sealed state about a call.
 pub(super) fn ticket(
     scene: &Scene<'_>,
     tool: &str,
@@ -274,7 +279,7 @@ pub(super) fn ticket(
         account: account.to_owned(),
         tool: tool.to_owned(),
         arguments: arguments.digest().to_string(),
-        // What an approver says is judged by the rules in force when it is used.
+        // An approver's answer is judged by the rules in force at the time of its use.
         policy: match purpose {
             Purpose::Approval => String::new(),
             Purpose::Question | Purpose::Upstream => scene.rules.policy_digest.clone(),

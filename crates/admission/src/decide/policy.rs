@@ -1,11 +1,12 @@
-//! C4: the operator's rules, in order; the first that holds speaks.
+//! C4: evaluation of the operator's rules in order; the first rule that holds decides.
 //!
-//! A rule sees the call as the upstream will: `input.tool`, `input.arguments`, `input.principal`, and `input.session` with its
-//! meters and calls. It never sees what the agent says about the call. A rule that cannot be evaluated denies, and so do
-//! arguments that two readers take for different ones.
+//! A rule sees the call as it is forwarded: `input.tool`, `input.arguments`, `input.principal`, and `input.session`
+//! with its meters and calls. It never sees the agent's rationale. A rule that cannot be evaluated denies the call, and
+//! so do ambiguous arguments, which two JSON parsers could read differently.
 //!
-//! A rule that denies or asks holds as well where its condition names a member that the call does not have, or that is null:
-//! leaving a member out, or spelling it otherwise, must not be a way around it. A rule that allows does not.
+//! A rule that denies or requires an answer also holds if its condition refers to a member that the call does not have,
+//! or that is null. Otherwise an agent could evade it by omitting or misspelling a member. A rule that allows does not
+//! hold then.
 
 use expression::Answer;
 use serde_json::{Value, json};
@@ -13,28 +14,28 @@ use serde_json::{Value, json};
 use crate::reason::{Reason, RuleName};
 use crate::rules::{Decider, Rules, Then};
 
-/// What C4 says.
+/// The result of C4.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Policed {
-    /// No rule, or one that allows. Its name, if there is one.
+    /// The call is allowed: by the rule of this name, or because no rule holds.
     Allowed(Option<RuleName>),
-    /// A person is asked first: the client's user, or an approver.
+    /// The client's user or an approver has to be asked first.
     Confirm(RuleName, Decider),
-    /// Denied.
+    /// The call is denied.
     Denied(Reason),
 }
 
-/// What rules are asked about.
+/// The input of the rules.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub tool: &'a str,
-    /// The text of the arguments.
+    /// The arguments as JSON text.
     pub arguments: &'a str,
     pub principal: Value,
     pub session: Value,
 }
 
-/// Asks the rules about a call.
+/// Evaluates the rules for a call.
 pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
     let about: Vec<_> = rules.policy.iter().filter(|rule| rule.is_about(facts.tool)).collect();
     if about.is_empty() {

@@ -1,4 +1,4 @@
-//! What was decided: everything that the answer, the record and the outcome need.
+//! Rulings: the result of a decision, with all data for the Verdict, the record and the settlement.
 
 use crate::approval::{self, Decision};
 use crate::clarify::{Answer, Asked, Ticket};
@@ -11,169 +11,175 @@ use crate::verdict::{Verdict, VerdictKind};
 
 use super::semantic::Question;
 
-/// What follows from a call.
+/// The result of deciding about a call.
 #[derive(Clone, Debug)]
 pub enum CallRuling {
-    /// It is decided.
+    /// The call is decided.
     Ruled(Box<Ruling>),
-    /// Not yet: a call of a tool of unknown cost is under way (reading V-12), or too many calls are. Nothing changed; it is
-    /// decided when a call of the session settles.
+    /// The call has to wait: another call with the same tool of unknown cost is in flight (reading V-12), or too many
+    /// calls are. Nothing changed; it is decided again when a call of the session settles.
     Wait,
-    /// The judge is asked first. The reservation holds the call's place.
+    /// The judge has to be asked first. A reservation is held for the call.
     Judge {
-        /// What the judge may see.
+        /// The question to the judge.
         question: Box<Question>,
-        /// What holds the place.
+        /// The reservation of the call.
         held: ReservationId,
     },
-    /// A person is asked first, on the open stream (legacy), or an approver. The reservation holds the call's place, for as long
-    /// as the question can be answered.
+    /// A human has to be asked first: the client's user on the open stream (legacy), or an approver. A reservation is
+    /// held for the call as long as the question is open.
     Ask {
-        /// What is asked.
+        /// The question, with the state that its answer is bound to.
         asked: Box<Asked>,
-        /// What holds the place; none for a caller without a session.
+        /// The reservation of the call; `None` for a caller without a session.
         held: Option<ReservationId>,
     },
 }
 
-/// What follows from a commitment or an amendment.
+/// The result of deciding about a commitment or an amendment.
 #[derive(Clone, Debug)]
 pub enum MessageRuling {
-    /// It is decided.
+    /// The message is decided.
     Ruled(Box<Ruling>),
-    /// The judge is asked first (S2). Nothing changed but, in a session, what is reserved for the judge.
+    /// The judge has to be asked first (S2). Nothing changed except, in an existing session, the reservation for the
+    /// judge.
     Judge {
-        /// What the judge may see.
+        /// The question to the judge.
         question: Box<Question>,
-        /// What holds its price, in a session that is.
+        /// The reservation for the judge's cost; `None` for a commitment, which has no session yet.
         held: Option<ReservationId>,
     },
 }
 
-/// A decision.
+/// A decision about a message.
 #[derive(Clone, Debug)]
 pub struct Ruling {
-    /// What was decided about.
+    /// The type of the message.
     pub about: About,
-    /// To which stream its record belongs.
+    /// The stream of the record.
     pub stream: Stream,
-    /// What is answered; unsigned, without `audit_ref`.
+    /// The Verdict; unsigned and without `audit_ref`.
     pub verdict: Verdict,
-    /// How it is answered.
+    /// The form in which the Verdict is delivered.
     pub telling: Telling,
-    /// Why it was not simply served.
+    /// The reason for a verdict other than `served`.
     pub reason: Option<Reason>,
-    /// Whether the call goes to the upstream.
+    /// `true` if the call is forwarded to the upstream server.
     pub forward: bool,
-    /// What an admitted call has reserved: it is settled or refunded.
+    /// The reservation of an admitted call, which has to be settled or refunded.
     pub reservation: Option<ReservationId>,
-    /// What the meters stand at, reservations among them.
+    /// The amounts of the session's meters, including reservations.
     pub meters: Meters,
-    /// The agent, as the commitment names it.
+    /// The agent's id, as the commitment claims it.
     pub agent_id: Option<String>,
-    /// How that name was shown.
+    /// The evidence for that id.
     pub proven_by: ProvenBy,
-    /// The tool.
+    /// The tool's name, if it can be part of a record.
     pub tool: Option<String>,
-    /// What is odd about it, for the audit.
+    /// Irregularities, for the audit store.
     pub flags: Vec<Flag>,
-    /// What the client software calls itself; nothing shows it.
+    /// The client software's name according to the client; unverified.
     pub asserted_client: Option<String>,
-    /// What was said: committed to in the record, in clear only in the local store.
+    /// The texts of the message: committed to in the record, and stored in clear only locally.
     pub said: Said,
-    /// `sha256:` and the digest of the VAP message (reading V-25).
+    /// The digest of the VAP message, for the Verdict's `req` (reading V-25).
     pub req: Option<Digest>,
-    /// Whether digests are taken over the bytes as they came (reading V-22).
+    /// `true` if a digest is over text as received, for lack of a canonical form (reading V-22).
     pub canon_raw: bool,
-    /// What must not be used again: claimed in the transaction that keeps the decision.
+    /// The keys that may be used only once. They are claimed in the transaction that stores the decision.
     pub claims: Vec<Claim>,
-    /// Who confirmed it, or declined.
+    /// The answer of a human, if there was one.
     pub confirmation: Option<Confirmation>,
-    /// Modern: the question that the caller takes to a person, to be sealed into `requestState`.
+    /// Modern era: the question that the client passes to its user, to be sealed into `requestState`.
     pub pending: Option<Box<Asked>>,
-    /// The question that a commitment or an amendment puts to approvers: it counts once it is sent again and approved.
+    /// The question to approvers about a commitment or an amendment. The message takes effect when it is sent again
+    /// after the approval.
     pub put: Option<Box<approval::Question>>,
-    /// What an upstream's own question is bound to, should it ask one (reading V-38).
+    /// The state to seal if the upstream server asks a question of its own (reading V-38).
     pub ticket: Option<Box<Ticket>>,
-    /// E(n), in JCS, when a commitment or an amendment was accepted: it is returned to the agent (reading V-17).
+    /// E(n) as canonical text, if a commitment or an amendment was accepted; it is returned to the agent (reading
+    /// V-17).
     pub effective: Option<String>,
     /// The digest of the rules.
     pub policy_digest: String,
-    /// What the rules would have decided, of a call that the posture `advisory` let through.
+    /// The decision that the rules would have made about a call that
+    /// [`Posture::Advisory`](crate::rules::Posture::Advisory) let through.
     pub advised: Option<Advised>,
-    /// Where arguments do not fit their schema, and by which keyword. It is told to whoever wrote them, and is in no record.
+    /// The position of an argument that violates its schema, with the keyword. Returned to the caller, and not part of
+    /// any record.
     pub fault_place: Option<String>,
 }
 
-/// What the rules would have decided about a call that was let through all the same: rules can be tried out so before they
-/// are enforced.
+/// The decision that the rules would have made about a call that was let through regardless. It lets operators test
+/// rules before they enforce them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advised {
     /// The verdict.
     pub verdict: VerdictKind,
-    /// Why it would not have been simply served.
+    /// The reason for a verdict other than `served`.
     pub reason: Option<Reason>,
 }
 
-/// Who answered a question about a call or a message, and what.
+/// An answer to a question about a call or a message, with its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// The client says that its user said so: nobody can show that there is one.
+    /// The client reports its user's answer; there is no proof of it.
     Client(Answer),
-    /// An approver signed it.
+    /// An approver signed the answer.
     Approver {
         /// The approver's name.
         approver: String,
-        /// The key.
+        /// The `kid` of the approver's key.
         kid: String,
-        /// The question.
+        /// The id of the question.
         question: String,
-        /// The decision.
+        /// The approver's decision.
         decision: Decision,
         /// The digest of the signed approval.
         approval: Digest,
     },
 }
 
-/// What a decision is about.
+/// The type of message that a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// A scope commitment.
+    /// A Scope Commitment.
     Commitment,
-    /// A scope amendment.
+    /// A Scope Amendment.
     Amendment,
-    /// A call.
+    /// A tool call, with or without an envelope.
     Call,
 }
 
-/// To which stream a record belongs (reading X-5).
+/// The stream of a record (reading X-5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// The session: the caller is bound to it.
+    /// The stream of the session with this id, which the caller is bound to.
     Session(String),
-    /// The gateway's own: there is no session, or the caller is not bound to it and must not write into it.
+    /// The gateway's own stream: there is no session, or the caller is not bound to it and must not write into its
+    /// stream.
     Unbound,
 }
 
-/// How a verdict is told.
+/// The form in which a Verdict is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// In the shape and under the key that the caller used (reading V-4).
+    /// In the shape and under the key of the caller's message (reading V-4).
     Told(Shape, Key),
-    /// Not at all: the answer stays untouched (reading V-33, advisory).
+    /// No Verdict is delivered, and the response is not changed (reading V-33, advisory).
     Silent,
 }
 
-/// What was said, in the bytes that commitments are taken over: JCS, or the text as it came.
+/// The texts of a message as the bytes that the record commits to: JCS, or the text as received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// What the session is for.
+    /// The session's goal.
     pub goal: Option<String>,
-    /// Why the call; or why the amendment.
+    /// The rationale of a call, or the reason of an amendment.
     pub rationale: Option<String>,
-    /// What it should bring about.
+    /// The expected effect of a call.
     pub expected_effect: Option<String>,
-    /// The arguments.
+    /// The arguments of a call.
     pub arguments: Option<Vec<u8>>,
     /// E(n), the commitment in force.
     pub effective_commitment: Option<Vec<u8>>,
@@ -181,28 +187,28 @@ pub struct Said {
     pub principal: Option<Vec<u8>>,
 }
 
-/// Something that must not be used again.
+/// A key that may be used only once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What it is.
+    /// The kind of the key.
     pub kind: ClaimKind,
-    /// Which.
+    /// The key itself: a `jti`, a nonce or a question's id.
     pub key: String,
 }
 
-/// What is used once.
+/// The kind of a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimKind {
-    /// The `jti` of a signed message, in its session.
+    /// The `jti` of a signed message in its session.
     Jti,
-    /// A sealed state of ours.
+    /// The nonce of a sealed state.
     State,
-    /// The answer to a question that was put to approvers.
+    /// The id of a question to approvers whose answer is used.
     Approval,
 }
 
 impl ClaimKind {
-    /// A word for it.
+    /// Returns a name for the kind.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -213,31 +219,31 @@ impl ClaimKind {
     }
 }
 
-/// What is odd about a call, a message or a cost. It denies nothing.
+/// An irregularity of a call, a message or a cost. It does not lead to a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
-    /// The session id looks short (reading V-2).
+    /// The session id is shorter than [`SHORT_SESSION_ID`](crate::limits::SHORT_SESSION_ID) bytes (reading V-2).
     ShortSessionId,
-    /// A declared cost that is no number was ignored (reading V-13).
+    /// A declared cost that is not a number was ignored (reading V-13).
     CostNotANumber,
-    /// A declared cost below zero was taken for zero (reading V-13).
+    /// A declared cost below zero was treated as zero (reading V-13).
     CostNegative,
     /// A declared cost was reduced to the operator's cap (reading V-13).
     CostCapped,
-    /// A declared cost was rounded up.
+    /// A declared cost had too many digits and was rounded up.
     CostRounded,
-    /// A cost was declared on more meters than are looked at (reading V-13).
+    /// The cost names more meters than [`MAX_METERS`](crate::limits::MAX_METERS) (reading V-13).
     CostTooManyMeters,
-    /// A meter went over its ceiling (reading V-12).
+    /// A meter exceeded its ceiling (reading V-12).
     Overrun,
-    /// The name of the tool cannot stand in a record.
+    /// The tool's name cannot be part of a record.
     ToolUnnamed,
-    /// The agent declared a call less sensitive than the operator says (reading V-30).
+    /// The agent declared a lower sensitivity than the operator's class (reading V-30).
     SensitivityRaised,
 }
 
 impl Flag {
-    /// Its code.
+    /// Returns the flag's code in the audit store.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! S2 and C5: whether the judge is asked, what it may see, and what its answer means.
+//! S2 and C5: the conditions for asking the judge, its question, and the effect of its answer.
 //!
-//! The judge reads text that an adversary wrote. It gets fields, each apart from the others and from its instructions, and
-//! answers with one of four findings; only "consistent", from a judge who is sure enough, lets a call through. No answer is never
-//! a yes.
+//! The judge reads text that an adversary may have written. It gets named fields, separate from each other and from its
+//! instructions, and answers with one of four findings. Only "consistent" with sufficient confidence lets a call
+//! through. A missing answer denies it.
 //!
-//! Not here: the HTTP request, and the judge's instructions (the gateway).
+//! Not here: the HTTP request and the judge's instructions (the gateway).
 
 use serde::{Deserialize, Serialize};
 
@@ -19,81 +19,82 @@ use crate::verdict::Trigger;
 
 use super::Scene;
 
-/// What the judge is asked about one message.
+/// A question to the judge about one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Why it is asked.
+    /// The reason for asking.
     pub trigger: Trigger,
-    /// All that it may see: every text is somebody's claim, and none is an instruction.
+    /// All texts that the judge sees. Each is an unverified claim and none is an instruction.
     pub fields: Vec<Field>,
 }
 
-/// One text that the judge examines.
+/// A text for the judge to examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// What it is.
+    /// The name of the field, such as `goal` or `rationale`.
     pub name: &'static str,
-    /// The text.
+    /// The text, untrusted.
     pub text: String,
 }
 
-/// What the judge said.
+/// The answer of the judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Semantic {
-    /// Its finding.
+    /// The judge's finding.
     pub finding: Finding,
-    /// How sure it is.
+    /// The judge's confidence in its finding.
     pub confidence: Degree,
-    /// Why it was asked.
+    /// The reason for asking.
     pub trigger: Trigger,
-    /// What asking cost, on the meter `vap.judge`.
+    /// The cost of the answer, on the meter `vap.judge`.
     pub cost: Decimal,
 }
 
-/// What the judge found.
+/// The finding of the judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finding {
     /// The message is consistent with the goal.
     Consistent,
-    /// It is not.
+    /// The message is inconsistent with the goal.
     Inconsistent,
-    /// The judge cannot tell.
+    /// The judge is uncertain.
     Unsure,
-    /// It did not answer, or what it said made no sense.
+    /// The judge did not answer, or its answer could not be parsed.
     Unavailable,
 }
 
-/// What C5 says before the judge is asked.
+/// The decision about asking the judge.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     /// The judge is not asked.
     Closed,
-    /// The judge said yes to this very call not long ago, which is good until this second.
+    /// The cache has a "consistent" verdict for this call, which expires at this Unix time.
     Remembered(i64),
-    /// The judge is asked, because of this.
+    /// The judge is asked for this reason.
     Open(Trigger),
-    /// It would be, and cannot be paid (reading V-31).
+    /// The judge should be asked, but its budget is used up (reading V-31).
     Unaffordable(Trigger),
 }
 
-/// What the judge's answer means.
+/// The effect of the judge's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Consistent,
-    /// A person decides.
+    /// A human has to answer.
     Unsure,
     Denied(Reason),
 }
 
-/// A call as C5 sees it.
+/// The properties of a call that C5 needs.
 pub(super) struct Suspect {
     pub key: VerdictKey,
     pub risk: Risk,
     pub sensitivity: Option<Sensitivity>,
 }
 
-/// Whether the judge is asked about a call. A call that chance picked is shown even where an answer is remembered.
+/// Decides whether the judge is asked about a call. A randomly selected call is shown to it even if a verdict is
+/// cached.
 pub(super) fn gate(scene: &Scene<'_>, session: &Session, suspect: &Suspect) -> Gate {
     let Some(judge) = &scene.rules.judge else { return Gate::Closed };
     let trigger = match (scene.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
@@ -108,7 +109,7 @@ pub(super) fn gate(scene: &Scene<'_>, session: &Session, suspect: &Suspect) -> G
     }
 }
 
-/// Whether the judge can be paid for one more answer.
+/// Checks whether the judge's budget allows one more answer.
 pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> Gate {
     match used.checked_add(judge.reserve).is_some_and(|sum| sum <= judge.cap) {
         true => Gate::Open(trigger),
@@ -116,7 +117,7 @@ pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> Gate {
     }
 }
 
-/// What an answer means. Without a judge there is nobody who could have given it.
+/// Determines the effect of the judge's answer. It denies if no judge is configured.
 pub(super) fn meaning(judge: Option<&JudgeRules>, said: &Semantic) -> Meaning {
     let Some(judge) = judge else { return Meaning::Denied(Reason::JudgeUnavailable) };
     match said.finding {
@@ -128,7 +129,7 @@ pub(super) fn meaning(judge: Option<&JudgeRules>, said: &Semantic) -> Meaning {
 }
 
 impl Question {
-    /// About a call (C5).
+    /// Creates the question about a call (C5).
     pub(super) fn about_call(trigger: Trigger, session: &Session, envelope: &IntentEnvelope) -> Question {
         let mut question = Question::about_session(trigger, session);
         question.add("tool", &envelope.call.tool);
@@ -138,7 +139,7 @@ impl Question {
         question
     }
 
-    /// About an amendment (S2): what it adds, and why.
+    /// Creates the question about an amendment (S2), with its additions and its reason.
     pub(super) fn about_amendment(session: &Session, amendment: &ScopeAmendment) -> Question {
         let mut question = Question::about_session(Trigger::Amendment, session);
         if let Some(AddScope { tools_allow, tools_deny }) = &amendment.add_scope {
@@ -155,7 +156,7 @@ impl Question {
         question
     }
 
-    /// About a commitment (S2), as it would be in force.
+    /// Creates the question about a commitment (S2), as it would be in force.
     pub(super) fn about_session(trigger: Trigger, session: &Session) -> Question {
         let agreed = &session.agreed;
         let mut question = Question { trigger, fields: Vec::new() };

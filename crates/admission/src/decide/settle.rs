@@ -1,8 +1,8 @@
-//! What became of a call: its reservation is settled, or given back (readings V-12 to V-14).
+//! Settlement of reservations at the end of a call (readings V-12 to V-14).
 //!
-//! What ran is settled with the cost that the tool declared, capped by the operator, or else with what the operator knows. Of
-//! what nobody knows, the reservation stays spent for good. Only a call that provably never left is given back. A call that
-//! was served stays served, whatever it cost.
+//! A call that ran is settled with the cost that the tool declared, limited to the operator's cap, otherwise with the
+//! operator's cost. If the outcome is unknown, the reserved amounts are settled. Only a call that was provably never
+//! forwarded is refunded. A call that was served remains served, regardless of its cost.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use super::budget::{is_metered, metered};
 use super::draft::standing;
 use super::ruling::Flag;
 
-/// How a call ended.
+/// The status of a call at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It ran.
+    /// The call ran.
     Executed,
-    /// It ran, and failed.
+    /// The call ran and failed.
     Errored,
-    /// It was not forwarded after all.
+    /// The call was not forwarded after all.
     Refused,
-    /// Nobody knows.
+    /// The outcome is unknown, for example after a lost connection.
     Unknown,
 }
 
 impl Status {
-    /// The record's word.
+    /// Returns the name used in the record.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,37 +44,38 @@ impl Status {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
-    /// How it ended.
+    /// The status of the call.
     pub status: Status,
-    /// The tool, by the name under which it was admitted.
+    /// The name of the tool under which the call was admitted.
     pub tool: &'a str,
-    /// The text of the cost that the tool declared: `result._meta.vap.cost` of the upstream.
+    /// The text of the cost that the tool declared, `_meta.vap.cost` of the upstream server's result.
     pub cost: Option<&'a str>,
 }
 
-/// What a settlement changed.
+/// The result of a settlement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// What the call cost, on every meter that it declared, as far as a record holds them: the record's `settled`.
+    /// The cost of the call on every declared meter, at most [`MAX_METERS`]: the record's `settled`.
     pub settled: Meters,
-    /// What the session's meters stand at.
+    /// The amounts of the session's meters.
     pub meters: Meters,
-    /// Whether it cost more than was reserved: then the answer waits until that is durable.
+    /// `true` if the cost exceeded the reservation. Then the response waits until the settlement is durable.
     pub exceeded_reservation: bool,
-    /// What is odd about the cost.
+    /// Irregularities of the cost.
     pub flags: Vec<Flag>,
 }
 
-/// Puts a reservation of another call, as it was when a decision was made, into the session: for making that decision again.
-/// What the principal holds stays as it is.
+/// Restores a reservation of another call as it was at an earlier decision, in order to reproduce that decision. The
+/// principal's account is not changed.
 pub fn hold_again(session: &mut Session, held: &Reservation) -> ReservationId {
     session.running.reserve(Reservation { by_principal: false, ..held.clone() })
 }
 
-/// Settles a call. None if there is no such reservation: it was settled before, or never was.
+/// Settles a call. Returns `None` if the reservation does not exist, because it was settled before or never made, or if
+/// the call was not admitted.
 pub fn settle(
     rules: &Rules,
     session: &mut Session,
@@ -114,7 +115,8 @@ pub fn settle(
     Some(Settled { settled, meters: standing(rules, session), exceeded_reservation, flags })
 }
 
-/// Gives back the reservation of a call that provably never left (reading V-14): it was no call.
+/// Refunds the reservation of a call that was provably never forwarded (reading V-14); it does not count as a call.
+/// Returns `None` without such a reservation.
 pub fn refund(
     rules: &Rules,
     session: &mut Session,
@@ -125,7 +127,7 @@ pub fn refund(
     Some(Settled { meters: standing(rules, session), ..Settled::default() })
 }
 
-/// Gives back what is held for questions that nobody will answer any more: after a crash, or at a close.
+/// Refunds the reservations of open questions that can no longer be answered: after a crash, or when a session closes.
 pub fn refund_questions(session: &mut Session, account: &mut Account) {
     let asking = session.running.in_flight().iter().filter(|held| held.stage == Stage::Asking);
     for id in asking.map(|held| held.id).collect::<Vec<_>>() {
@@ -133,8 +135,8 @@ pub fn refund_questions(session: &mut Session, account: &mut Account) {
     }
 }
 
-/// Closes a session: it admits nothing any more, and its id stays taken. False while calls are under way, for their outcomes
-/// belong before the end of the stream (reading X-5); their answers have to be recorded first.
+/// Closes a session: it admits nothing more, and its id stays reserved. Returns `false` while calls are in flight,
+/// because their outcomes must be recorded before the end of the stream (reading X-5).
 pub fn close(session: &mut Session, account: &mut Account) -> bool {
     refund_questions(session, account);
     if !session.running.in_flight().is_empty() {
@@ -155,9 +157,10 @@ pub(super) fn give_back(session: &mut Session, account: &mut Account, id: Reserv
     Some(())
 }
 
-/// A tool that answered has told what it costs. One that failed without a word about it has not, and one of which nobody knows how
-/// the call ended has used up a bit of our patience (reading V-12). What is remembered is what is metered, and nothing else: a
-/// tool can declare new names for ever.
+/// Updates the knowledge of a tool's cost. An executed call declares it, even by silence; a failed one only if it
+/// declared a cost. A call of unknown cost with an unknown outcome uses up one of the session's
+/// [`BLIND_CALLS`](crate::limits::BLIND_CALLS) (reading V-12). Only limited meters are stored, since a tool could
+/// declare new names without end.
 fn learn(
     session: &mut Session,
     held: &Reservation,
@@ -180,7 +183,7 @@ fn is_overrun(session: &Session) -> bool {
     limits.iter().any(|(meter, ceiling)| session.running.used(meter) > *ceiling)
 }
 
-/// A declared cost that was looked at (reading V-13).
+/// A declared cost after validation (reading V-13).
 #[derive(Debug, Default)]
 struct Declared {
     amounts: Meters,
@@ -188,7 +191,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// Reads a cost. The meters that somebody limits are looked at first, so that no crowd of others hides them.
+    /// Validates a declared cost. Limited meters are read first, so that many other meters cannot crowd them out.
     fn read(rules: &Rules, cost: Option<&str>, limited: impl Fn(&str) -> bool) -> Declared {
         let mut declared = Declared::default();
         let Some(cost) = cost else { return declared };
@@ -235,7 +238,7 @@ impl Declared {
         }
     }
 
-    /// What the tool declared; on the meters of which it says nothing, what the operator knows.
+    /// Returns the declared cost, completed by the operator's costs on meters without a declaration.
     fn or_known(&self, rules: &Rules, tool: &str) -> Meters {
         let mut cost = rules.costs.of(tool);
         for (meter, amount) in self.amounts.iter() {
@@ -245,7 +248,7 @@ impl Declared {
     }
 }
 
-/// The members of an object without duplicates.
+/// Parses a JSON object into its members; `None` if it has duplicates.
 fn members(text: &str) -> Option<BTreeMap<String, Box<RawValue>>> {
     json::read_text(text).ok()
 }

@@ -1,4 +1,4 @@
-//! What is known about a call besides its name: the signals of its risk (section 10).
+//! The inputs of the risk score of a call (section 10).
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::session::{Reservation, Session};
 
 use super::Scene;
 
-/// How a call looks beside those of late.
+/// The comparison of a call with the session's recent calls.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub repeats: usize,
@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub known_shape: bool,
 }
 
-/// The signals of a call.
+/// Computes the signals of a call.
 pub(super) fn signals(
     scene: &Scene<'_>,
     session: &Session,
@@ -35,7 +35,7 @@ pub(super) fn signals(
     }
 }
 
-/// The part of the budget that is used once the call is: of the meter, or the calls, of which the most is.
+/// Returns the largest used share of the budget's limits, with this call included.
 fn used(session: &Session, reservation: &Reservation) -> Degree {
     let budget = session.agreed.budget();
     let calls = budget.max_calls.map(|most| {
@@ -48,14 +48,14 @@ fn used(session: &Session, reservation: &Reservation) -> Degree {
     meters.chain(calls).max().unwrap_or(Degree::ZERO)
 }
 
-/// The part of the session's time that is over, if it ends.
+/// Returns the elapsed share of the session's time; `None` without a deadline.
 fn elapsed(scene: &Scene<'_>, session: &Session) -> Option<Degree> {
     let (begin, end) = (session.agreed.committed().as_second(), session.agreed.ends()?.as_second());
     let seconds = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
     Some(part(seconds(begin, scene.now.as_second()).into(), seconds(begin, end).max(1).into()))
 }
 
-/// How many thousandths of the whole a part is: found by halving, for decimals do not divide.
+/// Computes `part / whole` in thousandths by binary search, since [`Decimal`] has no division.
 fn part(part: Decimal, whole: Decimal) -> Degree {
     let (mut low, mut high) = (0u64, 1000u64);
     while low < high {
@@ -68,7 +68,7 @@ fn part(part: Decimal, whole: Decimal) -> Degree {
     Degree::thousandths(low)
 }
 
-/// A decimal so many times, by doubling.
+/// Multiplies a decimal by an integer, by repeated doubling.
 fn times(decimal: Decimal, mut times: u64) -> Decimal {
     let (mut sum, mut double) = (Decimal::ZERO, decimal);
     while times > 0 {
@@ -81,7 +81,7 @@ fn times(decimal: Decimal, mut times: u64) -> Decimal {
     sum
 }
 
-/// The shape of some arguments: their members' names and types, without their values.
+/// Returns the shape of arguments: the names and types of their members without values.
 pub(super) fn shape(arguments: &str) -> String {
     let mut shape = String::new();
     if let Ok(value) = jose::json::parse_text(arguments) {

@@ -1,9 +1,10 @@
-//! Tasks (reading V-37): a call is admitted once, when its task is created; what follows needs the same principal.
+//! Tasks (reading V-37): a call is admitted once, when its task is created. Later requests about the task need the same
+//! principal.
 //!
-//! The reservation of the call stays in flight until the task's last result passes. A principal that is known by its signing key
-//! alone shows nothing on a request without VAP: there the task's id, which is not to be guessed, is what it shows.
+//! The call's reservation stays in flight until the task's final result. A principal identified only by its signing key
+//! cannot prove itself on a request without VAP; there, knowledge of the unguessable task id is the evidence.
 //!
-//! Not here: where tasks are remembered (the gateway).
+//! Not here: the storage of tasks (the gateway).
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,27 +22,28 @@ use super::ruling::Ruling;
 /// A task that a call created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Whose call it was; none if nobody knows.
+    /// The principal of the call; `None` if it was unknown.
     pub principal: Option<Principal>,
-    /// The session, if the call belonged to one.
+    /// The id of the session, if the call belonged to one.
     pub session_id: Option<String>,
-    /// What its call has reserved: settled with the task's last result.
+    /// The reservation of the call, settled with the task's final result.
     pub reservation: Option<ReservationId>,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
 }
 
-/// A request about a task.
+/// A request about an existing task.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowUp<'a> {
-    /// The text of what it brings for the tool, if it does (`tasks/update`).
+    /// The text of the inputs that the request has for the tool (`tasks/update`).
     pub inputs: Option<&'a str>,
 }
 
-/// Decides about a request that follows up a task. What goes on has no ruling of its own: its call was ruled.
+/// Decides about a request for an existing task. Returns the denial, or `None` if the request may go on: then the
+/// ruling of the call covers it.
 pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
     let reason = refuses(scene, task, request)?;
-    // Whoever it is not learns nothing of the session.
+    // A caller other than the task's principal must not learn the session id.
     let is_shown = reason != Reason::WrongPrincipal;
     let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
     draft.calls(&task.tool, &canon(request.inputs.unwrap_or("{}")));
@@ -50,8 +52,8 @@ pub fn follow_up(scene: &Scene<'_>, task: &Task, request: FollowUp<'_>) -> Optio
     Some(Box::new(draft.rule(scene.rules, VerdictKind::Denied, Some(reason))))
 }
 
-/// Refuses a request about a task that nobody remembers: whose it is cannot be shown, and the answer is the same as for a
-/// task of another's. Whether such requests are refused at all is the route's posture (V-33).
+/// Denies a request about an unknown task. Its principal cannot be checked, so the answer is the same as for a task of
+/// another principal. The route's posture decides whether such requests are denied (V-33).
 pub fn unknown_task(scene: &Scene<'_>, method: &str) -> Box<Ruling> {
     let mut draft = Draft::of_unaware(None);
     draft.calls(method, &canon("{}"));

@@ -1,8 +1,8 @@
-//! A call without VAP: what the operator's posture says (reading V-33).
+//! Calls without VAP, by the operator's posture (reading V-33).
 //!
-//! Leaving the envelope out must not be the cheapest way around it: once a commitment of the principal is live, a call without
-//! one is denied, whatever the posture. A principal that is known by its signing key alone is not known without a message: of it
-//! nothing says that it has committed to anything.
+//! Omitting the envelope must not be an easy way around the checks. So, while the principal has a live session, a call
+//! without an envelope is denied under every posture. A principal identified only by its signing key is unknown without
+//! a message, so this does not apply to it.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ use super::policy::{Facts, Policed, police};
 use super::ruling::{Advised, CallRuling, Confirmation, Telling};
 use super::{Call, Scene, account_key};
 
-/// Decides about a call of which its agent says nothing.
+/// Decides about a call without VAP.
 pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>) -> CallRuling {
     let arguments = canon(call.arguments);
     let mut draft = Draft::of_unaware(account.only_session());
@@ -54,7 +54,8 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(stop)))
 }
 
-/// Why a call without VAP is denied whoever makes it, if it is: the same for all arguments, so that nothing need be made of them.
+/// Returns the reason why calls without VAP are denied for every caller, if there is one. The arguments are irrelevant,
+/// so the caller need not read them.
 #[must_use]
 pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
     match rules.posture {
@@ -65,7 +66,8 @@ pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Optio
     }
 }
 
-/// Forwarded and recorded; the answer stays as it is. What the operator's rules would have decided is recorded with it.
+/// Forwards and records a call without changing the response. The decision that the operator's rules would have made is
+/// recorded too.
 fn advisory(scene: &Scene<'_>, mut draft: Draft, call: &Call<'_>) -> CallRuling {
     draft.policed = !scene.rules.policy.is_empty();
     draft.telling = Telling::Silent;
@@ -92,7 +94,7 @@ fn advised(scene: &Scene<'_>, call: &Call<'_>) -> Advised {
     }
 }
 
-/// What the operator listed, as far as its rules let it through.
+/// Checks a call that restricted mode allows against the tool's pin and the operator's rules.
 fn restricted(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -109,7 +111,7 @@ fn restricted(
     }
 }
 
-/// Asks a person about a call that belongs to no session. Nothing is reserved.
+/// Asks a human about a call without a session. Nothing is reserved.
 fn confirm(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -132,7 +134,7 @@ fn confirm(
     if let Some(answer) = call.before.answer {
         draft.confirmation = Some(Confirmation::Client(answer));
         said_yes(Some(answer))?;
-        // What the client was asked before its answers ceased to count.
+        // The rules changed while the client was asked: now an approver has to answer.
         return if by == Decider::Client { Ok(None) } else { Err(Reason::ApprovalUnavailable) };
     }
     if by == Decider::Approver {
@@ -150,7 +152,7 @@ fn confirm(
     Ok(Some(ruled(pending(scene, draft, asked, call.can_ask, reason, None))))
 }
 
-/// Asks an approver about a call that belongs to no session.
+/// Asks an approver about a call without a session.
 fn wait_for_approver(
     scene: &Scene<'_>,
     draft: &mut Draft,
@@ -176,13 +178,14 @@ fn wait_for_approver(
     Ok(ruled(pending(scene, draft, asked, true, reason, None)))
 }
 
-/// What an approver is asked about, of whoever calls, as far as it is known.
+/// Creates the subject of a question to an approver, with the caller's principal as far as it is known.
 fn subject(scene: &Scene<'_>, call: &Call<'_>, arguments: &Canon) -> Subject {
     let holder = account_key(scene.caller, None).unwrap_or_default();
     call_subject(scene, call.tool, arguments, (NO_SESSION, &holder), None)
 }
 
-/// What a state about a call without a session is bound to: whoever calls, as far as it is known.
+/// Creates the content of a sealed state for a call without a session, bound to the caller's principal as far as it is
+/// known.
 fn bound(scene: &Scene<'_>, call: &Call<'_>, arguments: &Canon, purpose: Purpose) -> Ticket {
     let holder = account_key(scene.caller, None).unwrap_or_default();
     ticket(scene, call.tool, arguments, purpose, NO_SESSION, &holder)
@@ -214,7 +217,7 @@ fn facts<'a>(scene: &Scene<'_>, call: &Call<'a>) -> Facts<'a> {
     }
 }
 
-/// The agent that the caller's access token belongs to.
+/// Returns the id of the agent that the caller's access token belongs to.
 fn agent_of<'a>(scene: &Scene<'a>) -> Option<&'a str> {
     scene.rules.keyring.agent_of(scene.caller.token.as_ref()?)
 }

@@ -1,5 +1,5 @@
-//! Commitments to what is not said in clear (readings V-40, 4.10): `hmac-sha256:` over member name, a zero byte, and JCS of the
-//! value, under a key of that record alone.
+//! HMAC commitments to values that a record does not contain in clear (readings V-40, 4.10): `hmac-sha256:` over the
+//! member's name, a zero byte and the value's JCS form, under a key of that record alone.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::hmac;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The secret of a stream of records. It stays with the gateway; whoever has it opens every record of the stream.
+/// The secret of a record stream, which opens every record of it. It never leaves the gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StreamKey([u8; 32]);
 
@@ -16,13 +16,13 @@ pub struct StreamKey([u8; 32]);
 pub struct RecordKey([u8; 32]);
 
 impl StreamKey {
-    /// A key of random bytes.
+    /// Creates a stream key from random bytes.
     #[must_use]
     pub const fn new(secret: [u8; 32]) -> Self {
         StreamKey(secret)
     }
 
-    /// The key of the record with this number.
+    /// Derives the key of the record with this sequence number.
     #[must_use]
     pub fn record(&self, seq: u64) -> RecordKey {
         RecordKey(mac(&self.0, &[&seq.to_be_bytes()]))
@@ -30,19 +30,19 @@ impl StreamKey {
 }
 
 impl RecordKey {
-    /// Commits to a member whose value has these canonical bytes.
+    /// Computes the commitment to a member whose value has these canonical bytes.
     #[must_use]
     pub fn commit(&self, member: &str, value: &[u8]) -> String {
         format!("hmac-sha256:{}", HEXLOWER.encode(&mac(&self.0, &[member.as_bytes(), &[0], value])))
     }
 
-    /// As the caller is given it: base64url.
+    /// Returns the key as base64url without padding, the form that the caller receives.
     #[must_use]
     pub fn to_text(&self) -> String {
         BASE64URL_NOPAD.encode(&self.0)
     }
 
-    /// Reads what a caller was given.
+    /// Parses a key from base64url; `None` if it is not 32 bytes.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         BASE64URL_NOPAD.decode(text.as_bytes()).ok()?.try_into().ok().map(RecordKey)

@@ -1,10 +1,11 @@
-//! What was decided and what came of it, as the bytes that go to the log (section 14): JCS of a closed object,
+//! Encoding of records (section 14): decisions and outcomes as canonical JSON (JCS) for the log, of type
 //! `application/vap-audit+json`.
 //!
-//! In clear are names, verdicts, codes, meters and times. What a caller said is committed to, and opened only by whoever is
-//! given the key of that one record (reading V-40): a [`RecordKey`] is the HMAC of the stream's secret over the record's number.
+//! Names, verdicts, codes, meters and times are in clear. Texts of the caller are only committed to; a commitment can
+//! be opened with the key of that one record (reading V-40). The [`RecordKey`] is the HMAC of the record's number under
+//! the stream's secret.
 //!
-//! Not here: the signed statement around the bytes, and where they are kept (the gateway's desk).
+//! Not here: the signed statement around the bytes, and their storage (the gateway).
 
 mod commitments;
 
@@ -29,35 +30,36 @@ use crate::verdict::Binding;
 /// The content type of a record.
 pub const CONTENT_TYPE: &str = "application/vap-audit+json";
 
-/// Where a record stands.
+/// The position of a record: gateway, stream, sequence number and time.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Whose record it is: `iss` of its statement.
+    /// The gateway's name: `iss` of the record's statement.
     pub gateway: &'a str,
-    /// Its stream: `sub` of its statement.
+    /// The name of the stream: `sub` of the record's statement.
     pub stream: &'a str,
-    /// Its number in the stream.
+    /// The record's sequence number in the stream.
     pub seq: u64,
-    /// When it was made.
+    /// The time of the record.
     pub at: Timestamp,
-    /// The secret of the stream.
+    /// The stream's secret.
     pub key: &'a StreamKey,
 }
 
-/// What came of a decision, for its record.
+/// The outcome of a call, for its record.
 #[derive(Clone, Copy, Debug)]
 pub struct Came<'a> {
-    /// The entry id of the decision: 64 lower-case hexadecimal digits.
+    /// The entry id of the decision's record: 64 lower-case hexadecimal digits.
     pub decision: &'a str,
-    /// How the call ended.
+    /// The status of the call.
     pub status: Status,
-    /// What it cost.
+    /// The settled cost of the call.
     pub settled: &'a Meters,
-    /// The result without `_meta` (reading V-39), if there is one.
+    /// The result without `_meta` (reading V-39); `None` if there is none.
     pub result: Option<&'a Canon>,
 }
 
-/// The record of a decision about a commitment, an amendment or a call. `binding` is what the Verdict's signature says.
+/// Encodes the record of a decision about a commitment, an amendment or a call. `binding` has the members of the
+/// Verdict's signature.
 #[must_use]
 pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) -> Vec<u8> {
     let key = place.record_key();
@@ -100,7 +102,7 @@ pub fn decided(place: &Place<'_>, ruling: &Ruling, binding: Option<&Binding>) ->
     finish(record, ruling.canon_raw)
 }
 
-/// The record of what came of a decision.
+/// Encodes the record of a call's outcome, with the decision's entry id as `backLink`.
 #[must_use]
 pub fn outcome(place: &Place<'_>, came: &Came<'_>) -> Vec<u8> {
     let key = place.record_key();
@@ -114,7 +116,7 @@ pub fn outcome(place: &Place<'_>, came: &Came<'_>) -> Vec<u8> {
     finish(record, came.result.is_some_and(|result| result.raw))
 }
 
-/// The record of messages that were denied without a record of their own, since some time and for these reasons.
+/// Encodes the record of denials without a record of their own: their number by reason since a time.
 #[must_use]
 pub fn denials(place: &Place<'_>, since: Timestamp, denied: &BTreeMap<Reason, u64>) -> Vec<u8> {
     let mut record = place.common("denials");
@@ -124,17 +126,17 @@ pub fn denials(place: &Place<'_>, since: Timestamp, denied: &BTreeMap<Reason, u6
     finish(record, false)
 }
 
-/// What happened to tools of a route.
+/// The event in a record about tools of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolEvent {
-    /// Their server says something else of them than what is pinned.
+    /// The tools' descriptions differ from their pins.
     Changed,
-    /// An operator approved them.
+    /// An operator approved the tools' descriptions.
     Approved,
 }
 
 impl ToolEvent {
-    /// The record's word.
+    /// Returns the name used in the record.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -144,7 +146,8 @@ impl ToolEvent {
     }
 }
 
-/// The record of tools that changed, or were approved: by their digests, for what they say is their server's.
+/// Encodes the record of tools that changed or were approved. It has digests only, since the descriptions belong to the
+/// tools' server. At most [`RECORDED_TOOLS`] are named; `more` counts the others.
 #[must_use]
 pub fn tools(place: &Place<'_>, route: &str, event: ToolEvent, tools: &[Difference]) -> Vec<u8> {
     let mut record = place.common("tools");
@@ -167,14 +170,14 @@ pub fn tools(place: &Place<'_>, route: &str, event: ToolEvent, tools: &[Differen
     finish(record, false)
 }
 
-/// The record that ends a stream.
+/// Encodes the record that ends a stream.
 #[must_use]
 pub fn closed(place: &Place<'_>) -> Vec<u8> {
     finish(place.common("closed"), false)
 }
 
-/// What the local store keeps in clear beside a decision: what was said, what the client asserts about itself (reading S-4), and
-/// what is odd about it.
+/// Returns the annex of a decision for the local audit store, in clear: the texts of the message, the client's
+/// `aiInvocation` (reading S-4) and flags.
 #[must_use]
 pub fn annex(ruling: &Ruling, aside: Option<&AiInvocation>) -> Value {
     let said = &ruling.said;
@@ -196,7 +199,7 @@ pub fn annex(ruling: &Ruling, aside: Option<&AiInvocation>) -> Value {
 }
 
 impl Place<'_> {
-    /// The key that opens this record and no other: its caller is given it.
+    /// Derives the key that opens only this record; the caller receives it.
     #[must_use]
     pub fn record_key(&self) -> RecordKey {
         self.key.record(self.seq)
@@ -242,7 +245,8 @@ fn advised_of(advised: &Advised) -> Value {
     told
 }
 
-/// Who answered, and what. What a client says is its own word for it: the record says so.
+/// Returns the answer to a question and its author. For the client, the record has `by` = `client`, since nothing
+/// proves its user's answer.
 fn confirmation_of(confirmation: &Confirmation) -> Option<Value> {
     Some(match confirmation {
         Confirmation::Client(Answer::Unanswered) => return None,
@@ -281,7 +285,7 @@ fn finish(mut record: Map<String, Value>, raw: bool) -> Vec<u8> {
     jose::jcs::canonical(&record.into())
 }
 
-/// Whether a text can be a name in a record.
+/// Returns `true` if a text can be a name in a record: 1 to [`MAX_NAME`] characters, no control characters.
 #[must_use]
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(MAX_NAME).is_none() && !text.chars().any(char::is_control)

@@ -1,4 +1,4 @@
-//! What one principal holds across its sessions: which are live, what they spent, and how often it was denied of late.
+//! The state of one principal across its sessions: live sessions, spending and recent denials.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,45 +7,45 @@ use super::{Meters, Reservation};
 use crate::decimal::Decimal;
 use crate::limits::{DENIALS_PER_MINUTE, REMEMBERED_SESSIONS};
 
-/// What a principal holds. It is kept under the principal, and changes in the transaction that changes a session.
+/// The state of a principal. Stored under the principal's key, and written in the same transaction as the session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// Live sessions by id, as many as are told apart.
+    /// The ids of live sessions, at most [`REMEMBERED_SESSIONS`].
     live: Vec<String>,
-    /// Live sessions beyond those.
+    /// The number of further live sessions.
     others: u64,
-    /// What the sessions spent together in the window that runs.
+    /// The spending of all sessions together in the current window.
     pub(crate) spent: Spent,
-    /// When the minute of denials began, in Unix seconds, and how many there were.
+    /// The start of the current minute of denials in Unix seconds, and their number.
     denials: (i64, u32),
 }
 
-/// Consumption over all sessions of a principal, within the operator's window.
+/// The spending over all sessions of a principal within the operator's window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// When the window began, in Unix seconds.
+    /// The start of the window in Unix seconds.
     pub(crate) since: i64,
-    /// How many seconds it lasts, as configured when something was reserved last; for ever, if it says nothing.
+    /// The length of the window in seconds, as configured at the last reservation; `None` if it never ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<i64>,
-    /// Calls that are over.
+    /// Settled calls.
     pub(crate) calls: u64,
-    /// Calls under way; they outlive the window.
+    /// Calls in flight; kept when the window ends.
     pub(crate) under_way: u64,
-    /// What is settled.
+    /// The settled amount of each meter.
     pub(crate) settled: Meters,
-    /// What is reserved by calls under way; it outlives the window.
+    /// The amounts reserved by calls in flight; kept when the window ends.
     pub(crate) reserved: Meters,
 }
 
 impl Account {
-    /// Whether a commitment of the principal is live: then no call of it goes without an envelope (reading V-33).
+    /// Returns `true` if the principal has a live session. Then all its calls need an envelope (reading V-33).
     #[must_use]
     pub fn is_committed(&self) -> bool {
         !self.live.is_empty() || self.others > 0
     }
 
-    /// The principal's one live session (reading X-2).
+    /// Returns the id of the principal's session if exactly one is live (reading X-2).
     #[must_use]
     pub fn only_session(&self) -> Option<&str> {
         match (self.live.as_slice(), self.others) {
@@ -54,8 +54,8 @@ impl Account {
         }
     }
 
-    /// Whether nothing would be lost if it were forgotten: no session is live, nothing counts against a ceiling any more, and no
-    /// minute of denials runs.
+    /// Returns `true` if the account can be deleted without effect: no live session, no spending that counts against a
+    /// ceiling, and no denials within the minute.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
         let counts =
@@ -64,19 +64,19 @@ impl Account {
         !self.is_committed() && !denied && !counts(&self.spent.within(self.spent.window, now))
     }
 
-    /// Whether all that it holds is a count of denials, which means nothing after their minute.
+    /// Returns `true` if the account holds nothing but denials, which have no effect after a minute.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         !self.is_committed() && self.spent == Spent::default()
     }
 
-    /// Its live sessions, as far as they are known by name.
+    /// Returns the ids of the live sessions, as far as they are stored.
     #[must_use]
     pub fn live_sessions(&self) -> &[String] {
         &self.live
     }
 
-    /// The same, with what another account says was spent: consumption can be kept apart from everything else.
+    /// Returns this account with the spending of another one, for spending that is stored separately.
     #[must_use]
     pub fn with_spent_of(self, other: &Account) -> Account {
         Account { spent: other.spent.clone(), ..self }
@@ -96,7 +96,7 @@ impl Account {
         }
     }
 
-    /// Whether the principal was denied too often within the minute (reading V-11).
+    /// Returns `true` after [`DENIALS_PER_MINUTE`] denials within the minute (reading V-11).
     #[must_use]
     pub fn is_rate_limited(&self, now: Timestamp) -> bool {
         let (since, count) = self.denials;
@@ -113,7 +113,8 @@ impl Account {
 }
 
 impl Spent {
-    /// The same in the window that runs now: what was settled in an earlier one is forgotten, what is under way is not.
+    /// Returns the spending in the window that is current at `now`. At the start of a new window the settled amounts
+    /// are dropped; those of calls in flight remain.
     pub(crate) fn within(&self, window: Option<i64>, now: Timestamp) -> Spent {
         let over = window.is_some_and(|window| now.as_second().saturating_sub(self.since) >= window);
         match over {

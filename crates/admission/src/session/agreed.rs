@@ -1,4 +1,4 @@
-//! What a session agreed to: the commitment in force, and whose it is.
+//! The agreed part of a session: the commitment in force and its owner.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::message::{Budget, Scope};
 use crate::principal::{Principal, ProvenBy};
 use crate::record::StreamKey;
 
-/// What was agreed. It changes only with an accepted amendment; copies, of which every call makes one, share it.
+/// The commitment in force and its owner. Changes only with an accepted amendment. The content is shared between
+/// clones, since every call clones it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Agreed(Arc<Terms>);
@@ -19,16 +20,17 @@ pub struct Agreed(Arc<Terms>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Terms {
     effective: Effective,
-    /// Its canonical text, and whether a number in it is beyond JCS.
+    /// The canonical text of `effective`, and whether a number in it is not representable in JCS.
     text: String,
     raw: bool,
     digest: Digest,
     principal: Principal,
-    /// How the commitment showed that it is the agent's.
+    /// The commitment's evidence for the agent's name.
     #[serde(default)]
     proven_by: ProvenBy,
     account: String,
-    /// None if nothing but an MCP session says who the principal is, or in a session that an earlier build committed.
+    /// The account key for spending over all sessions. `None` if only an MCP session identifies the principal, or if an
+    /// earlier build committed the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ledger: Option<String>,
     route: String,
@@ -36,25 +38,25 @@ struct Terms {
     key: StreamKey,
 }
 
-/// Whose a session is, and since when.
+/// The owner of a session, fixed at its commitment.
 #[derive(Clone, Debug)]
 pub struct Owner {
-    /// The principal.
+    /// The principal of the commitment.
     pub principal: Principal,
-    /// The thumbprint of the key that signed the commitment.
+    /// The RFC 7638 thumbprint of the key that signed the commitment.
     pub signed_by: Option<String>,
-    /// How the commitment showed that it is the agent's.
+    /// The commitment's evidence for the agent's name.
     pub proven_by: ProvenBy,
-    /// The route on which it was committed.
+    /// The route of the commitment.
     pub route: String,
-    /// When it was committed.
+    /// The time of the commitment.
     pub committed: Timestamp,
-    /// The secret behind the commitments in its records.
+    /// The secret for the HMAC commitments in the session's records.
     pub key: StreamKey,
 }
 
 impl Agreed {
-    /// A commitment that is accepted.
+    /// Creates the agreed state of an accepted commitment.
     #[must_use]
     pub fn new(effective: Effective, owner: Owner) -> Self {
         let canon = effective.canon();
@@ -75,7 +77,7 @@ impl Agreed {
         }))
     }
 
-    /// The same session under an amended commitment.
+    /// Returns the agreed state with an amended commitment and the same owner.
     #[must_use]
     pub(crate) fn amended(&self, effective: Effective) -> Self {
         let canon = effective.canon();
@@ -88,61 +90,62 @@ impl Agreed {
         }))
     }
 
-    /// The session's name.
+    /// Returns the session's id.
     #[must_use]
     pub fn session_id(&self) -> &str {
         &self.0.effective.session_id
     }
 
-    /// E(n), the commitment in force.
+    /// Returns E(n), the commitment in force.
     #[must_use]
     pub fn effective(&self) -> &Effective {
         &self.0.effective
     }
 
-    /// Its canonical text: what the agent is given, and what its digest is over.
+    /// Returns the canonical text of E(n), which the agent receives and the digest covers.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether a number in that text is beyond JCS (reading V-22).
+    /// Returns `true` if a number in that text is not representable in JCS (reading V-22).
     #[must_use]
     pub fn is_raw(&self) -> bool {
         self.0.raw
     }
 
-    /// The digest that an amendment has to name.
+    /// Returns the digest of E(n), which the next amendment has to contain.
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.0.digest
     }
 
-    /// What the session is for.
+    /// Returns the session's goal.
     #[must_use]
     pub fn goal(&self) -> &str {
         &self.0.effective.goal
     }
 
-    /// Which tools may be called.
+    /// Returns the scope in force.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.0.effective.scope
     }
 
-    /// How much may be spent.
+    /// Returns the budget in force.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.0.effective.budget
     }
 
-    /// The agent, as it calls itself.
+    /// Returns the agent's id as the commitment claims it.
     #[must_use]
     pub fn agent_id(&self) -> &str {
         &self.0.effective.principal.agent_id
     }
 
-    /// How a message of this session shows that it is the agent's, if it was signed so or not.
+    /// Returns the evidence for the agent's name in a message of this session. `signed` is the message's own evidence;
+    /// without any, the commitment's counts as [`ProvenBy::Session`].
     #[must_use]
     pub fn proven_by(&self, signed: ProvenBy) -> ProvenBy {
         match (signed, self.0.proven_by) {
@@ -152,45 +155,45 @@ impl Agreed {
         }
     }
 
-    /// Whose session it is.
+    /// Returns the principal that owns the session.
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.0.principal
     }
 
-    /// The key of the account on which consumption is counted over all sessions; none if the principal can take any number of
-    /// names.
+    /// Returns the key of the account for spending over all sessions; `None` if a client can create any number of such
+    /// principals.
     #[must_use]
     pub fn ledger(&self) -> Option<&str> {
         let by_account = || self.0.principal.ledger(None).map(|_| self.account());
         self.0.ledger.as_deref().or_else(by_account)
     }
 
-    /// The key of its principal's [`Account`](super::Account).
+    /// Returns the key of the principal's [`Account`](super::Account).
     #[must_use]
     pub fn account(&self) -> &str {
         &self.0.account
     }
 
-    /// The route it was committed on, and is good for.
+    /// Returns the route of the commitment; the session is valid only there.
     #[must_use]
     pub fn route(&self) -> &str {
         &self.0.route
     }
 
-    /// When it was committed.
+    /// Returns the time of the commitment.
     #[must_use]
     pub fn committed(&self) -> Timestamp {
         self.0.committed
     }
 
-    /// The secret behind the commitments in its records.
+    /// Returns the secret for the HMAC commitments in the session's records.
     #[must_use]
     pub fn key(&self) -> &StreamKey {
         &self.0.key
     }
 
-    /// When it ends by itself.
+    /// Returns the deadline of the budget, if there is one.
     #[must_use]
     pub fn ends(&self) -> Option<Timestamp> {
         self.budget().deadline.as_ref().map(crate::message::Deadline::at)

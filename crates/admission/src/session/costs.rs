@@ -1,4 +1,4 @@
-//! What the tools of a session turned out to cost (reading V-12).
+//! The costs that tools declared in a session (reading V-12).
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Mark, Meters};
 use crate::limits::PRICED_TOOLS;
 
-/// The highest cost that each tool declared in this session. Of more tools than are told apart, the highest of all the
-/// others is remembered together: forgetting would make a dear tool look free again.
+/// The highest declared cost of each tool in a session. For tools beyond [`PRICED_TOOLS`], one shared maximum is kept:
+/// without it, an expensive tool would look free again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     tools: BTreeMap<Mark, Meters>,
@@ -16,13 +16,15 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The highest cost that the tool declared, on each meter that was limited then; none if no call of it has settled.
+    /// Returns the tool's highest declared cost on the meters limited at that time. For a tool without an entry this is
+    /// the shared maximum; `None` if there is none either.
     #[must_use]
     pub fn of(&self, tool: Mark) -> Option<&Meters> {
         self.tools.get(&tool).or(self.others.as_ref())
     }
 
-    /// Remembers what a call declared on the meters that are limited; a name that nobody limits is not remembered.
+    /// Raises the tool's cost to the declared amounts. The caller passes limited meters only, so that a tool cannot
+    /// fill the state with new names.
     pub fn learn(&mut self, tool: Mark, cost: &Meters) {
         let known = self.tools.contains_key(&tool);
         let slot = match known || self.tools.len() < PRICED_TOOLS {

@@ -1,4 +1,4 @@
-//! Amounts by meter.
+//! Amounts of named meters.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +6,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 
-/// An amount for each of some meters. A meter that is not named stands at zero.
+/// An amount for each of some meters. A meter without an entry counts as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meters(BTreeMap<String, Decimal>);
 
 impl Meters {
-    /// What a meter stands at.
+    /// Returns a meter's amount, or zero without an entry.
     #[must_use]
     pub fn of(&self, meter: &str) -> Decimal {
         self.0.get(meter).copied().unwrap_or_default()
     }
 
-    /// Whether the meter is named.
+    /// Returns `true` if the meter has an entry.
     #[must_use]
     pub fn names(&self, meter: &str) -> bool {
         self.0.contains_key(meter)
     }
 
-    /// Whether no meter is named.
+    /// Returns `true` if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many meters are named.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Every meter with its amount, by name.
+    /// Iterates over the entries in the order of the meters' names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Decimal)> {
         self.0.iter().map(|(meter, amount)| (meter.as_str(), amount))
     }
 
-    /// Sets a meter.
+    /// Sets a meter's amount.
     pub fn set(&mut self, meter: &str, amount: Decimal) {
         self.0.insert(meter.to_owned(), amount);
     }
 
-    /// Adds amounts, meter by meter.
+    /// Adds amounts, meter by meter, saturating at [`Decimal::MAX`].
     pub fn add(&mut self, amounts: &Meters) {
         for (meter, amount) in amounts.iter() {
             let sum = self.of(meter).saturating_add(*amount);
@@ -54,7 +54,7 @@ impl Meters {
         }
     }
 
-    /// Takes amounts away, meter by meter; none falls below zero.
+    /// Subtracts amounts, meter by meter. An entry that would become zero or less is removed.
     pub fn take(&mut self, amounts: &Meters) {
         for (meter, amount) in amounts.iter() {
             let rest = self.of(meter).saturating_sub(*amount);
@@ -65,7 +65,7 @@ impl Meters {
         }
     }
 
-    /// Raises each meter to at least the amount given.
+    /// Raises each meter to at least the given amount.
     pub fn raise(&mut self, amounts: &Meters) {
         for (meter, amount) in amounts.iter() {
             if !self.names(meter) || self.of(meter) < *amount {
@@ -74,7 +74,7 @@ impl Meters {
         }
     }
 
-    /// No more than so many of them: those that `first` names too, and then others by name.
+    /// Returns at most `most` entries: first those that `first` has too, then others by name.
     #[must_use]
     pub fn at_most(&self, most: usize, first: &Meters) -> Meters {
         let (first, others): (Vec<_>, Vec<_>) = self.iter().partition(|(meter, _)| first.names(meter));
@@ -82,7 +82,7 @@ impl Meters {
         kept.map(|(meter, amount)| (meter.to_owned(), *amount)).collect()
     }
 
-    /// The same amounts for the meters that `wanted` has a say about.
+    /// Returns the entries of the meters for which `wanted` is `true`.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Meters {
         let wanted = |(meter, _): &(&String, &Decimal)| wanted(meter);

@@ -1,10 +1,11 @@
-//! What a session agreed to, and what it has spent: a value of bounded size, however long the session lives.
+//! Session state: the agreed commitment and the amounts spent. Its size is bounded for the whole life of a session.
 //!
-//! [`Agreed`] changes only with the commitment and its amendments, [`Running`] with every call; each is a blob of its own,
-//! so that a call writes the small one. [`Account`] is what one principal holds across its sessions (readings V-3, V-11,
-//! V-33). Nothing here decides: [`decide`](crate::decide) does, and changes these values only when it admits.
+//! [`Agreed`] changes only with the commitment and its amendments, [`Running`] with every call. Each is stored as a
+//! blob of its own, so that a call writes only the small one. [`Account`] is the state of one principal across its
+//! sessions (readings V-3, V-11, V-33). Nothing here decides: [`decide`](crate::decide) does, and changes these values
+//! only when it admits a call or message.
 //!
-//! Not here: where the blobs are kept and when they are durable (`evidence`, the gateway's desk).
+//! Not here: the storage of the blobs and their durability (the `evidence` crate and the gateway).
 
 mod account;
 mod agreed;
@@ -22,28 +23,28 @@ pub use running::{Reservation, ReservationId, Running, Stage};
 
 use serde::{Deserialize, Serialize};
 
-/// One session: its state for as long as its id is remembered.
+/// The state of one session, kept as long as its id is remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// What was agreed.
+    /// The commitment in force and its owner.
     pub agreed: Agreed,
-    /// What has happened since.
+    /// The counters and reservations that change with every call.
     pub running: Running,
 }
 
 impl Session {
-    /// A session that has just been accepted.
+    /// Creates the state of a session whose commitment was just accepted.
     #[must_use]
     pub fn new(agreed: Agreed) -> Self {
         Session { agreed, running: Running::default() }
     }
 
-    /// The number of the next record of its stream: each is given once (reading X-5).
+    /// Takes the next sequence number of the session's record stream; each is used once (reading X-5).
     pub fn take_seq(&mut self) -> u64 {
         self.running.take_seq()
     }
 
-    /// Whether the session still admits calls, but for its budget.
+    /// Returns `true` if the session is not closed. Its budget may still be used up.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.running.is_closed()

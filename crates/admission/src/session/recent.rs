@@ -1,16 +1,16 @@
-//! The calls of late, as marks: enough to see that a call repeats another, or is like none before.
+//! The recent calls of a session as hashes, enough to detect repeated and new calls.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::limits::{RECENT_CALLS, REMEMBERED_TOOLS};
 
-/// The beginning of a digest. Two things of one mark are taken for the same: it tunes a risk score, and proves nothing.
+/// The first 64 bits of a SHA-256 hash. A collision is harmless: marks only influence a risk score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// The mark of some parts, in their order.
+    /// Computes the mark of some parts, in their order. Lengths are hashed too, so that the parts are unambiguous.
     #[must_use]
     pub fn of(parts: &[&[u8]]) -> Mark {
         let mut digest = Sha256::new();
@@ -24,37 +24,37 @@ impl Mark {
     }
 }
 
-/// The last calls that were admitted, and the tools that were called.
+/// The last admitted calls, and the tools called so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recent {
-    /// Tool and arguments of the last calls, the newest last.
+    /// Marks of tool and arguments of the last [`RECENT_CALLS`] calls, newest last.
     calls: Vec<Mark>,
-    /// Tool and shape of the arguments, likewise.
+    /// Marks of tool and shape of arguments, without duplicates, newest last.
     shapes: Vec<Mark>,
-    /// Tools that were called, the newest last.
+    /// Marks of the tools called so far, newest last, at most [`REMEMBERED_TOOLS`].
     tools: Vec<Mark>,
 }
 
 impl Recent {
-    /// How many of the last calls were this very one.
+    /// Returns the number of recent calls with the same tool and arguments.
     #[must_use]
     pub fn repeats(&self, call: Mark) -> usize {
         self.calls.iter().filter(|seen| **seen == call).count()
     }
 
-    /// Whether the tool was called before.
+    /// Returns `true` if the tool was called before.
     #[must_use]
     pub fn knows_tool(&self, tool: Mark) -> bool {
         self.tools.contains(&tool)
     }
 
-    /// Whether a call of this shape is among the last ones.
+    /// Returns `true` if a call with this shape of arguments is among the recent ones.
     #[must_use]
     pub fn knows_shape(&self, shape: Mark) -> bool {
         self.shapes.contains(&shape)
     }
 
-    /// Remembers a call that was admitted.
+    /// Stores the marks of an admitted call.
     pub fn remember(&mut self, tool: Mark, call: Mark, shape: Mark) {
         push(&mut self.calls, call, RECENT_CALLS);
         if !self.knows_shape(shape) {
@@ -66,7 +66,7 @@ impl Recent {
     }
 }
 
-/// Adds the newest and lets go of the oldest.
+/// Appends a mark, and removes the oldest if there are `most` already.
 fn push(ring: &mut Vec<Mark>, mark: Mark, most: usize) {
     if ring.len() >= most {
         ring.remove(0);

@@ -1,4 +1,4 @@
-//! What changes with every call: what is spent, what is reserved, and what is remembered of the calls of late.
+//! The part of a session that changes with every call: spent and reserved amounts, and recent calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,75 +7,76 @@ use crate::cache::Verdicts;
 use crate::decimal::Decimal;
 use crate::limits::MAX_IN_FLIGHT;
 
-/// What a session has spent and reserved, and what it remembers.
+/// The counters, reservations and recent calls of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     next_seq: u64,
     next_reservation: u64,
     closed: bool,
-    /// Calls that went to the upstream and ended, or that nobody knows about.
+    /// Settled calls, including those with an unknown outcome.
     calls: u64,
     settled: Meters,
     in_flight: Vec<Reservation>,
-    /// Calls of unknown cost that ended without telling what they cost.
+    /// Calls of unknown cost that ended with an unknown outcome.
     blind: u32,
-    /// Calls that were denied since the last that was not.
+    /// Denials since the last admitted call.
     denied: u64,
-    /// What the judge cost, on the meter `vap.judge`.
+    /// The judge's cost so far, on the meter `vap.judge`.
     judged: Decimal,
-    /// What the tools turned out to cost.
+    /// The highest cost that each tool declared.
     pub(crate) costs: Costs,
-    /// The calls of late.
+    /// The recent calls, for the risk score.
     pub(crate) recent: Recent,
-    /// What a judge found consistent.
+    /// The cache of the judge's verdicts.
     pub(crate) verdicts: Verdicts,
 }
 
-/// A reservation of one session.
+/// The number of a [`Reservation`], unique in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReservationId(pub u64);
 
-/// What a call that is not over yet may turn out to have spent.
+/// The amounts reserved for a call that has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Its number in the session.
+    /// The reservation's number in the session.
     pub id: ReservationId,
-    /// How far the call is.
+    /// The stage of the call.
     pub stage: Stage,
-    /// The tool.
+    /// The mark of the tool's name.
     pub tool: Mark,
-    /// How much is reserved.
+    /// The reserved amount of each meter.
     pub amounts: Meters,
-    /// Whether it counts as a call: the retry of an upstream's own question does not, a second time (reading V-38).
+    /// `true` if the call counts towards `max_calls`. The retry after an upstream server's question does not (reading
+    /// V-38).
     pub counted: bool,
-    /// Whether nobody knew what the tool costs (reading V-12).
+    /// `true` if the tool's cost was unknown when the call was admitted (reading V-12).
     pub blind: bool,
-    /// What is reserved for the judge.
+    /// The amount reserved for the judge.
     pub judge: Decimal,
-    /// Whether it is reserved with the principal too (reading V-3).
+    /// `true` if the amounts are also reserved in the principal's [`Account`](super::Account) (reading V-3).
     pub by_principal: bool,
 }
 
-/// How far a call with a reservation is.
+/// The stage of a call with a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// A judge or a person is being asked. Not admitted yet: after a crash it is refunded.
+    /// The judge or a human is being asked. The call is not admitted yet; after a crash the reservation is refunded.
     Asking,
-    /// Admitted: only an outcome ends it.
+    /// The call is admitted; only its outcome ends the reservation.
     Admitted,
 }
 
 impl Running {
-    /// The number of the next record: each is given once.
+    /// Takes the next sequence number of the session's record stream.
     pub(super) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
         seq
     }
 
-    /// Whether the session was closed.
+    /// Returns `true` if the session was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
@@ -85,13 +86,13 @@ impl Running {
         self.closed = true;
     }
 
-    /// Calls that were admitted, those under way among them.
+    /// Returns the number of admitted calls, including those in flight.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls + self.in_flight.iter().map(|held| u64::from(held.counted)).sum::<u64>()
     }
 
-    /// Calls that were denied since the last that was not: a loop of denials is a signal (reading V-11).
+    /// Returns the number of denials since the last admitted call; a loop of denials is a risk signal (reading V-11).
     #[must_use]
     pub fn denied_in_a_row(&self) -> u64 {
         self.denied
@@ -105,20 +106,20 @@ impl Running {
         self.denied = 0;
     }
 
-    /// What a meter may have reached at most: settled, and reserved.
+    /// Returns the settled and reserved amount of a meter, the maximum that it may have reached.
     #[must_use]
     pub fn used(&self, meter: &str) -> Decimal {
         let reserved = self.in_flight.iter().map(|held| held.amounts.of(meter));
         reserved.fold(self.settled.of(meter), Decimal::saturating_add)
     }
 
-    /// What is settled.
+    /// Returns the settled amount of each meter.
     #[must_use]
     pub fn settled(&self) -> &Meters {
         &self.settled
     }
 
-    /// What the judge cost, and may be costing now.
+    /// Returns the settled and reserved cost of the judge.
     #[must_use]
     pub fn judge_used(&self) -> Decimal {
         let reserved = self.in_flight.iter().map(|held| held.judge);
@@ -129,37 +130,37 @@ impl Running {
         self.judged = self.judged.saturating_add(cost);
     }
 
-    /// Calls that are not over.
+    /// Returns the reservations of calls that have not ended.
     #[must_use]
     pub fn in_flight(&self) -> &[Reservation] {
         &self.in_flight
     }
 
-    /// One of them.
+    /// Returns the reservation with this number.
     #[must_use]
     pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
         self.in_flight.iter().find(|held| held.id == id)
     }
 
-    /// Whether there is room for another call.
+    /// Returns `true` if fewer than [`MAX_IN_FLIGHT`] calls are in flight.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.in_flight.len() < MAX_IN_FLIGHT
     }
 
-    /// Whether a call of the tool is under way of which nobody knows what it costs.
+    /// Returns `true` if a call of the tool with unknown cost is in flight.
     #[must_use]
     pub fn is_blind(&self, tool: Mark) -> bool {
         self.in_flight.iter().any(|held| held.blind && held.tool == tool)
     }
 
-    /// How many calls of unknown cost ended, or may end, without telling what they cost.
+    /// Returns the number of calls of unknown cost that ended with an unknown outcome.
     #[must_use]
     pub fn blind(&self) -> u32 {
         self.blind
     }
 
-    /// Adds a reservation under the next number.
+    /// Adds a reservation under the next number, and returns that number.
     pub(crate) fn reserve(&mut self, draft: Reservation) -> ReservationId {
         let id = ReservationId(self.next_reservation);
         self.next_reservation += 1;
@@ -167,13 +168,13 @@ impl Running {
         id
     }
 
-    /// Takes a reservation out, as if it had never been.
+    /// Removes a reservation without settling it.
     pub(crate) fn release(&mut self, id: ReservationId) -> Option<Reservation> {
         let at = self.in_flight.iter().position(|held| held.id == id)?;
         Some(self.in_flight.remove(at))
     }
 
-    /// Ends a call: what it spent is settled for good.
+    /// Settles a call: counts it and adds its cost for good.
     pub(crate) fn spend(&mut self, held: &Reservation, spent: &Meters) {
         self.calls += u64::from(held.counted);
         self.settled.add(spent);
