@@ -1,10 +1,9 @@
-//! What a condition may say: the tree that the engine read is walked, and what is not named here is
-//! refused.
+//! The allowed elements of a condition: its syntax tree is walked, and everything that is not listed here is refused.
 //!
-//! Functions are left out for one of three reasons: they are not functions of their arguments (the
-//! clock, randomness, the surroundings), they speak (trace, print), or one call of them may take long
-//! or make much of little, where no limit on time is looked at (`numbers.range`, `replace`,
-//! `concat`, `sprintf`, `product`, `bits.lsh`, searches that compare all with all).
+//! Functions are excluded for one of three reasons: their result does not depend on their arguments alone (clock,
+//! randomness, environment), they write output (trace, print), or a single call may take long or produce a large value,
+//! while the time limit is checked only between calls (`numbers.range`, `replace`, `concat`, `sprintf`, `product`,
+//! `bits.lsh`, searches that compare all with all).
 
 use std::ops::Range;
 
@@ -52,7 +51,7 @@ const FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// Walks what was read; answers with its regular expressions.
+/// Checks a condition's syntax tree, and returns its regular expressions as [`Patterns`].
 pub(crate) fn walk(text: &str, tree: &Value) -> Result<Patterns, CompileError> {
     let mut walk = Walk { text, statements: 0, multiplications: 0, patterns: Patterns::default() };
     walk.module(&tree[0]["ast"])?;
@@ -69,7 +68,7 @@ struct Walk<'a> {
 type Walked = Result<(), CompileError>;
 
 impl Walk<'_> {
-    /// One rule, ours, with the one body that we gave it: a text that closed our brace shows here.
+    /// Checks that the module has only the expected rule with one body. A text that closes the rule's brace fails here.
     fn module(&mut self, module: &Value) -> Walked {
         let rules = list(&module["rules"]);
         let [rule] = rules else {
@@ -91,7 +90,8 @@ impl Walk<'_> {
         self.query(&body["query"])
     }
 
-    /// Our braces around `a, b` make a set, which always holds: then they belong to the statement.
+    /// Checks that a statement is within the text. For a text such as `a, b`, the rule's braces form a set, which
+    /// always holds; then the statement includes the braces.
     fn is_within(&self, statement: &Value) -> Walked {
         let text = source::range(self.text);
         match span(&statement["span"]) {
@@ -165,7 +165,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Parts that are absent are null.
+    /// Checks each expression. Absent parts are null.
     fn each(&mut self, expressions: &[&Value]) -> Walked {
         expressions.iter().filter(|part| !part.is_null()).try_for_each(|part| self.expression(part))
     }
@@ -217,7 +217,7 @@ impl Walk<'_> {
             .map_err(|_| self.refused(literal, "the pattern is no regular expression, or too large a one"))
     }
 
-    /// A name, dotted or not, as it is written.
+    /// Returns a name, dotted or not, as written.
     fn name(&self, expression: &Value) -> Option<String> {
         let (kind, parts) = self.node(expression).ok()?;
         match kind {
@@ -227,7 +227,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A node is an object of one member, named for its kind.
+    /// Returns a node's kind and parts. Each node is an object with one member, named after its kind.
     fn node<'v>(&self, node: &'v Value) -> Result<(&'v str, &'v Value), CompileError> {
         let only =
             node.as_object().filter(|members| members.len() == 1).and_then(|members| members.iter().next());
@@ -235,7 +235,7 @@ impl Walk<'_> {
             .ok_or_else(|| CompileError::at_start("the condition cannot be read"))
     }
 
-    /// A name that a statement declares. `input` means one thing.
+    /// Checks a variable that a statement declares. It must not be `input`, which always is the document.
     fn declared(&self, span: &Value) -> Walked {
         match self.written(span) {
             "input" => Err(self.refused_at(span, "`input` is the document: declare another name")),
@@ -243,7 +243,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The characters of the text that a part was read from.
+    /// Returns the source text of a part.
     fn written(&self, part: &Value) -> &str {
         let start = source::range(self.text).start;
         let range =
@@ -270,7 +270,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where a part was read from, in bytes of the module.
+/// Returns the byte range of a part in the module.
 fn span(part: &Value) -> Option<Range<usize>> {
     let at = |end: &str| part[end].as_u64().and_then(|at| usize::try_from(at).ok());
     Some(at("start")?..at("end")?)
@@ -280,7 +280,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The parts of the name that a dotted name begins with: the engine places the whole at its last dot.
+/// Returns the first name of a dotted name. The engine gives the position of the last dot for the whole.
 fn first(name: &Value) -> &Value {
     if name["RefDot"].is_null() { &name["Var"] } else { first(&name["RefDot"]["refr"]) }
 }

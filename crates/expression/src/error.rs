@@ -1,8 +1,8 @@
-//! What can be wrong with a condition, and with asking it.
+//! Errors in the compilation and evaluation of conditions.
 
 use crate::limits::REASON_CHARACTERS;
 
-/// A text that is no condition.
+/// The error for a text that is not an allowed condition, with the first offending position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
 pub struct CompileError {
@@ -10,7 +10,7 @@ pub struct CompileError {
     pub line: usize,
     /// The column of the line in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub why: String,
 }
 
@@ -20,19 +20,20 @@ impl CompileError {
     }
 }
 
-/// Why a condition has no answer for a document.
+/// The reason why an [`Expression`](crate::Expression) has no result for a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The limit on time was met. Asked again, the condition may have an answer.
+    /// The time limit was exceeded. A repeated evaluation may succeed.
     #[error("the condition took too long")]
     TimedOut,
-    /// The condition and the document do not fit. Asked again, they will not fit again.
+    /// The evaluation failed, such as for a document that is too large. A repeated evaluation fails too.
     #[error("{0}")]
     Failed(String),
 }
 
 impl EvalError {
-    /// The reason may quote the document, so it is cut and holds no line breaks.
+    /// Creates a failure. The reason may quote the document, so it is cut to [`REASON_CHARACTERS`], and control
+    /// characters are replaced.
     pub(crate) fn failed(reason: &str) -> Self {
         let plain = reason.chars().map(|character| if character.is_control() { ' ' } else { character });
         Self::Failed(plain.take(REASON_CHARACTERS).collect())

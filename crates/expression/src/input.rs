@@ -1,19 +1,19 @@
-//! The document that conditions are asked about, measured before the engine sees it.
+//! The document that conditions are evaluated for; its size is checked before the engine gets it.
 
 use serde_json::Value;
 
 use crate::error::EvalError;
 use crate::limits::{INPUT_DEPTH, INPUT_TEXT_BYTES, INPUT_VALUES};
 
-/// A document in the engine's form: made once, asked often.
+/// A document in the engine's form, converted once for several conditions.
 #[derive(Clone, Debug)]
 pub struct Input(regorus::Value);
 
 impl Input {
-    /// Takes a document over.
+    /// Converts a document.
     ///
     /// # Errors
-    /// The document is larger or deeper than conditions are asked about.
+    /// [`EvalError::Failed`] if the document exceeds [`INPUT_DEPTH`], [`INPUT_VALUES`] or [`INPUT_TEXT_BYTES`].
     pub fn new(document: &Value) -> Result<Self, EvalError> {
         Measure::default().add(document, 1)?;
         Ok(Self(engine_value(document)))

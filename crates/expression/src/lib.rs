@@ -1,23 +1,23 @@
-//! Conditions that an operator writes, evaluated without clock, randomness or I/O.
+//! Conditions written by operators, evaluated without clock, randomness or I/O.
 //!
-//! A condition is the body of one Rego rule (version 1 syntax) over one document, `input`:
-//! `input.record.verdict != "pass"; input.record.tier < 1` holds when every statement of it holds,
-//! and does not hold where a member that it names is absent. Rego is a language with an `import`,
-//! other people's documents, and functions that ask the time: a condition has none of these. It is
-//! parsed as the body of our rule, what was parsed is walked, and everything that is not on the list
-//! of what a condition may say is refused, so that a text cannot leave the rule it was put into.
+//! A condition is the body of one Rego rule (version 1 syntax) over one document, `input`. The condition
+//! `input.record.verdict != "pass"; input.record.tier < 1` holds if all its statements hold, and does not hold if a
+//! member that it refers to is absent. Rego also has `import`, other documents, and functions that read the time; a
+//! condition has none of these. It is parsed as the body of a fixed rule. Then its syntax tree is walked, and
+//! everything that is not on the list of allowed elements is refused, so that a text cannot escape from the rule.
 //!
-//! The same condition over the same document always answers the same: `audit` decides again what a
-//! service decided, years later. The one exception is the limit on time, so running into it is an
-//! answer of its own ([`EvalError::TimedOut`]) and never `false`. The limit is looked at between
-//! steps; no function is allowed whose single call can take long or grow its argument.
+//! The same condition over the same document always has the same result, so that `audit` can repeat a service's
+//! decision years later. The only exception is the time limit, so exceeding it is a result of its own
+//! ([`EvalError::TimedOut`]) and never `false`. The time is checked between steps of the engine; no function is allowed
+//! whose single call can take long or multiply the size of its argument.
 //!
-//! In Rego a comparison with a member that is absent does not hold. A rule that refuses must not be avoided by leaving a member
-//! out, so [`Expression::answer`] tells "does not hold" from "names a member that the document does not have".
+//! In Rego, a comparison with an absent member does not hold. A rule that denies must not be evaded by omitting a
+//! member, so [`Expression::answer`] distinguishes "does not hold" from "refers to a member that the document does not
+//! have".
 //!
-//! This is the only crate that knows the engine (`regorus`), and nothing of it is in the interface.
+//! This crate alone uses the engine (`regorus`), and its interface exposes nothing of it.
 //!
-//! Not here: what the document holds, or what follows from a condition (`registration`).
+//! Not here: the content of the document, and the consequences of a condition (both in the crates that use this one).
 
 mod allowed;
 mod error;
@@ -38,32 +38,33 @@ use regorus::{Engine, LimitError};
 use limits::{EVALUATION_TIME, STEPS_BETWEEN_LOOKS_AT_TIME};
 use members::Statement;
 
-/// A condition that was read and may be asked.
+/// A compiled condition.
 #[derive(Clone)]
 pub struct Expression {
     text: String,
     engine: Engine,
     statements: Arc<[Statement]>,
-    /// Each statement as a condition of its own, if it is one; compiled when it is first needed.
+    /// Each statement as a condition of its own, where possible; compiled on first use.
     alone: Arc<OnceLock<Vec<Option<Expression>>>>,
 }
 
-/// What a condition says of a document.
+/// The result of a condition for a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It holds.
+    /// The condition holds.
     Holds,
-    /// It does not hold, whatever the members are that the document lacks.
+    /// The condition does not hold, regardless of the members that the document lacks.
     DoesNotHold,
-    /// It does not hold only because a member that it names is missing, or null where a value is compared.
+    /// The condition does not hold only because a member that it refers to is absent, or is null in a comparison with a
+    /// value.
     MissingMember,
 }
 
 impl Expression {
-    /// Reads a condition.
+    /// Compiles a condition.
     ///
     /// # Errors
-    /// The text is no condition, or says what a condition may not say.
+    /// [`CompileError`] if the text is not a condition, exceeds the [`limits`], or uses an element that is not allowed.
     pub fn compile(text: &str) -> Result<Self, CompileError> {
         source::measure(text)?;
         let mut engine = Engine::new();
@@ -82,18 +83,19 @@ impl Expression {
         Ok(Self { text: text.to_owned(), engine, statements, alone: Arc::default() })
     }
 
-    /// Whether the condition holds for a document.
+    /// Evaluates the condition for a single document.
     ///
     /// # Errors
-    /// As [`Input::new`] and [`Expression::holds`].
+    /// Those of [`Input::new`] and [`Expression::holds`].
     pub fn evaluate(&self, document: &serde_json::Value) -> Result<bool, EvalError> {
         self.holds(&Input::new(document)?)
     }
 
-    /// Whether the condition holds for a document that several conditions are asked about.
+    /// Evaluates the condition for a prepared document, which can be shared by several conditions.
     ///
     /// # Errors
-    /// It took too long, or a function was given what it cannot take.
+    /// [`EvalError::TimedOut`] if it takes too long, [`EvalError::Failed`] if a function gets an argument that it does
+    /// not accept.
     pub fn holds(&self, input: &Input) -> Result<bool, EvalError> {
         let mut engine = self.engine.clone();
         engine.set_input(input.value());
@@ -106,12 +108,13 @@ impl Expression {
         }
     }
 
-    /// Whether the condition holds, where an absent member must not pass for a "no": a statement decides against the condition
-    /// only if the document has every member that the statement names. Members below `not`, and those that are looked up with
-    /// `object.get`, may be absent; a member that is compared with `null` or given to a function like `is_null` may be null.
+    /// Evaluates the condition and distinguishes absent members from "does not hold": a statement counts against the
+    /// condition only if the document has every member that the statement refers to. Members under `not` and those read
+    /// with `object.get` may be absent. A member that is compared with `null` or passed to a function such as `is_null`
+    /// may be null.
     ///
     /// # Errors
-    /// As [`Expression::holds`].
+    /// Those of [`Expression::holds`].
     pub fn answer(&self, input: &Input) -> Result<Answer, EvalError> {
         if self.holds(input)? {
             return Ok(Answer::Holds);
@@ -133,14 +136,14 @@ impl Expression {
         Ok(Answer::MissingMember)
     }
 
-    /// The members of the document that the condition names, each as the names on the way to it, up to the first that is not
-    /// written out.
+    /// Returns the members of the document that the condition refers to, each as a path of names up to the first step
+    /// that is not a literal name.
     #[must_use]
     pub fn members(&self) -> Vec<Vec<&str>> {
         self.statements.iter().flat_map(Statement::members).collect()
     }
 
-    /// The statements as conditions; none for one that uses a variable of another statement.
+    /// Compiles each statement as a condition; `None` for one that uses a variable of another statement.
     fn each_alone(&self) -> Vec<Option<Self>> {
         let alone = |statement: &Statement| {
             let alone = Self::compile(statement.text()).ok()?;
@@ -152,7 +155,7 @@ impl Expression {
         }
     }
 
-    /// The condition as it was written.
+    /// Returns the text of the condition.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -160,7 +163,7 @@ impl Expression {
 }
 
 impl PartialEq for Expression {
-    /// The text says all of it.
+    /// Compares the texts, which determine everything else.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
@@ -178,7 +181,7 @@ fn timer() -> ExecutionTimerConfig {
     ExecutionTimerConfig { limit: EVALUATION_TIME, check_interval: STEPS_BETWEEN_LOOKS_AT_TIME }
 }
 
-/// What the engine read, as a tree that can be walked.
+/// Returns the engine's syntax tree as JSON.
 fn tree(engine: &Engine) -> Result<serde_json::Value, CompileError> {
     let unreadable = |_| CompileError::at_start("the condition is nested too deeply");
     serde_json::from_str(

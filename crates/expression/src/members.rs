@@ -1,6 +1,6 @@
-//! The members of the document that a condition names, and whether a document has them.
+//! The members of the document that a condition refers to, and the check whether a document has them.
 //!
-//! Not here: what a condition may say (`allowed`).
+//! Not here: the allowed elements of a condition (`allowed`).
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::source;
 
-/// Functions whose answer about `null` is meant.
+/// Functions that accept `null` as an ordinary argument.
 const TAKE_NULL: &[&str] =
     &["is_array", "is_boolean", "is_null", "is_number", "is_object", "is_set", "is_string", "type_name"];
 
-/// One statement of a condition.
+/// A statement of a condition.
 #[derive(Debug)]
 pub(crate) struct Statement {
     text: String,
@@ -20,22 +20,22 @@ pub(crate) struct Statement {
     members: Vec<Member>,
 }
 
-/// A member that a statement names.
+/// A member that a statement refers to.
 #[derive(Debug)]
 struct Member {
     path: Vec<Step>,
-    /// Whether the statement has a meaning without it.
+    /// `true` if the statement is meaningful without the member.
     may_be_absent: bool,
-    /// Whether it is looked at as a value that may be `null`.
+    /// `true` if `null` is an ordinary value of the member in this statement.
     may_be_null: bool,
 }
 
-/// One step from a value to a part of it.
+/// A step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// The member of this name.
+    /// The member with this name.
     Name(String),
-    /// Every item or member: which one is not written out.
+    /// Every item or member, for an index that is not a literal name.
     Each,
 }
 
@@ -48,10 +48,10 @@ impl Step {
     }
 }
 
-/// Paths from the document that variables stand for.
+/// The paths in the document that variables stand for.
 type Variables = BTreeMap<String, Vec<Step>>;
 
-/// The statements of a condition that the engine read.
+/// Returns the statements of a syntax tree.
 pub(crate) fn statements(text: &str, tree: &Value) -> Vec<Statement> {
     let query = &tree[0]["ast"]["rules"][0]["Spec"]["bodies"][0]["query"]["stmts"];
     let start = source::range(text).start;
@@ -77,13 +77,13 @@ pub(crate) fn statements(text: &str, tree: &Value) -> Vec<Statement> {
     all.iter().enumerate().map(statement).collect()
 }
 
-/// Where a statement begins that the engine says begins here: it leaves out the quote of a text.
+/// Corrects the start of a statement: the engine's position excludes the opening quote of a string.
 fn unquoted(text: &str, start: usize) -> usize {
     let quoted = text.get(..start).is_some_and(|before| before.ends_with(['"', '`']));
     start - usize::from(quoted)
 }
 
-/// Takes out of a tree where its parts were written, and the engine's numbers for them.
+/// Removes source positions and the engine's numbering from a tree, so that trees can be compared.
 fn forget_places(node: &mut Value) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(forget_places),
@@ -98,7 +98,8 @@ fn forget_places(node: &mut Value) {
     }
 }
 
-/// Notes which variables stand for a part of the document: `some x in input.a`, `every x in input.a`, `x := input.a`.
+/// Collects the variables that stand for a part of the document: `some x in input.a`, `every x in input.a`,
+/// `x := input.a`.
 fn declare<'t>(node: &Value, written: &impl Fn(&Value) -> Option<&'t str>, variables: &mut Variables) {
     match node {
         Value::Array(items) => items.iter().for_each(|item| declare(item, written, variables)),
@@ -124,14 +125,14 @@ fn variable(expression: &Value) -> Option<&str> {
     expression["Var"]["value"].as_str()
 }
 
-/// The path of any item of a collection.
+/// Returns the path of the items of a collection.
 fn item(collection: &Value, variables: &Variables) -> Option<Vec<Step>> {
     let mut path = path(collection, variables)?;
     path.push(Step::Each);
     Some(path)
 }
 
-/// The path from the document that an expression is, if it is one.
+/// Returns the path in the document that an expression denotes, if it is one.
 fn path(expression: &Value, variables: &Variables) -> Option<Vec<Step>> {
     if let Some(name) = variable(expression) {
         return if name == "input" { Some(Vec::new()) } else { variables.get(name).cloned() };
@@ -150,7 +151,7 @@ fn path(expression: &Value, variables: &Variables) -> Option<Vec<Step>> {
     Some(path)
 }
 
-/// Collects the members that a node of the tree names, and whether they may be absent or null there.
+/// Collects the members that a node refers to, and whether they may be absent or null there.
 fn collect(
     node: &Value,
     variables: &Variables,
@@ -183,7 +184,7 @@ fn collect(
     }
 }
 
-/// Collects the members that the indices of a path name.
+/// Collects the members in the indices of a path.
 fn indices(node: &Value, variables: &Variables, may_be_absent: bool, members: &mut Vec<Member>) {
     match (&node["RefDot"], &node["RefBrack"]) {
         (Value::Object(dot), _) => indices(&dot["refr"], variables, may_be_absent, members),
@@ -204,22 +205,21 @@ fn is_null(expression: &Value) -> bool {
 }
 
 impl Statement {
-    /// Its text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether both say the same, wherever they stand.
+    /// Returns `true` if both statements are equal, apart from their positions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.tree == other.tree
     }
 
-    /// The names on the way to each member.
+    /// Returns the literal names on the path to each member.
     pub(crate) fn members(&self) -> impl Iterator<Item = Vec<&str>> {
         self.members.iter().map(|member| member.path.iter().map_while(Step::name).collect())
     }
 
-    /// Whether the document has every member that the statement needs.
+    /// Returns `true` if the document has every member that the statement needs.
     pub(crate) fn is_complete(&self, document: &regorus::Value) -> bool {
         self.members
             .iter()

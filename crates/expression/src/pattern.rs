@@ -1,5 +1,5 @@
-//! `regex.match`: ours and not the engine's, so that a pattern is read once, and so that what one call
-//! may cost is known: the size of the pattern times the length of the text, both limited.
+//! The function `regex.match`, implemented here and not by the engine: a pattern is compiled only once, and the cost of
+//! a call is bounded by the size of the pattern times the length of the text, both limited.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use regorus::{Engine, Value};
 
 use crate::limits::{MATCHED_BYTES, PATTERN_BYTES};
 
-/// The function whose first argument is a regular expression: written in the condition, so that it is
-/// checked when the condition is read.
+/// The function with a regular expression as its first argument. The pattern must be a literal, so that it is checked
+/// when the condition is compiled.
 pub(crate) const FUNCTION: &str = "regex.match";
 
-/// The regular expressions of a condition.
+/// The compiled regular expressions of a condition.
 #[derive(Clone, Default)]
 pub(crate) struct Patterns(BTreeMap<String, Regex>);
 
 impl Patterns {
-    /// Reads a pattern.
+    /// Compiles a pattern of at most [`PATTERN_BYTES`] in memory.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), regex::Error> {
         let pattern = RegexBuilder::new(text).size_limit(PATTERN_BYTES).build()?;
         self.0.insert(text.to_owned(), pattern);
         Ok(())
     }
 
-    /// Gives the engine the function for these patterns.
+    /// Registers the function with the engine.
     pub(crate) fn teach(self, engine: &mut Engine) -> anyhow::Result<()> {
         let patterns = Arc::new(self);
         let matches = move |arguments: Vec<Value>| patterns.matches(&arguments);

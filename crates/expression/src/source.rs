@@ -1,4 +1,5 @@
-//! A condition's text as the body of a rule, and the engine's complaints as places in that text.
+//! Embedding of a condition's text in a rule, and translation of the engine's error positions into positions in the
+//! text.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -6,26 +7,27 @@ use std::ops::Range;
 use crate::error::CompileError;
 use crate::limits::{BRACKET_DEPTH, BRACKETS, TEXT_BYTES};
 
-/// The name that the engine knows our module by; its complaints begin with it.
+/// The engine's name for the module, which begins its error positions.
 pub(crate) const MODULE: &str = "condition";
 
-/// The one rule of the module.
+/// The name of the module's only rule.
 pub(crate) const RULE: &str = "holds";
 
-/// The rule as the engine is asked for it.
+/// The rule's path in the engine.
 pub(crate) const RULE_PATH: &str = "data.condition.holds";
 
 const HEAD: &str = "package condition\n\nholds if {\n";
 const HEAD_LINES: usize = 3;
 const TAIL: &str = "\n}\n";
 
-/// The condition as the body of our rule. The text ends before a line of its own holds the brace, so
-/// that a comment cannot swallow it.
+/// Wraps the condition in a rule. The closing brace is on a line of its own, so that a comment at the end of the
+/// condition cannot hide it.
 pub(crate) fn module(text: &str) -> String {
     [HEAD, text, TAIL].concat()
 }
 
-/// Refuses what is too long or nothing at all, before anything reads it.
+/// Refuses a text that is empty, longer than [`TEXT_BYTES`], nested deeper than [`BRACKET_DEPTH`], or has more than
+/// [`BRACKETS`] brackets or a control character, before it is parsed.
 pub(crate) fn measure(text: &str) -> Result<(), CompileError> {
     if text.len() > TEXT_BYTES {
         return Err(CompileError::at_start(format!("the condition is longer than {TEXT_BYTES} bytes")));
@@ -63,7 +65,7 @@ fn measure_brackets(text: &str) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// The characters that are neither in a text nor in a comment, with their positions.
+/// Returns the characters outside of strings and comments, with their positions.
 fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut within = None;
     let mut escaped = false;
@@ -82,7 +84,7 @@ fn code(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// A place that the engine gave, as a place in the text.
+/// Creates a [`CompileError`] from a position in the module, translated into a position in the text.
 pub(crate) fn place(text: &str, line: usize, column: usize, why: impl Into<String>) -> CompileError {
     let lines = text.split('\n').count();
     let line = line.saturating_sub(HEAD_LINES);
@@ -97,7 +99,7 @@ pub(crate) fn place(text: &str, line: usize, column: usize, why: impl Into<Strin
     }
 }
 
-/// The engine's complaint, with its place if it gives one.
+/// Creates a [`CompileError`] from an error message of the engine, with its position if it has one.
 pub(crate) fn located(text: &str, why: &impl Display) -> CompileError {
     let message = why.to_string();
     let reason = last_reason(&message);
@@ -105,7 +107,7 @@ pub(crate) fn located(text: &str, why: &impl Display) -> CompileError {
     place(text, line, column, reason)
 }
 
-/// The engine's complaint in one line.
+/// Returns the engine's error message as one line.
 pub(crate) fn reason(why: &impl Display) -> String {
     last_reason(&why.to_string())
 }
@@ -117,7 +119,8 @@ fn at_character(text: &str, at: usize, why: &str) -> CompileError {
     CompileError { line, column, why: why.to_owned() }
 }
 
-/// The engine writes `--> condition:4:7`, a drawing of the line, and `error: what`.
+/// Parses the position in an error message, which has the form `--> condition:4:7`, a drawing of the line, and
+/// `error: what`.
 fn position(message: &str) -> Option<(usize, usize)> {
     let (_, place) = message.split_once(&format!("--> {MODULE}:"))?;
     let mut numbers = place.split(|character: char| !character.is_ascii_digit());
@@ -129,7 +132,7 @@ fn last_reason(message: &str) -> String {
     reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where the text stands in the module.
+/// Returns the byte range of the text in the module.
 pub(crate) fn range(text: &str) -> Range<usize> {
     HEAD.len()..HEAD.len() + text.len()
 }
