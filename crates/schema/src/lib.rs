@@ -1,13 +1,13 @@
-//! Whether arguments fit a JSON Schema that somebody else wrote.
+//! Checks of arguments against a JSON Schema of an untrusted party.
 //!
-//! Schema and arguments are strangers' texts, and may have been made for each other. So nothing is fetched, a reference stays inside
-//! of its schema, regular expressions do not backtrack, and before a validator is asked, a walk counts what it would have to do:
-//! a check that would take too many steps is not begun. Everything is bounded by [`limits`].
+//! Schema and arguments come from untrusted parties, which may cooperate. So nothing is fetched, references must stay
+//! within the schema, and regular expressions do not backtrack. Before the validator runs, a walk counts its steps; a
+//! check with too many steps is not started. All bounds are in [`limits`].
 //!
-//! Drafts 4, 6, 7, 2019-09 and 2020-12 are known by their `$schema`; a schema that names none is of 2020-12, as MCP says. `format` is
-//! not checked.
+//! Drafts 4, 6, 7, 2019-09 and 2020-12 are recognised by `$schema`. A schema without it is of 2020-12, as MCP
+//! specifies. `format` is not checked.
 //!
-//! Not here: what follows from a misfit (`admission`), and which schema a tool has (the gateway).
+//! Not here: the consequences of a mismatch (the `admission` crate), and the lookup of a tool's schema (the gateway).
 
 pub mod limits;
 mod refuse;
@@ -17,60 +17,60 @@ use jose::json::{self, JsonError, Limits};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// A schema that arguments can be held against.
+/// A compiled schema for arguments.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
     document: Value,
 }
 
-/// Why a schema cannot be used.
+/// The reason why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It is no strict JSON, too long, or nested too deep.
+    /// The text is not strict JSON, or exceeds [`limits::SCHEMA_BYTES`] or [`limits::SCHEMA_DEPTH`].
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] JsonError),
-    /// It is no object.
+    /// The schema is not a JSON object.
     #[error("a schema of arguments is an object")]
     NoObject,
-    /// It says a dialect that is not known here.
+    /// The `$schema` is not one of the supported drafts.
     #[error("$schema names no draft that is known here")]
     Dialect,
-    /// A reference leads out of the schema, or nowhere, or where it leads is found out while it is used.
+    /// A reference leads out of the schema or to nothing, or its target depends on the evaluation (`$dynamicRef`).
     #[error("{0}: only references inside of the schema, by JSON pointer, are followed")]
     Reference(&'static str),
-    /// A regular expression is too long, or there are too many.
+    /// A regular expression exceeds [`limits::PATTERN_BYTES`], or there are more than [`limits::PATTERNS`].
     #[error("its regular expressions are too long or too many")]
     Patterns,
-    /// It is no schema of its draft, or holds a regular expression that cannot be used.
+    /// The schema is invalid in its draft, or contains an unsupported regular expression.
     #[error("it is no schema of its draft, or has a regular expression that is not supported, at {0:?}")]
     Invalid(String),
 }
 
-/// Why arguments do not pass.
+/// The reason why arguments do not pass the check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// They do not fit.
+    /// A value violates the schema.
     #[error("{keyword} at {place:?}")]
     At {
-        /// JSON pointer to the value that does not fit.
+        /// JSON pointer to the value in the arguments.
         place: String,
-        /// The keyword of the schema that says so.
+        /// The violated keyword of the schema.
         keyword: String,
     },
-    /// They are no strict JSON, or nested too deep.
+    /// The arguments are not strict JSON, or nested deeper than [`limits::ARGUMENTS_DEPTH`].
     #[error("they cannot be read: {0}")]
     Unreadable(JsonError),
-    /// To hold them against this schema would take too long.
+    /// The check would exceed [`limits::CHECK_STEPS`], [`limits::CHECK_DEPTH`] or [`limits::MATCHED_BYTES`].
     #[error("the check would take too many steps")]
     TooCostly,
 }
 
 impl Schema {
-    /// Reads and compiles a schema.
+    /// Parses and compiles a schema.
     ///
     /// # Errors
-    /// If it is no schema, or one that could take too long or ask for something outside.
+    /// [`Unusable`] if the text is not a valid schema, or is one that could take too long or refer to another document.
     pub fn compile(text: &str) -> Result<Self, Unusable> {
         let limits = Limits { bytes: limits::SCHEMA_BYTES, depth: limits::SCHEMA_DEPTH };
         let document = json::parse_strict(text.as_bytes(), limits)?;
@@ -87,10 +87,10 @@ impl Schema {
         Ok(Self { validator, document })
     }
 
-    /// Holds the text of arguments against the schema.
+    /// Checks the text of arguments against the schema.
     ///
     /// # Errors
-    /// If they do not fit, or the check would take too long.
+    /// [`Misfit`] if the arguments violate the schema, or the check would take too long.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
         let limits = Limits { bytes: arguments.len(), depth: limits::ARGUMENTS_DEPTH };
         let arguments = json::parse_strict(arguments.as_bytes(), limits).map_err(Misfit::Unreadable)?;
@@ -108,7 +108,7 @@ impl Schema {
     }
 }
 
-/// As much of a place as is told.
+/// Cuts a pointer to [`limits::PLACE_BYTES`].
 fn place(pointer: &str) -> String {
     pointer[..pointer.floor_char_boundary(limits::PLACE_BYTES)].to_owned()
 }

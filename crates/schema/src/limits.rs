@@ -1,24 +1,24 @@
-//! How much of a schema is read, and how much work a check may be.
+//! Limits on schemas and on the work of a check.
 
-/// Bytes of a schema.
+/// Maximum bytes of a schema.
 pub const SCHEMA_BYTES: usize = 64 << 10;
-/// How many arrays and objects of a schema may be open at once.
+/// Maximum nesting of arrays and objects in a schema.
 pub const SCHEMA_DEPTH: usize = 64;
-/// Bytes of one regular expression, as it is written.
+/// Maximum bytes of a regular expression's text.
 pub const PATTERN_BYTES: usize = 4 << 10;
-/// Bytes of one compiled regular expression.
+/// Maximum bytes of a compiled regular expression.
 pub const COMPILED_PATTERN_BYTES: usize = 256 << 10;
-/// Bytes of the states that matching one regular expression may keep.
+/// Maximum bytes of the state cache for matching a regular expression.
 pub const PATTERN_CACHE_BYTES: usize = 1 << 20;
-/// Regular expressions of one schema.
+/// Maximum regular expressions in a schema.
 pub const PATTERNS: usize = 256;
-/// How many arrays and objects of arguments may be open at once.
+/// Maximum nesting of arrays and objects in arguments.
 pub const ARGUMENTS_DEPTH: usize = 64;
-/// Steps of one check: a subschema applied to a value is one, and more by the length of both.
+/// Maximum steps of a check. One step is a subschema applied to a value; long lists and strings add more.
 pub const CHECK_STEPS: u64 = 200_000;
-/// Bytes of text that one check may match against regular expressions.
+/// Maximum bytes of text that a check matches with regular expressions.
 pub const MATCHED_BYTES: u64 = 1 << 20;
-/// How deep subschemas may be applied in each other: references included, and those that stay at one value.
+/// Maximum nesting of applied subschemas, including references and subschemas for the same value.
 pub const CHECK_DEPTH: usize = 128;
-/// Bytes of the place that a misfit names.
+/// Maximum bytes of the pointer in a [`Misfit`](crate::Misfit).
 pub const PLACE_BYTES: usize = 512;

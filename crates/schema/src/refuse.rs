@@ -1,11 +1,11 @@
-//! What a schema must not hold, found before it is compiled.
+//! Checks for forbidden parts of a schema, before it is compiled.
 
 use serde_json::Value;
 
 use crate::Unusable;
 use crate::limits::{PATTERN_BYTES, PATTERNS};
 
-/// The drafts that are known, without scheme and fragment.
+/// The supported values of `$schema`, without scheme and fragment.
 const DRAFTS: [&str; 5] = [
     "json-schema.org/draft-04/schema",
     "json-schema.org/draft-06/schema",
@@ -14,8 +14,11 @@ const DRAFTS: [&str; 5] = [
     "json-schema.org/draft/2020-12/schema",
 ];
 
-/// Refuses a document that is no object, speaks an unknown dialect, refers to something outside, or has too many or too long
-/// regular expressions.
+/// Refuses a document that is not an object, has an unknown dialect, refers to another document, or has too many or too
+/// long regular expressions.
+///
+/// # Errors
+/// The variant of [`Unusable`] for the first violation.
 pub fn check(document: &Value) -> Result<(), Unusable> {
     let top = document.as_object().ok_or(Unusable::NoObject)?;
     if top.get("$schema").is_some_and(|dialect| !dialect.as_str().is_some_and(is_known)) {
@@ -33,7 +36,7 @@ fn is_known(dialect: &str) -> bool {
     bare.is_some_and(|bare| DRAFTS.contains(&bare.strip_suffix('#').unwrap_or(bare)))
 }
 
-/// Looks at every object below, whatever it means there.
+/// Checks every nested object, regardless of its meaning in the schema.
 fn look(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unusable> {
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| look(document, item, patterns)),
@@ -51,7 +54,7 @@ fn look(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unu
     }
 }
 
-/// Looks at the members of one object.
+/// Checks the members of one object.
 fn own(
     document: &Value,
     members: &serde_json::Map<String, Value>,
@@ -82,7 +85,8 @@ fn count(pattern: &str, patterns: &mut usize) -> Result<(), Unusable> {
     }
 }
 
-/// Where a reference leads: `#`, or `#` and a JSON pointer without percent signs, for these are read in more than one way.
+/// Resolves a reference: `#` with an optional JSON pointer. Percent signs are refused, since implementations decode
+/// them differently.
 pub fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     match pointer.contains('%') {

@@ -1,8 +1,8 @@
-//! The steps that a check takes, counted before it is begun.
+//! The cost of a check, counted before it starts.
 //!
-//! A validator applies a subschema to a value as often as the schema says, and a few references can make that more often than anybody
-//! waits for. The walk here applies the same subschemas to the same values, does nothing with them but count, and gives up early.
-//! It takes every keyword of every draft for one that applies, so it counts no less than is done.
+//! A validator applies subschemas to values as often as the schema requires, and a few references can make this number
+//! exponential. The walk applies the same subschemas to the same values, only counts them, and stops early. It treats
+//! every keyword of every draft as effective, so the count is an upper bound.
 
 use serde_json::{Map, Value};
 
@@ -10,26 +10,26 @@ use crate::Misfit;
 use crate::limits::{CHECK_DEPTH, CHECK_STEPS, MATCHED_BYTES};
 use crate::refuse::target;
 
-/// Keywords with a list of subschemas, or one, that apply to the same value.
+/// Keywords with a subschema, or a list of them, for the same value.
 const HERE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-/// Keywords with a subschema that applies to members, and keywords with one, or a list, that applies to items.
+/// Keywords with a subschema for members.
 const MEMBERS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 5] = ["items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"];
-/// How many values of an `enum`, or names of members, are compared in one step.
+/// Number of values of an `enum`, or of member names, that count as one step.
 const NAMES_A_STEP: usize = 8;
-/// How many bytes of a text are looked at in one step.
+/// Number of bytes of a string that count as one step.
 const BYTES_A_STEP: usize = 256;
 
-/// Counts what it takes to hold these arguments against a schema.
+/// Counts the steps of checking the arguments against a schema.
 ///
 /// # Errors
-/// If it takes too many steps, or goes too deep.
+/// [`Misfit::TooCostly`] if there are too many steps, or the nesting is too deep.
 pub fn check(document: &Value, arguments: &Value) -> Result<(), Misfit> {
     let mut walk = Walk { document, steps: CHECK_STEPS, matched: MATCHED_BYTES };
     walk.apply(document, arguments, 0).ok_or(Misfit::TooCostly)
 }
 
-/// What is left of what may be done. Every step answers none if nothing is.
+/// The remaining allowance. Each method returns `None` when it is used up.
 struct Walk<'a> {
     document: &'a Value,
     steps: u64,
@@ -44,7 +44,7 @@ impl Walk<'_> {
             return None;
         }
         self.look(keywords, value)?;
-        // What is left over is found by applying the neighbours a second time.
+        // For unevaluated properties and items, the validator applies the adjacent keywords a second time.
         let leaves =
             ["unevaluatedProperties", "unevaluatedItems"].iter().any(|name| keywords.contains_key(*name));
         for _ in 0..=usize::from(leaves) {
@@ -57,7 +57,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What keywords without subschemas take.
+    /// Counts the steps of keywords without subschemas.
     fn look(&mut self, keywords: &Map<String, Value>, value: &Value) -> Option<()> {
         let listed =
             ["enum", "required", "properties"].iter().filter_map(|name| keywords.get(*name)).map(length);
@@ -163,7 +163,7 @@ fn length(value: &Value) -> usize {
     }
 }
 
-/// About how many values a value is made of; the arguments are not nested deep.
+/// Returns roughly the number of values within a value. Recursion is bounded by the depth of the arguments.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
