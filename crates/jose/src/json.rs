@@ -1,17 +1,17 @@
-//! Strict JSON (RFC 8259, and the parts of RFC 7493 that make readings agree).
+//! Strict JSON (RFC 8259, with the rules of RFC 7493 that make all parsers agree).
 //!
-//! Refused, at any depth: a member name that occurs twice in one object (escapes decoded), lone
-//! surrogates, invalid UTF-8, a byte order mark, anything after the value, numbers too large for
-//! a double, and nesting deeper than asked for. Errors say where: byte offset and JSON pointer.
+//! Refused at any depth: duplicate member names in one object (after decoding escapes), lone surrogates, invalid UTF-8,
+//! a byte order mark, text after the value, numbers too large for a double, and nesting deeper than the limit. Errors
+//! contain the position: byte offset and JSON pointer.
 //!
-//! The text is checked first, by a reader that builds nothing, and then read by `serde_json`:
-//! two parsers have to agree about what is accepted.
+//! A scanner that builds no values checks the text first, then `serde_json` parses it: both must accept it.
 //!
-//! A text that something is decided by is read with [`Checked::unambiguous`] or [`parse_unambiguous`], which refuse numbers
-//! too that two readers take for different ones. A test of the workspace keeps `serde_json`'s own readers out of the crates that
-//! decide: they give member names that begin with `$serde_json::private::` a meaning of their own, and let members repeat.
+//! A text that a decision depends on is read with [`Checked::unambiguous`] or [`parse_unambiguous`], which also refuse
+//! numbers that parsers read differently. A test of the workspace forbids the parsers of `serde_json` in crates that
+//! decide: these give member names with the prefix `$serde_json::private::` a special meaning, and accept duplicate
+//! members.
 //!
-//! Not here: rules for numbers beyond that. A [`Value`] still tells `1` from `1.0` and `-0`.
+//! Not here: further rules for numbers. A [`Value`] still distinguishes `1` from `1.0` and `-0`.
 
 mod scan;
 
@@ -25,19 +25,19 @@ use serde_json::Value;
 
 use crate::number;
 
-/// The deepest nesting that can be allowed: `serde_json` reads no deeper.
+/// Maximum nesting that can be configured; `serde_json` parses no deeper.
 pub const MAX_DEPTH: usize = 127;
-/// The nesting allowed unless the caller says otherwise.
+/// Default for [`Limits::depth`].
 pub const DEFAULT_DEPTH: usize = 64;
-/// The length allowed unless the caller says otherwise.
+/// Default for [`Limits::bytes`].
 pub const DEFAULT_BYTES: usize = 8 << 20;
 
-/// How much is read from a stranger.
+/// Limits on a text from an untrusted source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest text, in bytes.
+    /// Maximum bytes of the text.
     pub bytes: usize,
-    /// How many arrays and objects may be open at once; at most [`MAX_DEPTH`].
+    /// Maximum number of open arrays and objects; at most [`MAX_DEPTH`].
     pub depth: usize,
 }
 
@@ -47,63 +47,63 @@ impl Default for Limits {
     }
 }
 
-/// Why a text was refused, and where.
+/// The reason why a text was refused, with the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}, {}: {kind}", Place(pointer))]
 pub struct JsonError {
-    /// JSON pointer (RFC 6901) to the value being read; empty for the whole text.
+    /// JSON pointer (RFC 6901) to the value that was being parsed; empty for the whole text.
     pub pointer: String,
-    /// Bytes before the flaw; before or right behind the value for a [`JsonErrorKind::Shape`].
+    /// Byte offset of the error. For a [`JsonErrorKind::Shape`], the position before or just after the value.
     pub offset: usize,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: JsonErrorKind,
 }
 
-/// What is wrong with a text.
+/// The kind of a [`JsonError`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonErrorKind {
-    /// It is longer than allowed.
+    /// The text is longer than [`Limits::bytes`].
     #[error("the text is longer than {0} bytes")]
     TooLong(usize),
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// It ends inside a value.
+    /// The text ends inside a value.
     #[error("the text ends too early")]
     Truncated,
-    /// Something else should stand here.
+    /// Another token is required at this position.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// Something follows the value.
+    /// Text follows the value.
     #[error("something follows the value")]
     Trailing,
-    /// Too many arrays and objects are open.
+    /// The nesting exceeds [`Limits::depth`].
     #[error("nested deeper than {0}")]
     TooDeep(usize),
-    /// The object has a member of this name already.
+    /// The object already has a member with this name.
     #[error("a second member named {0:?}")]
     Duplicate(String),
-    /// `serde_json` gives the name a meaning of its own, so it cannot be read as a name.
+    /// The member name has the prefix [`RESERVED`], which `serde_json` treats specially.
     #[error("the member name {0:?} is reserved")]
     ReservedName(String),
-    /// A control character stands unescaped in a string.
+    /// A string contains an unescaped control character.
     #[error("a control character in a string")]
     Control,
-    /// A backslash starts no known escape.
+    /// A backslash is not followed by a valid escape.
     #[error("no such escape")]
     Escape,
-    /// Half of a surrogate pair.
+    /// A surrogate escape has no counterpart.
     #[error("a lone surrogate")]
     LoneSurrogate,
-    /// No double is so large.
+    /// The number is too large for a double.
     #[error("a number too large for a double")]
     NumberRange,
-    /// Readers that hold numbers as doubles see another number than readers that do not.
+    /// The number differs between parsers that use doubles and others.
     #[error(
         "a number that some readers take for another: an integer beyond 2^53 - 1, or more digits than a double holds"
     )]
     Ambiguous,
-    /// It is JSON, but not what was to be read; in the words of the type's reader.
+    /// The text is valid JSON but does not match the target type; with the message of its deserializer.
     #[error("{0}")]
     Shape(String),
 }
@@ -112,7 +112,10 @@ pub enum JsonErrorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked<'a>(&'a str);
 
-/// Checks that the text is strict JSON.
+/// Checks that the bytes are strict JSON within the limits.
+///
+/// # Errors
+/// [`JsonError`] at the first violation.
 pub fn check(bytes: &[u8], limits: Limits) -> Result<Checked<'_>, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(at_root(limits.bytes, JsonErrorKind::TooLong(limits.bytes)));
@@ -123,55 +126,61 @@ pub fn check(bytes: &[u8], limits: Limits) -> Result<Checked<'_>, JsonError> {
     Ok(Checked(text))
 }
 
-/// Reads strict JSON.
+/// Parses strict JSON within the limits, with the errors of [`check`].
 pub fn parse_strict(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     check(bytes, limits)?.value()
 }
 
-/// Reads strict JSON into a type.
+/// Deserializes strict JSON within the limits, with the errors of [`check`] and [`Checked::read`].
 pub fn read_strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<T, JsonError> {
     check(bytes, limits)?.read()
 }
 
-/// Checks a text of any length that is in memory already, nested up to [`MAX_DEPTH`].
+/// Checks a text in memory, of any length and nested up to [`MAX_DEPTH`].
 pub fn check_text(text: &str) -> Result<Checked<'_>, JsonError> {
     check(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH })
 }
 
-/// Reads a strict JSON text of any length.
+/// Parses a strict JSON text of any length, nested up to [`MAX_DEPTH`].
 pub fn parse_text(text: &str) -> Result<Value, JsonError> {
     check_text(text)?.value()
 }
 
-/// Reads a strict JSON text of any length into a type.
+/// Deserializes a strict JSON text of any length, nested up to [`MAX_DEPTH`].
 pub fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
     check_text(text)?.read()
 }
 
-/// Reads strict JSON of any length into a type.
+/// Deserializes strict JSON bytes of any length, nested up to [`MAX_DEPTH`].
 pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
     check(bytes, Limits { bytes: bytes.len(), depth: MAX_DEPTH })?.read()
 }
 
-/// Reads a strict JSON text of any length that something is decided by; see [`Checked::unambiguous`].
+/// Parses a strict JSON text that a decision depends on; see [`Checked::unambiguous`].
 pub fn parse_unambiguous(text: &str) -> Result<Value, JsonError> {
     check_text(text)?.unambiguous()
 }
 
 impl<'a> Checked<'a> {
-    /// The text.
+    /// Returns the checked text.
     pub const fn text(self) -> &'a str {
         self.0
     }
 
-    /// The value.
+    /// Parses the text into a [`Value`].
+    ///
+    /// # Errors
+    /// Only if the scanner and `serde_json` disagree about the text.
     pub fn value(self) -> Result<Value, JsonError> {
-        // What passed the check can only fail here if the two parsers differ.
+        // A checked text fails here only if the two parsers disagree.
         serde_json::from_str(self.0).map_err(|e| self.misfit(String::new(), &e))
     }
 
-    /// The value, if every reader reads the same numbers in it: no integer beyond 2^53 - 1 in either direction, and no
-    /// number with more digits than a double holds.
+    /// Parses the text if all JSON parsers read the same numbers in it: no integer beyond 2^53 - 1 in either direction,
+    /// and no number with more digits than a double holds.
+    ///
+    /// # Errors
+    /// [`JsonErrorKind::Ambiguous`] for another number.
     pub fn unambiguous(self) -> Result<Value, JsonError> {
         match number::first_ambiguous(self) {
             Some(offset) => Err(at_root(offset, JsonErrorKind::Ambiguous)),
@@ -179,7 +188,10 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The value as a type. Whether unknown members are refused is the type's business.
+    /// Deserializes the text into a type. The type decides whether unknown members are refused.
+    ///
+    /// # Errors
+    /// [`JsonErrorKind::Shape`] if the text does not match the type.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, JsonError> {
         let mut reader = serde_json::Deserializer::from_str(self.0);
         serde_path_to_error::deserialize(&mut reader).map_err(|e| self.misfit(pointer(e.path()), e.inner()))
@@ -206,19 +218,19 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     })
 }
 
-/// A member's name as a step of a pointer.
+/// Formats a member name as a step of a JSON pointer.
 fn pointer_token(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// `serde_json` counts lines and columns, from 1.
+/// Computes a byte offset from `serde_json`'s line and column, which start at 1.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let lines = text.split_inclusive('\n');
     let before: usize = lines.take(error.line().saturating_sub(1)).map(str::len).sum();
     before + error.column().saturating_sub(1)
 }
 
-/// Shows a pointer in an error.
+/// Formats a JSON pointer for an error message.
 struct Place<'a>(&'a str);
 
 impl fmt::Display for Place<'_> {

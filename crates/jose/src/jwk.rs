@@ -1,11 +1,10 @@
-//! Public keys as JSON Web Keys: RFC 7517, RFC 7518 6.2 (EC) and RFC 8037 (OKP).
+//! Public keys as JSON Web Keys: RFC 7517, RFC 7518 section 6.2 (EC) and RFC 8037 (OKP).
 //!
-//! One key has one form here: coordinates are base64url without padding and have the exact
-//! length of the curve, leading zeros included. A private key is refused, so that one that was
-//! published by mistake is noticed. Unknown members are ignored, as RFC 7517, section 4 demands.
+//! Each key has one accepted form: coordinates are base64url without padding, with the exact length of the curve
+//! including leading zeros. Private keys are refused, so that an accidentally published one is noticed. Unknown members
+//! are ignored, as RFC 7517, section 4 requires.
 //!
-//! Not here: RSA, key sets, and whether the point is on the curve: that is known when the key is
-//! used.
+//! Not here: RSA, key sets, and the check that the point is on the curve, which is made when the key is used.
 
 use std::fmt;
 
@@ -18,29 +17,29 @@ use crate::{
     json::{JsonError, Limits, parse_strict},
 };
 
-/// The longest text of a key.
+/// Maximum bytes of a key's JSON text.
 pub const MAX_JWK_BYTES: usize = 16 << 10;
-/// The deepest nesting in a key's unknown members.
+/// Maximum nesting in the unknown members of a key.
 const MAX_JWK_DEPTH: usize = 8;
 
-/// The curves whose keys are read.
+/// The supported curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Curve {
-    /// Edwards curve, RFC 8032.
+    /// `Ed25519`, the Edwards curve of RFC 8032.
     Ed25519,
-    /// secp256r1.
+    /// `P-256` (secp256r1).
     P256,
-    /// secp384r1.
+    /// `P-384` (secp384r1).
     P384,
-    /// secp521r1.
+    /// `P-521` (secp521r1).
     P521,
 }
 
 impl Curve {
-    /// All of them.
+    /// All supported curves.
     pub const ALL: [Self; 4] = [Self::Ed25519, Self::P256, Self::P384, Self::P521];
 
-    /// The value of `crv`.
+    /// Returns the value of the member `crv`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ed25519 => "Ed25519",
@@ -50,7 +49,7 @@ impl Curve {
         }
     }
 
-    /// The value of `kty`.
+    /// Returns the value of the member `kty`.
     pub const fn key_type(self) -> &'static str {
         match self {
             Self::Ed25519 => "OKP",
@@ -58,7 +57,7 @@ impl Curve {
         }
     }
 
-    /// The length of a coordinate, or of the whole key for Ed25519.
+    /// Returns the length of a coordinate in bytes; for Ed25519, of the whole key.
     pub const fn coordinate_len(self) -> usize {
         match self {
             Self::Ed25519 | Self::P256 => 32,
@@ -67,56 +66,57 @@ impl Curve {
         }
     }
 
-    /// The length of a signature in JOSE and COSE: r and s at the curve's width, or the 64 bytes of Ed25519.
+    /// Returns the length of a JOSE or COSE signature in bytes: r and s with the curve's width each, or the 64 bytes of
+    /// Ed25519.
     pub const fn signature_len(self) -> usize {
         2 * self.coordinate_len()
     }
 }
 
-/// The value of `crv`.
+/// Formats the value of `crv`.
 impl fmt::Display for Curve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Why JSON is not a public key that can be used.
+/// The reason why a JSON value is not a usable public key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwkError {
-    /// It is not strict JSON.
+    /// The text is not strict JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// It is not an object.
+    /// The value is not an object.
     #[error("a JWK is an object")]
     NotAnObject,
-    /// A member is missing or not text.
+    /// A member is missing or is not a string.
     #[error("the member {0:?} is missing or not a string")]
     Member(&'static str),
-    /// No key of this type and on this curve can be read.
+    /// The combination of key type and curve is not supported.
     #[error("keys of type {key_type:?} and curve {curve:?} are not supported")]
     Unsupported {
-        /// `kty`.
+        /// The value of `kty`.
         key_type: String,
-        /// `crv`.
+        /// The value of `crv`.
         curve: String,
     },
-    /// A coordinate is not base64url of the curve's length.
+    /// A coordinate is not base64url without padding, or has the wrong length.
     #[error("the member {member:?} is not {len} bytes in base64url without padding")]
     Coordinate {
-        /// Which.
+        /// The name of the member, `x` or `y`.
         member: &'static str,
-        /// How many bytes it must have.
+        /// The required length in bytes, [`Curve::coordinate_len`].
         len: usize,
     },
-    /// An Ed25519 key has no y.
+    /// An Ed25519 key has a member `y`, which does not exist for this curve.
     #[error("a key on Ed25519 has no member \"y\"")]
     UnexpectedY,
-    /// The key is private.
+    /// The key has a member `d`: it is private.
     #[error("this is a private key")]
     Private,
 }
 
-/// A public key.
+/// A public key, with `alg` and `kid` if it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicJwk {
     curve: Curve,
@@ -127,13 +127,13 @@ pub struct PublicJwk {
 }
 
 impl PublicJwk {
-    /// An Ed25519 key.
+    /// Creates an Ed25519 key from its 32 bytes.
     pub fn ed25519(key: [u8; 32]) -> Self {
         Self { curve: Curve::Ed25519, x: key.to_vec(), y: None, alg: None, kid: None }
     }
 
-    /// A key on a NIST curve; `None` if a coordinate has another length, or the curve is
-    /// Ed25519.
+    /// Creates a key on a NIST curve. Returns `None` if a coordinate has the wrong length, or the curve is
+    /// [`Curve::Ed25519`].
     pub fn ec(curve: Curve, x: &[u8], y: &[u8]) -> Option<Self> {
         let len = curve.coordinate_len();
         (curve.key_type() == "EC" && x.len() == len && y.len() == len).then(|| Self {
@@ -145,13 +145,19 @@ impl PublicJwk {
         })
     }
 
-    /// Reads a key's text.
+    /// Parses a key from JSON.
+    ///
+    /// # Errors
+    /// [`JwkError`] if the text is not a supported public key.
     pub fn parse(bytes: &[u8]) -> Result<Self, JwkError> {
         let limits = Limits { bytes: MAX_JWK_BYTES, depth: MAX_JWK_DEPTH };
         Self::from_value(&parse_strict(bytes, limits)?)
     }
 
-    /// Reads a key that is part of a larger text.
+    /// Parses a key from a JSON value.
+    ///
+    /// # Errors
+    /// [`JwkError`] if the value is not a supported public key.
     pub fn from_value(value: &Value) -> Result<Self, JwkError> {
         let members = value.as_object().ok_or(JwkError::NotAnObject)?;
         if members.contains_key("d") {
@@ -171,32 +177,32 @@ impl PublicJwk {
         })
     }
 
-    /// The curve.
+    /// Returns the key's curve.
     pub const fn curve(&self) -> Curve {
         self.curve
     }
 
-    /// The x coordinate, or the whole Ed25519 key.
+    /// Returns the x coordinate, or the whole key for Ed25519.
     pub fn x(&self) -> &[u8] {
         &self.x
     }
 
-    /// The y coordinate; an Ed25519 key has none.
+    /// Returns the y coordinate; `None` for Ed25519.
     pub fn y(&self) -> Option<&[u8]> {
         self.y.as_deref()
     }
 
-    /// The algorithm that the key is meant for, if it says so.
+    /// Returns the member `alg`, the algorithm that the key is meant for.
     pub fn alg(&self) -> Option<&str> {
         self.alg.as_deref()
     }
 
-    /// The name that the key was given, if any.
+    /// Returns the member `kid`, the key's identifier.
     pub fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }
 
-    /// The key as JSON, with `alg` and `kid` if it has them.
+    /// Returns the key as JSON, with `alg` and `kid` if it has them.
     pub fn to_value(&self) -> Value {
         let mut value = self.required_members();
         if let Value::Object(members) = &mut value {

@@ -1,45 +1,45 @@
-//! Compact JSON Web Signatures (RFC 7515) in one strict profile, up to the point where a key is needed.
+//! Compact JSON Web Signatures (RFC 7515) in one strict profile, without the verification by a key.
 //!
-//! The profile is that of signatures inside canonical JSON (VAP, reading V-20): the payload is known to the reader, so it is
-//! detached (`header..signature`) or attached with equal bytes; `alg` is EdDSA, Ed25519 or ES256; `kid` is required. A
-//! header may hold nothing that changes what is verified or with which key: no `jwk`, `jku`, `x5u`, `crit`, `b64`, and
-//! nothing at all that its reader did not ask for.
+//! The profile is for signatures in canonical JSON (VAP, reading V-20). The verifier knows the payload, so it is
+//! detached (`header..signature`), or attached with equal bytes. `alg` is EdDSA, Ed25519 or ES256, and `kid` is
+//! required. The header must not contain members that change the key or the signed content: no `jwk`, `jku`, `x5u`,
+//! `crit` or `b64`, and no member that the caller did not allow.
 //!
-//! Not here: the signature itself and whose key it must be (`scitt::PublicKey::verify_jws`), what `iat`, `jti` or `aud`
-//! are good for, and the JSON serialisations of RFC 7515.
+//! Not here: the cryptographic verification and the choice of the key (`scitt::PublicKey::verify_jws`), the checks of
+//! `iat`, `jti` and `aud`, and the JSON serialisations of RFC 7515.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
 use crate::json::{JsonError, Limits, parse_strict};
 
-/// The longest signature text, payload and all.
+/// Maximum bytes of a compact JWS, including an attached payload.
 pub const MAX_JWS_BYTES: usize = 8 << 20;
-/// The longest protected header, in bytes of JSON.
+/// Maximum bytes of the protected header's JSON.
 pub const MAX_HEADER_BYTES: usize = 8 << 10;
-/// The longest `kid`, `typ`, `jti` or `aud`, in characters.
+/// Maximum characters of a text in the header, such as `kid`, `typ`, `jti` or `aud`.
 pub const MAX_HEADER_TEXT: usize = 1024;
-/// Where a NumericDate ends: 2^53 seconds.
+/// Exclusive upper bound of a NumericDate: 2^53 seconds.
 const MAX_NUMERIC_DATE: f64 = 9_007_199_254_740_992.0;
-/// Header members that choose a key or change what is verified: refused by name even where others would be ignored.
+/// Header members that select a key or change the signed content. They are refused even if the caller allows them.
 const FORBIDDEN: [&str; 9] = ["jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip"];
 
-/// The algorithms of the profile.
+/// The signature algorithms of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JwsAlgorithm {
-    /// `EdDSA` (RFC 8037): with an Ed25519 key, here.
+    /// `EdDSA` (RFC 8037), in this profile with an Ed25519 key.
     EdDsa,
     /// `Ed25519` (RFC 9864).
     Ed25519,
-    /// `ES256`.
+    /// `ES256` (RFC 7518).
     Es256,
 }
 
 impl JwsAlgorithm {
-    /// All of them.
+    /// All algorithms of the profile.
     pub const ALL: [Self; 3] = [Self::EdDsa, Self::Ed25519, Self::Es256];
 
-    /// The value of `alg`.
+    /// Returns the value of the header member `alg`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EdDsa => "EdDSA",
@@ -53,39 +53,39 @@ impl JwsAlgorithm {
     }
 }
 
-/// Why a text is no signature of this profile.
+/// The reason why a text is not a signature of this profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwsError {
-    /// It is not three parts with two dots between them, or too long.
+    /// The text does not have three parts separated by dots, or exceeds [`MAX_JWS_BYTES`].
     #[error("a compact JWS is header.payload.signature, or header..signature")]
     NotCompact,
-    /// A part is not base64url without padding, or has a second spelling.
+    /// A part is not canonical base64url without padding.
     #[error("the {0} is not base64url without padding")]
     Base64(&'static str),
     /// The header is not strict JSON.
     #[error("the protected header is not strict JSON: {0}")]
     Json(JsonError),
-    /// The header is no object.
+    /// The header is not a JSON object.
     #[error("the protected header is not an object")]
     NotAnObject,
-    /// The header chooses its own key, or changes what is verified.
+    /// The header contains a member that selects a key or changes the signed content.
     #[error("the protected header may not hold {0:?}")]
     Forbidden(String),
-    /// The header holds what its reader does not know.
+    /// The header contains a member that the caller did not allow, or an allowed one that is not a text.
     #[error("the protected header holds {0:?}, which is not known here")]
     Unknown(String),
-    /// A header member is missing, or of the wrong type.
+    /// A header member is missing or has the wrong type.
     #[error("the protected header needs {0:?} as {1}")]
     Member(&'static str, &'static str),
-    /// `alg` is none of the profile's.
+    /// The value of `alg` is not one of [`JwsAlgorithm::ALL`].
     #[error("alg {0:?} is not one of EdDSA, Ed25519, ES256")]
     Algorithm(String),
-    /// The payload that came along is another one.
+    /// The attached payload differs from the expected one.
     #[error("the attached payload is not the canonical message")]
     PayloadDiffers,
 }
 
-/// A signature whose form is sound. Nothing is proven before a key says so.
+/// A parsed signature of valid form. It is not verified yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jws {
     header: Map<String, Value>,
@@ -97,8 +97,11 @@ pub struct Jws {
 }
 
 impl Jws {
-    /// Opens a signature over `payload`. Besides `alg` and `kid` the header may hold `typ`, `iat`, `jti` and `aud`, and the
-    /// `extra` texts that its reader knows.
+    /// Parses a signature over `payload`. The header may contain `alg`, `kid`, `typ`, `iat`, `jti`, `aud`, and the text
+    /// members in `extra`.
+    ///
+    /// # Errors
+    /// [`JwsError`] if the text does not follow the profile, or the attached payload differs.
     pub fn open(text: &str, payload: &[u8], extra: &[&str]) -> Result<Self, JwsError> {
         let (protected, attached, signature) = split(text)?;
         let header = header(&decode("protected header", protected)?, extra)?;
@@ -117,49 +120,49 @@ impl Jws {
         })
     }
 
-    /// How it claims to be signed.
+    /// Returns the algorithm that the header declares.
     pub const fn algorithm(&self) -> JwsAlgorithm {
         self.algorithm
     }
 
-    /// The name of the key.
+    /// Returns the header's `kid`, the identifier of the key.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// A member of the protected header that is text.
+    /// Returns a text member of the protected header.
     pub fn text(&self, member: &str) -> Option<&str> {
         self.header.get(member).and_then(Value::as_str)
     }
 
-    /// When it says it was signed, in Unix seconds; a fraction is cut.
+    /// Returns the header's `iat` in Unix seconds, without a fraction.
     pub fn iat(&self) -> Option<u64> {
         self.header.get("iat").and_then(numeric_date)
     }
 
-    /// Whether the payload was attached.
+    /// Returns `true` if the payload was attached.
     pub const fn is_attached(&self) -> bool {
         self.attached
     }
 
-    /// What was signed: RFC 7515, section 5.2, step 8.
+    /// Returns the signed bytes (RFC 7515, section 5.2, step 8).
     pub fn signing_input(&self) -> &[u8] {
         &self.signing_input
     }
 
-    /// The signature: 64 bytes, or it will not verify.
+    /// Returns the signature bytes; only signatures of 64 bytes can verify.
     pub fn signature(&self) -> &[u8] {
         &self.signature
     }
 }
 
-/// What to sign for a signature over `payload` with this header.
+/// Returns the bytes to sign for a signature over `payload` with this protected header.
 pub fn signing_input(header: &Value, payload: &[u8]) -> Vec<u8> {
     let parts = [crate::jcs::canonical(header), payload.to_vec()];
     parts.map(|part| BASE64URL_NOPAD.encode(&part)).join(".").into_bytes()
 }
 
-/// The detached form of a signature over a [`signing_input`].
+/// Formats a detached compact JWS from a [`signing_input`] and its signature.
 pub fn detached(signing_input: &[u8], signature: &[u8]) -> String {
     let protected = signing_input.split(|byte| *byte == b'.').next().unwrap_or_default();
     format!("{}..{}", String::from_utf8_lossy(protected), BASE64URL_NOPAD.encode(signature))
@@ -226,13 +229,13 @@ fn optional_text(header: &Map<String, Value>, name: &'static str) -> Result<(), 
     }
 }
 
-/// A NumericDate (RFC 7519, section 2) from 1970 on, without its fraction.
+/// Parses a NumericDate (RFC 7519, section 2) from 1970 on, and cuts its fraction.
 fn numeric_date(value: &Value) -> Option<u64> {
     let seconds = value.as_f64().filter(|seconds| (0.0..MAX_NUMERIC_DATE).contains(seconds))?;
     Some(seconds.floor() as u64)
 }
 
-/// Text that is not empty and within the bound.
+/// Returns `true` for a text of 1 to [`MAX_HEADER_TEXT`] characters.
 fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.is_empty() && text.chars().nth(MAX_HEADER_TEXT).is_none())
 }

@@ -1,24 +1,24 @@
-//! Numbers that a double cannot hold as they are written.
+//! Detection of numbers that a double cannot represent as written.
 //!
-//! JCS writes every number as a double (RFC 8785, section 3.2.2.3), so 9007199254740993 and 9007199254740992 have one
-//! canonical form, and a signature over it speaks of both. Whoever signs canonical JSON that is not canonical already
-//! looks here first (VAP, reading V-22).
+//! JCS writes every number as a double (RFC 8785, section 3.2.2.3). So 9007199254740993 and 9007199254740992 have the
+//! same canonical form, and a signature over it covers both. A signer of JSON that is not in canonical form yet checks
+//! it here first (VAP, reading V-22).
 //!
-//! Not here: which numbers a profile wants at all.
+//! Not here: the numbers that a profile allows.
 
 use crate::json::Checked;
 
-/// Largest magnitude of an integer that every reader of JSON agrees about (RFC 7493, section 2.2).
+/// The largest magnitude of an integer that all JSON parsers read exactly (RFC 7493, section 2.2).
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
-/// Where the first number stands, in bytes, whose canonical form is another number: digits were lost, it fell to zero, or it is
-/// a zero with a sign.
+/// Returns the byte offset of the first number whose canonical form is a different number: it loses digits, becomes
+/// zero, or is a negative zero. `None` if there is none.
 pub fn first_inexact(text: Checked<'_>) -> Option<usize> {
     first_number(text, |number| !is_exact(number))
 }
 
-/// Where the first number stands, in bytes, that some readers take for another one: an integer beyond 2^53 - 1 in either
-/// direction, or a number of which a double loses digits. A zero with a sign is zero to all of them.
+/// Returns the byte offset of the first number that parsers may read differently: an integer beyond 2^53 - 1 in either
+/// direction, or a number of which a double loses digits. Negative zero counts as zero. `None` if there is none.
 pub fn first_ambiguous(text: Checked<'_>) -> Option<usize> {
     first_number(text, |number| {
         let is_integer = !number.contains(['.', 'e', 'E']);
@@ -31,7 +31,7 @@ pub fn first_ambiguous(text: Checked<'_>) -> Option<usize> {
     })
 }
 
-/// Where the first number of such a text stands, in bytes.
+/// Returns the byte offset of the first number for which `is_sought` is `true`.
 fn first_number(text: Checked<'_>, is_sought: impl Fn(&str) -> bool) -> Option<usize> {
     let bytes = text.text().as_bytes();
     let mut at = 0;
@@ -51,8 +51,8 @@ fn first_number(text: Checked<'_>, is_sought: impl Fn(&str) -> bool) -> Option<u
     None
 }
 
-/// Whether two numbers, as JSON writes them, are the same number: `1e2` is `100`, and `-0` is `0`. Exact for numbers of any
-/// size; an exponent of more than 63 bits is only the same as itself.
+/// Returns `true` if two JSON numbers are equal in value: `1e2` is `100`, and `-0` is `0`. Exact for numbers of any
+/// size; a number with an exponent beyond 63 bits only equals its own text.
 pub fn same(a: &str, b: &str) -> bool {
     let magnitude = |number| Decimal::read(number).map(Decimal::without_sign_of_zero);
     a == b || magnitude(a).is_some_and(|a| magnitude(b) == Some(a))
@@ -74,7 +74,7 @@ const fn is_number_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Whether the shortest text of the nearest double is the same decimal number.
+/// Returns `true` if the shortest notation of the nearest double is the same decimal number.
 fn is_exact(number: &str) -> bool {
     let Ok(double) = number.parse::<f64>() else { return false };
     match (Decimal::read(number), Decimal::read(&format!("{double:e}"))) {
@@ -83,7 +83,7 @@ fn is_exact(number: &str) -> bool {
     }
 }
 
-/// ±0.digits × 10^exponent, without zeros at either end; zero has no digits.
+/// The number ±0.digits × 10^exponent, without leading or trailing zeros; zero has no digits.
 #[derive(PartialEq)]
 struct Decimal {
     negative: bool,

@@ -1,17 +1,17 @@
-//! The checking reader: walks over a text and builds nothing but the names of open objects.
+//! A scanner that checks a text and stores nothing but the member names of open objects.
 //!
-//! Recursion is bounded by the depth allowed. A flaw's pointer is put together on the way out.
+//! Recursion is bounded by the depth limit. An error's pointer is built while returning.
 
 use std::{borrow::Cow, collections::HashSet};
 
 use super::{JsonError, JsonErrorKind as Kind, pointer_token};
 
-/// What `serde_json` starts its private member names with.
+/// The prefix of `serde_json`'s private member names.
 pub const RESERVED: &str = "$serde_json::private::";
-/// Longer texts of numbers are tried as doubles; no shorter one without an exponent is too large.
+/// Length above which numbers are tested as doubles. A shorter number without an exponent is never too large.
 const SURELY_FINITE: usize = 300;
 
-/// Checks that the text is one JSON value.
+/// Checks that the text is exactly one JSON value.
 pub(super) fn scan(text: &str, depth: usize) -> Result<(), JsonError> {
     let mut scanner = Scanner { text, at: 0, max_depth: depth };
     scanner.value(0)?;
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A member's name, which is new to the object.
+    /// Scans a member name and checks that it is new in the object.
     fn name(&mut self, names: &mut HashSet<Cow<'a, str>>) -> Result<Cow<'a, str>, JsonError> {
         let start = self.at;
         match self.peek() {
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string, as it is written: with its quotes and escapes.
+    /// Scans a string and returns its source text with quotes and escapes.
     fn string(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at;
         self.at += 1;
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The number of a `\uXXXX`, from its `u` on.
+    /// Scans the hexadecimal digits of a `\uXXXX` escape, starting at its `u`.
     fn utf16_unit(&mut self, escape: usize) -> Result<u16, JsonError> {
         let digits = self.rest().get(1..5).filter(|d| d.iter().all(u8::is_ascii_hexdigit));
         let unit = digits.and_then(|d| u16::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
@@ -187,7 +187,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Scans one or more digits.
     fn digits(&mut self) -> Result<(), JsonError> {
         let count = self.rest().iter().take_while(|b| b.is_ascii_digit()).count();
         if count == 0 {
@@ -248,7 +248,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The string that quoted text stands for. Its escapes have been checked.
+/// Decodes the source text of a string. The escapes have been checked.
 fn decoded(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     match inner.contains('\\') {
