@@ -216,7 +216,6 @@ impl SignedApproval {
     /// Parses a compact JWS over an [`Approval`].
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Form`].
     pub fn parse(text: &str) -> Result<Self, ApprovalError> {
         let (approval, jws) = open::<Approval>(text, APPROVAL_TYPE)?;
@@ -250,7 +249,6 @@ impl SignedApproval {
     /// Verifies the signature under this key.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Signature`].
     pub fn check_signature(&self, key: &PublicKey) -> Result<(), ApprovalError> {
         key.verify_jws(&self.jws).map_err(|_| ApprovalError::Signature)
@@ -259,7 +257,6 @@ impl SignedApproval {
     /// Checks that the answer is for this question and valid at this time.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Question`], [`ApprovalError::Digest`] or [`ApprovalError::Expired`].
     pub fn check_answers(&self, question: &Question, now: Timestamp) -> Result<(), ApprovalError> {
         let Approval { question: id, digest, expires, .. } = &self.approval;
@@ -293,7 +290,6 @@ impl Approval {
     /// Signs the answer and returns a compact JWS.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Curve`] if the key is on another curve, [`ApprovalError::Unsigned`] if the signer fails.
     pub fn sign(&self, signer: &dyn Signer) -> Result<String, ApprovalError> {
         signed(signer, APPROVAL_TYPE, &jcs::canonical(&json!(self)))
@@ -314,7 +310,6 @@ impl Reader {
     /// Signs the proof and returns a compact JWS.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Curve`] if the key is on another curve, [`ApprovalError::Unsigned`] if the signer fails.
     pub fn sign(&self, signer: &dyn Signer) -> Result<String, ApprovalError> {
         signed(signer, READER_TYPE, &jcs::canonical(&json!(self)))
@@ -332,7 +327,6 @@ impl SignedReader {
     /// Parses a compact JWS over a [`Reader`].
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Form`], or [`ApprovalError::Expired`] if its time is more than a minute from `now`.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ApprovalError> {
         let (reader, jws) = open::<Reader>(text, READER_TYPE)?;
@@ -358,7 +352,6 @@ impl SignedReader {
     /// Verifies the signature under this key.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Signature`].
     pub fn check_signature(&self, key: &PublicKey) -> Result<(), ApprovalError> {
         key.verify_jws(&self.jws).map_err(|_| ApprovalError::Signature)

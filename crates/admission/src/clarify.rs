@@ -71,7 +71,8 @@ pub struct Ticket {
     pub tool: String,
     /// The digest of the arguments.
     pub arguments: String,
-    /// The digest of the rules.
+    /// The digest of the rules; empty for a question to an approver, whose answer is judged by the rules in force when
+    /// it is used.
     pub policy: String,
     /// The creation time in Unix seconds.
     pub issued: i64,

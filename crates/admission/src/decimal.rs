@@ -54,7 +54,6 @@ impl Decimal {
     /// Parses the text of a JSON number, with or without an exponent.
     ///
     /// # Errors
-    ///
     /// [`NotDecimal`] if the text is not a number, is below zero or has too many digits.
     pub fn read(number: &str) -> Result<Decimal, NotDecimal> {
         match read(number)? {

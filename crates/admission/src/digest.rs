@@ -32,7 +32,6 @@ impl Digest {
     /// Parses a digest of any algorithm and keeps its notation.
     ///
     /// # Errors
-    ///
     /// [`NotADigest`] if the text has another form or is too long.
     pub fn parse(text: &str) -> Result<Digest, NotADigest> {
         let (algorithm, hex) = text.split_once(':').ok_or(NotADigest)?;

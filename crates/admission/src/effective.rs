@@ -73,7 +73,6 @@ impl Effective {
     /// Computes E0 from a commitment.
     ///
     /// # Errors
-    ///
     /// [`Reason::OutOfRange`] if commitment and ceiling together limit more than [`MAX_METERS`] meters.
     pub fn of(commitment: &ScopeCommitment, ceiling: &Ceiling) -> Result<Capped, Reason> {
         let ScopeCommitment { session_id, goal, scope, budget, plan_digest, principal, signature: _ } =
@@ -93,7 +92,6 @@ impl Effective {
     /// Computes E(n+1) from this E(n), which remains unchanged (reading V-18).
     ///
     /// # Errors
-    ///
     /// The reason why the amendment is denied, such as [`Reason::ChainBroken`] or [`Reason::NoSuchLimit`].
     pub fn amended(&self, amendment: &ScopeAmendment, ceiling: &Ceiling) -> Result<Capped, Reason> {
         let digest = self.digest();

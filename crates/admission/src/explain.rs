@@ -9,7 +9,7 @@ use crate::reason::Reason;
 pub struct Explanation {
     /// The event: why the message or the call was not simply served.
     pub what: &'static str,
-    /// The action that can help, or whom to ask.
+    /// The recommended action.
     pub remedy: &'static str,
 }
 

@@ -22,7 +22,6 @@ impl Pattern {
     /// Accepts a pattern; every text within the length is one.
     ///
     /// # Errors
-    ///
     /// [`PatternTooLong`] if the text exceeds [`MAX_PATTERN`] bytes.
     pub fn new(text: &str) -> Result<Pattern, PatternTooLong> {
         match text.len() <= MAX_PATTERN {

@@ -60,7 +60,7 @@ pub const METER_PREFIX: &str = "vap.";
 pub const BLIND_CALLS: u32 = 3;
 /// Denials of one principal within a minute after which every call is denied until the minute is over (V-11).
 pub const DENIALS_PER_MINUTE: u32 = 100;
-/// Bytes of a session id below which the audit store flags it as too short (V-2).
+/// Bytes of a session id below which it is flagged in the audit store (V-2).
 pub const SHORT_SESSION_ID: usize = 16;
 /// Lifetime of a question to a human, in seconds (V-26).
 pub const QUESTION_SECONDS: i64 = 300;

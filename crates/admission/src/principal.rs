@@ -31,11 +31,11 @@ pub enum Era {
 pub struct Caller {
     /// The generation of MCP revisions that the client speaks.
     pub era: Era,
-    /// The subject of its validated access token.
+    /// The subject of the client's validated access token.
     pub token: Option<TokenSubject>,
-    /// The thumbprint of its client certificate or DPoP key.
+    /// The thumbprint of the client's certificate or DPoP key.
     pub certificate: Option<String>,
-    /// Its `Mcp-Session-Id`; on `initialize`, the one in the server's response.
+    /// The client's `Mcp-Session-Id`; on `initialize`, the one in the server's response.
     pub mcp_session: Option<String>,
     /// `true` if the route's server was seen to issue `mcp_session`. Otherwise that id identifies no principal.
     pub is_given: bool,

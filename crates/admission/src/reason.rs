@@ -161,7 +161,8 @@ reasons! {
     InvalidApproval = "invalid_approval",
     /// V-26: the question was not answered in time.
     Unanswered = "unanswered",
-    /// V-26: the state returned with the answer is not from this gateway, is for another call, or was used before.
+    /// V-26: the state returned with the answer is not from this gateway, is for another call, has expired, or was used
+    /// before.
     InvalidState = "invalid_state",
     /// the request that carried the message failed, so the message is void.
     CarrierFailed = "carrier_failed",

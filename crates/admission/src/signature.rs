@@ -122,7 +122,6 @@ impl AgentKey {
     /// Assigns a key to a holder, valid from `not_before` (inclusive) to `not_after` (exclusive).
     ///
     /// # Errors
-    ///
     /// [`UnusableKey`] if the key cannot sign messages, or the validity is empty.
     pub fn new(
         holder: Holder,
@@ -201,7 +200,6 @@ impl Keyring {
     /// Creates a keyring. The keys of one holder must have different `kid`s; two holders may use the same one.
     ///
     /// # Errors
-    ///
     /// [`UnusableKey::SecondOfThatName`].
     pub fn new(keys: Vec<AgentKey>) -> Result<Keyring, UnusableKey> {
         let clash = |(at, key): (usize, &AgentKey)| {
@@ -241,7 +239,6 @@ impl Keyring {
     /// name, and an agent with registered tokens must present one.
     ///
     /// # Errors
-    ///
     /// [`Reason::TokenNotOfAgent`].
     pub fn check_token(&self, agent_id: &str, token: Option<&TokenSubject>) -> Result<ProvenBy, Reason> {
         match token.and_then(|token| self.agent_of(token)) {
@@ -308,7 +305,6 @@ fn narrowed<'a>(
 /// required.
 ///
 /// # Errors
-///
 /// The [`Reason`] why the message is denied.
 pub fn check(
     received: &Received,

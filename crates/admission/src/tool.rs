@@ -151,7 +151,6 @@ impl Description {
     /// Parses one tool of a `tools/list` result and returns its name and description.
     ///
     /// # Errors
-    ///
     /// [`JsonError`] if the text is not strict JSON, which two parsers could read differently.
     pub fn of(text: &str) -> Result<(String, Self), JsonError> {
         let mut tool = jose::json::parse_text(text)?;

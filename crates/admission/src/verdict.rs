@@ -55,7 +55,7 @@ pub struct Verdict {
     /// The question to a human; present with `clarify` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clarification: Option<Clarification>,
-    /// The reduced scope and budget, with `downgraded`.
+    /// The reduction that was applied; present with `downgraded` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downgrade: Option<Downgrade>,
     /// The identifier of the record on the log.
@@ -121,7 +121,7 @@ pub enum Trigger {
     Sensitivity,
     /// Consumption runs ahead of the budget.
     BurnRateAnomaly,
-    /// The same call is repeated.
+    /// A call is repeated.
     Looping,
     /// The tool, or the shape of its arguments, is new in the session.
     Novelty,
@@ -154,7 +154,7 @@ pub struct Clarification {
     pub schema: Option<Value>,
 }
 
-/// The result of a reduction by the operator.
+/// The reduction that was applied to a commitment or a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Downgrade {
@@ -239,7 +239,6 @@ impl Verdict {
     /// (reading V-20).
     ///
     /// # Errors
-    ///
     /// [`SignError`] if the key is not Ed25519, or the signer fails.
     pub fn sign(&self, signer: &dyn Signer, binding: &Binding) -> Result<String, SignError> {
         let mut document = self.to_value();

@@ -14,9 +14,9 @@ use super::draft::Draft;
 use super::ruling::ClaimKind;
 use super::{Before, Scene};
 
-/// Binds a message to its session: committed, on this route, and of this caller. Before that, the answer reveals
-/// nothing about the session and nothing is written into its stream. So a caller who only knows a session's id gets, as
-/// for an unknown id, no information about it.
+/// Binds a message to its session, after checking that the session is committed, of this route and of this caller.
+/// Until then the ruling contains no data of the session, and its record does not go into the session's stream, since
+/// an agent can send the id of any session.
 pub(super) fn bind<'s>(
     scene: &Scene<'_>,
     received: &Received,
@@ -93,7 +93,7 @@ pub fn signed_by(
 /// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
 /// holds the request, or the time of the returned state.
 fn asked_at(scene: &Scene<'_>, received: &Received, before: &Before<'_>) -> Option<Timestamp> {
-    // A commitment or an amendment that waits for an approver is sent again, with a fresh signature.
+    // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
     let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
         Some(ticket) if scene.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,

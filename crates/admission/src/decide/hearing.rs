@@ -146,7 +146,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Checks the answer that came with the call: an approver's, or a returned state.
+    /// Checks the answer that was returned with the call: an approver's, or a sealed state.
     fn check_answer(&self, draft: &mut Draft, session: &Session) -> Result<Approved, Reason> {
         let before = &self.call.before;
         match &before.put {

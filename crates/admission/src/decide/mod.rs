@@ -163,9 +163,9 @@ pub struct Declared<'a> {
     pub before: Before<'a>,
 }
 
-/// Returns the key of the caller's [`Account`]; `None` if the request identifies no principal. The MCP session of
-/// another identity is not part of the key, so that opening a new one does not give a new budget (reading V-3).
-/// `signed_by` is the thumbprint of the key whose signature was verified.
+/// Returns the key of the caller's [`Account`]; `None` if the request identifies no principal. The key of a principal
+/// with a token, a certificate or a signing key does not depend on its MCP session, so that opening a new one does not
+/// give a new budget (reading V-3). `signed_by` is the thumbprint of the key whose signature was verified.
 #[must_use]
 pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
     Principal::of(caller, signed_by).map(|principal| principal_key(&principal))

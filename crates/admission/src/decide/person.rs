@@ -20,7 +20,7 @@ use super::{Declared, Put, Scene};
 /// The effect of an answer that was returned with a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Approved {
-    /// The party that answered "yes", now or before the upstream server asked its own question.
+    /// The party whose confirmation counts. For an upstream server's question, the one of the earlier decision.
     pub by: Option<Decider>,
     /// `true` if the call was counted before (reading V-38).
     pub counted: bool,
@@ -116,7 +116,6 @@ pub(super) fn check_approval(
 /// Creates the question about a subject.
 ///
 /// # Errors
-///
 /// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
 pub(super) fn approval_question(
     scene: &Scene<'_>,

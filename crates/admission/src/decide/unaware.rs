@@ -54,8 +54,8 @@ pub(super) fn unaware(scene: &Scene<'_>, account: &mut Account, call: &Call<'_>)
     ruled(draft.rule(scene.rules, VerdictKind::Denied, Some(stop)))
 }
 
-/// Returns the reason why calls without VAP are denied for every caller, if there is one. The arguments are irrelevant,
-/// so the caller need not read them.
+/// Returns the reason why a call of this tool without VAP is denied for every caller, if there is one. The arguments
+/// are irrelevant, so the gateway need not parse them.
 #[must_use]
 pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Option<Reason> {
     match rules.posture {

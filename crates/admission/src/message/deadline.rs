@@ -27,7 +27,6 @@ impl Deadline {
     /// Parses a time.
     ///
     /// # Errors
-    ///
     /// [`NotADeadline`] if the text is not RFC 3339 with an offset.
     pub fn parse(text: &str) -> Result<Deadline, NotADeadline> {
         let (seconds, fraction, offset) = split(text).ok_or(NotADeadline)?;

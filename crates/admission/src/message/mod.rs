@@ -225,7 +225,6 @@ impl Message {
     /// Parses a message from its text.
     ///
     /// # Errors
-    ///
     /// A [`Flaw`] if the text is not strict JSON or violates the schema.
     pub fn read(text: &str) -> Result<Message, Flaw> {
         read::message(text)

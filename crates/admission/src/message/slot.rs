@@ -1,8 +1,8 @@
 //! The slot of a VAP message in a request (readings V-4, V-6, X-1): `params._meta.vap`, or our own key in `_meta`.
 //!
-//! The draft puts the message itself there, the reference implementation `{scope_commitment | intent | amendment:
-//! message}`. Both shapes are read, and the answer has the same shape. One request carries one message, and its method
-//! must be a carrier for that type.
+//! The draft puts the message itself there, the reference implementation
+//! `{scope_commitment | intent | amendment: message}`. Both shapes are read, and the answer has the same shape. One
+//! request carries one message, and its method must be a carrier for that type.
 //!
 //! An unreadable message is still answered: [`Unreadable`] has the session, the shape and the reason (reading X-2).
 
@@ -102,7 +102,6 @@ pub struct Unreadable {
 /// Parses the message of a request from the texts under [`VAP_KEY`] and [`OWN_KEY`]; `Ok(None)` if both are absent.
 ///
 /// # Errors
-///
 /// [`Unreadable`] if the message is invalid, has the wrong carrier, or differs between the two keys.
 pub fn read(
     vap: Option<&str>,

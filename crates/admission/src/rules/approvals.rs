@@ -110,8 +110,8 @@ impl Approvals {
     /// Verifies an answer to a question and returns its approver. Only keys that are valid now count.
     ///
     /// # Errors
-    ///
-    /// The [`ApprovalError`] of the last matching key, or [`ApprovalError::Key`] if none matches.
+    /// Those of [`SignedApproval::check_answers`]; otherwise the error of the last matching key, or
+    /// [`ApprovalError::Key`] if no key matches.
     pub fn check(
         &self,
         signed: &SignedApproval,
@@ -136,7 +136,6 @@ impl Approvals {
     /// Verifies a reader's proof and returns its approver.
     ///
     /// # Errors
-    ///
     /// [`ApprovalError::Key`] if no approver signed it with a valid key.
     pub fn reader(&self, signed: &SignedReader, now: Timestamp) -> Result<&Approver, ApprovalError> {
         let holds = |key: &&AgentKey| {

@@ -116,7 +116,6 @@ impl Rules {
     /// Creates the rules of a route that is no longer served: nothing is admitted.
     ///
     /// # Panics
-    ///
     /// Never: the name of its one rule is valid in a record.
     #[must_use]
     pub fn of_nothing(route: &str, issuer: &str) -> Self {

@@ -81,7 +81,6 @@ impl PolicyRule {
     /// Compiles a rule. Without a pattern it applies to every tool, without a condition to every call.
     ///
     /// # Errors
-    ///
     /// [`RuleError`] if the name or the condition is invalid, or the condition refers to a member that calls do not
     /// have.
     pub fn new(name: &str, tool: Option<Pattern>, when: Option<&str>, then: Then) -> Result<Self, RuleError> {
