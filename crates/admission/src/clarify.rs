@@ -46,7 +46,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// The gateway's own question to the client's user: an answer lets the call through once.
+    /// The gateway's own question to the client's user: a confirmation lets the call through once.
     Question,
     /// A question to an approver: the retry is decided by the approver's answer, which the gateway stores.
     Approval,
