@@ -50,7 +50,7 @@ pub enum ProvenBy {
     /// No evidence: the agent only claims the name.
     #[default]
     Asserted,
-    /// A key of the agent signed the session's commitment, and the message is from the same principal.
+    /// A key or access token of the agent proved the session's commitment, and the message is from the same principal.
     Session,
     /// The request has an access token that the operator assigned to the agent.
     Token,
