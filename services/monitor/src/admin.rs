@@ -1,4 +1,4 @@
-//! Metrics and a sign of life, for whoever watches the watcher.
+//! The monitor's administrative HTTP endpoints: `/metrics` (Prometheus text format) and `/livez` (liveness probe).
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
 
-/// A bound listener.
+/// The bound listener of the administrative endpoints; serves [`Metrics`].
 pub struct Admin {
     listener: TcpListener,
     address: SocketAddr,
@@ -22,22 +22,22 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Binds the address; nothing is served yet.
+    /// Binds the listener to `address`; requests are accepted only after [`serve`](Self::serve) is called.
     ///
     /// # Errors
-    /// If it cannot be bound.
+    /// If the address cannot be bound.
     pub async fn bind(address: SocketAddr, metrics: Arc<Metrics>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address, metrics })
     }
 
-    /// Where.
+    /// The bound address; contains the actual port if port 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until the future is dropped.
+    /// Serves `/livez` and `/metrics` until the future is dropped; logs an error if the server stops before that.
     pub async fn serve(self) {
         let routes = Router::new()
             .route("/livez", get(|| async { "alive\n" }))

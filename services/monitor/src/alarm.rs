@@ -1,4 +1,4 @@
-//! Alarms: what is wrong, with which log, about whom, since when.
+//! Alarms: the kind of fault, the log and the party that it concerns, and the times of the first and last sighting.
 
 use std::fmt;
 
@@ -6,26 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
 
-/// How a process ends that found this. The numbers are part of the command line's contract.
+/// Exit status of the process, by the worst finding (the variants are ordered). The numbers of [`code`](Self::code) are
+/// part of the command line's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
-    /// Nothing is wrong with what was checked.
+    /// No check failed.
     Success,
-    /// The monitor itself cannot do its work.
+    /// The monitor itself cannot work: for example, its state cannot be written.
     Error,
-    /// Somebody who writes to the log did what they may not.
+    /// A party that writes to the log (an issuer, an agent) broke a rule.
     Failed,
-    /// The log could not be asked for longer than it may be silent.
+    /// The log did not answer for longer than `unreachable_after`.
     Unreachable,
-    /// What the log shows is old, or nobody can say how old it is.
+    /// The log's checkpoint is too old, or its age cannot be determined.
     Stale,
-    /// The log did what no log may.
+    /// The log itself broke a rule of transparency logs.
     Misbehaviour,
 }
 
 impl Exit {
-    /// The process's exit code.
+    /// The process's exit code, as documented for the command line.
     pub const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -40,27 +41,28 @@ impl Exit {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal => $exit:ident,)+) => {
-        /// What can be wrong. The names are part of the output: they are never reworded.
+        /// Kinds of faults. The names (`rollback`, `split-view` …) are part of the output and stay stable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum AlarmKind {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }
 
         impl AlarmKind {
-            /// Every kind.
+            /// All kinds, in declaration order.
             pub const ALL: &'static [AlarmKind] = &[$(AlarmKind::$variant,)+];
 
-            /// The kind's name.
+            /// The kind's name in output, JSON and metric labels.
             pub const fn name(self) -> &'static str {
                 match self { $(AlarmKind::$variant => $name,)+ }
             }
 
-            /// Whether it is over once it is seen no more. All others stand until somebody has looked at them.
+            /// Returns `true` if the alarm ends when its cause is no longer observed ([`Exit::Stale`] and
+            /// [`Exit::Unreachable`]). All other alarms stand until an operator resets them.
             pub const fn passes(self) -> bool {
                 matches!(self.exit(), Exit::Stale | Exit::Unreachable)
             }
 
-            /// How a process ends that found it.
+            /// The exit status of a process that found an alarm of this kind.
             pub const fn exit(self) -> Exit {
                 match self { $(AlarmKind::$variant => Exit::$exit,)+ }
             }
@@ -69,47 +71,48 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The log's last verified checkpoint is larger than what it shows now, and it cannot show that it still has it.
+    /// The log shows a smaller tree than the last verified one, and cannot show that it still has the larger tree.
     Rollback = "rollback" => Misbehaviour,
-    /// The log signed two checkpoints that no tree can both have.
+    /// The log signed two checkpoints that cannot belong to one append-only tree.
     Fork = "fork" => Misbehaviour,
-    /// The log shows another tree elsewhere than it shows here.
+    /// The log shows a vantage point another tree than it shows the monitor.
     SplitView = "split-view" => Misbehaviour,
-    /// What the log serves is not the tree that it signed.
+    /// The tiles, entries or proofs that the log serves do not match the tree head that it signed.
     Inconsistent = "inconsistent" => Misbehaviour,
-    /// The checkpoint is not signed by the log's key, or an issuer's statement by a key that is not the issuer's.
+    /// The checkpoint is not signed by the log's key, or an issuer's statement is signed by a key that is not the
+    /// issuer's.
     UnknownKey = "unknown-key" => Misbehaviour,
-    /// The log's signature is by a key that it had replaced, or that was compromised, before a tree of that size.
+    /// The log's signature is by a key that had been retired or compromised before the tree reached that size.
     RetiredKey = "retired-key" => Misbehaviour,
-    /// A signature that claims to be of a known key is not.
+    /// A signature names a known key and does not verify with it.
     BadSignature = "bad-signature" => Misbehaviour,
-    /// The checkpoint is of another log.
+    /// The checkpoint's origin is that of another log.
     OtherLog = "other-log" => Misbehaviour,
-    /// An entry that had a receipt is not there any more.
+    /// An entry for which the log issued a receipt is no longer served.
     Vanished = "vanished" => Misbehaviour,
-    /// The log admitted what its policy refuses, or cannot show why it admitted it.
+    /// The log admitted an entry that its policy refuses, or serves no evidence for the admission.
     Decision = "decision" => Misbehaviour,
-    /// What is shown is older than it may be.
+    /// The newest checkpoint or cosignature is older than the configured limit.
     Stale = "stale" => Stale,
-    /// This clock, a witness's or the log's is wrong: freshness cannot be told.
+    /// The clock of the monitor, a witness or the log is wrong, so that freshness cannot be determined.
     Clock = "clock" => Stale,
-    /// Nobody who is watched wrote anything for longer than they may be silent.
+    /// A watched party wrote no entry for longer than its configured `silence`.
     Silence = "silence" => Stale,
-    /// An entry of a sequence is missing.
+    /// A number is missing in a sequence of entries.
     Gap = "gap" => Failed,
-    /// A gateway let a call pass, and never said what came of it.
+    /// A gateway permitted a tool call and recorded no outcome within `outcome_within`.
     OpenDecision = "open-decision" => Failed,
-    /// A stream of audit records has no end.
+    /// A stream of audit records was not closed within `closed_within`.
     UnclosedStream = "unclosed-stream" => Failed,
-    /// An issuer signed two statements that follow the same one.
+    /// An issuer signed two statements with the same predecessor.
     ChainFork = "chain-fork" => Failed,
-    /// A subject passed and then failed, or the other way round.
+    /// The verdict about a subject changed from pass to fail or from fail to pass.
     VerdictFlip = "verdict-flip" => Failed,
-    /// An issuer's statement is signed with a key that is not on its list.
+    /// A watched issuer's statement is signed with a key that is not in its list of keys.
     UnknownIssuerKey = "unknown-issuer-key" => Failed,
-    /// A part of the tree that the log signed is not served, for longer than that may be.
+    /// Tiles or entries of the signed tree have not been served for longer than `unreachable_after`.
     MissingTile = "missing-tile" => Unreachable,
-    /// The log does not answer, for longer than that may be.
+    /// The log has not answered for longer than `unreachable_after`.
     Unreachable = "unreachable" => Unreachable,
 }
 
@@ -119,19 +122,19 @@ impl fmt::Display for AlarmKind {
     }
 }
 
-/// Whom an alarm is about.
+/// The party that an alarm concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
 pub enum About {
     /// The log itself.
     Log,
-    /// Who signs statements: `iss`.
+    /// An issuer of statements: the `iss` claim.
     Issuer(String),
-    /// An agent, as statements name it.
+    /// An agent, by its name in statements.
     Agent(String),
-    /// What statements are about: `sub`.
+    /// A subject of statements: the `sub` claim.
     Subject(String),
-    /// Another place that shows the log's checkpoints.
+    /// A vantage point: another source of the log's checkpoints.
     Vantage(String),
 }
 
@@ -147,44 +150,45 @@ impl fmt::Display for About {
     }
 }
 
-/// One thing that is wrong. Two alarms of one [`key`](Self::key) are the same alarm seen again.
+/// A fault that was found. Two alarms with equal [`key`](Self::key) are two sightings of one alarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alarm {
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: AlarmKind,
-    /// With which log: its name in the configuration.
+    /// The log's name in the configuration.
     pub log: String,
-    /// About whom.
+    /// The party that the alarm concerns.
     pub about: About,
-    /// Tells alarms of one kind about one name apart that are not the same thing: a leaf, a size; or nothing.
+    /// Distinguishes several alarms of one `kind` and `about`: for example a leaf index or a tree size. Empty if not
+    /// needed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub which: String,
-    /// What was found and what was expected. May repeat text of a log: to be escaped where it is shown.
+    /// Description of the found and the expected state. May contain text from a log: escape it before display.
     pub words: String,
-    /// What shows it to a third party.
+    /// Evidence that a third party can check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// When it was seen first, by this machine's clock, in Unix seconds.
+    /// Time of the first sighting by the monitor's clock, in Unix seconds.
     pub first_seen: u64,
-    /// When it was seen last.
+    /// Time of the last sighting by the monitor's clock, in Unix seconds.
     pub last_seen: u64,
 }
 
-/// What makes an alarm the same alarm.
+/// Identity of an alarm, for deduplication across rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AlarmKey {
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: AlarmKind,
-    /// With which log.
+    /// The log's name in the configuration.
     pub log: String,
-    /// About whom.
+    /// The party that the alarm concerns.
     pub about: About,
-    /// Which of them.
+    /// The discriminator, as in `Alarm::which`.
     pub which: String,
 }
 
 impl Alarm {
-    /// An alarm that is seen now.
+    /// Creates an alarm without evidence, first and last seen at `now` (Unix seconds).
     pub fn new(kind: AlarmKind, log: &str, about: About, words: impl Into<String>, now: u64) -> Self {
         Self {
             kind,
@@ -198,19 +202,19 @@ impl Alarm {
         }
     }
 
-    /// With what shows it to a third party.
+    /// Adds the evidence.
     #[must_use]
     pub fn shown_by(self, evidence: Evidence) -> Self {
         Self { evidence: Some(evidence), ..self }
     }
 
-    /// One of several of its kind and name.
+    /// Sets the discriminator `which`.
     #[must_use]
     pub fn which(self, which: impl Into<String>) -> Self {
         Self { which: which.into(), ..self }
     }
 
-    /// What makes it the same alarm when it is seen again.
+    /// The alarm's identity for deduplication.
     pub fn key(&self) -> AlarmKey {
         AlarmKey {
             kind: self.kind,

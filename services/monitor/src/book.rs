@@ -1,48 +1,48 @@
-//! A round while it is being written.
+//! The result of a round under construction: collects the checks and alarms that become a `Round`.
 
 use crate::alarm::{About, Alarm, AlarmKind};
 use crate::evidence::Evidence;
 use crate::round::{Check, CheckName, Outcome};
 
-/// What was checked and what is wrong, so far.
+/// Checks and alarms of the current round.
 pub struct Book {
-    /// The log's name.
+    /// The log's name in the configuration.
     pub log: String,
-    /// When the round began.
+    /// Start of the round, in Unix seconds.
     pub now: u64,
-    /// What was checked.
+    /// The checks so far.
     pub checks: Vec<Check>,
-    /// What is wrong.
+    /// The alarms so far.
     pub alarms: Vec<Alarm>,
 }
 
 impl Book {
-    /// Nothing is checked yet.
+    /// Creates an empty book for a round that begins at `now` (Unix seconds).
     pub fn new(log: &str, now: u64) -> Self {
         Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new() }
     }
 
-    /// Checked, and good.
+    /// Records a check with [`Outcome::Ok`].
     pub fn ok(&mut self, name: CheckName, words: impl Into<String>) {
         self.check(name, Outcome::Ok, words);
     }
 
-    /// Not checked, and why.
+    /// Records a check with [`Outcome::NotChecked`] and the reason.
     pub fn not_checked(&mut self, name: CheckName, words: impl Into<String>) {
         self.check(name, Outcome::NotChecked, words);
     }
 
-    /// Not checked, because no answer came.
+    /// Records a check with [`Outcome::Unanswered`]: the data that it needs was not received.
     pub fn unanswered(&mut self, name: CheckName, words: impl Into<String>) {
         self.check(name, Outcome::Unanswered, words);
     }
 
-    /// Checked, and bad.
+    /// Records a check with [`Outcome::Failed`].
     pub fn failed(&mut self, name: CheckName, words: impl Into<String>) {
         self.check(name, Outcome::Failed, words);
     }
 
-    /// Checked, and so bad that somebody must know.
+    /// Records a check with [`Outcome::Failed`] and raises an alarm with the same text.
     pub fn accuse(
         &mut self,
         name: CheckName,
@@ -56,20 +56,20 @@ impl Book {
         self.alarm(kind, about, words, evidence);
     }
 
-    /// Shows by this what alarms of some kinds have nothing to show for yet.
+    /// Attaches evidence to the alarms of the given kinds that have none yet.
     pub fn show(&mut self, kinds: impl Fn(AlarmKind) -> bool, evidence: impl Fn() -> Evidence) {
         for alarm in self.alarms.iter_mut().filter(|alarm| kinds(alarm.kind) && alarm.evidence.is_none()) {
             alarm.evidence = Some(evidence());
         }
     }
 
-    /// An alarm that no check of its own stands for.
+    /// Raises an alarm without recording a check.
     pub fn alarm(&mut self, kind: AlarmKind, about: About, words: String, evidence: Option<Evidence>) {
         let alarm = Alarm::new(kind, &self.log, about, words, self.now);
         self.alarms.push(Alarm { evidence, ..alarm });
     }
 
-    /// Whether a check was made and was bad, or got no answer.
+    /// Returns `true` if the check is recorded as [`Outcome::Failed`] or [`Outcome::Unanswered`].
     pub fn is_bad(&self, name: CheckName) -> bool {
         let bad = |outcome| matches!(outcome, Outcome::Failed | Outcome::Unanswered);
         self.checks.iter().any(|check| check.name == name && bad(check.outcome))

@@ -1,4 +1,4 @@
-//! What is watched: logs, with the keys that were given beforehand.
+//! The monitor's configuration: the logs to watch and their keys, the receivers of alarms, and the thresholds.
 
 mod duration;
 mod file;
@@ -16,147 +16,149 @@ use url::Url;
 use crate::limits;
 use crate::scitt_service::ServiceTarget;
 
-/// A monitor's configuration.
+/// A monitor's configuration, as read by [`Config::from_toml`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where state is kept: one folder for each log.
+    /// State directory: one folder for each log.
     pub state_dir: PathBuf,
-    /// How long between the starts of two rounds of one log.
+    /// Interval between the starts of two rounds of one log.
     pub every: Duration,
-    /// What is watched.
+    /// The logs to watch by checkpoints and tiles.
     pub logs: Vec<Target>,
-    /// SCITT services that are watched by their receipts.
+    /// SCITT services to watch by their receipts.
     pub services: Vec<ServiceTarget>,
-    /// Where metrics are served, if anywhere; keep it private.
+    /// Listen address of the metrics endpoint, if any; it has no authentication, so keep it private.
     pub listen: Option<SocketAddr>,
-    /// Who is told of alarms.
+    /// Receivers of alarms.
     pub webhooks: Vec<Hook>,
-    /// The Ed25519 key that signs what they are told; one in the state directory, made at the first start, if not given.
+    /// Path of the Ed25519 key that signs webhook messages. If `None`, a key is generated in the state directory at the
+    /// first start.
     pub webhook_key: Option<PathBuf>,
 }
 
-/// A receiver of alarms.
+/// A webhook receiver of alarms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// Where.
+    /// URL to which messages are posted.
     pub url: String,
-    /// Whether it may be in a private network, and without TLS.
+    /// Permits private network addresses and plain HTTP.
     pub allow_private: bool,
-    /// A secret that is shared with it: messages are signed with HMAC too.
+    /// File with a secret shared with the receiver: messages then carry an HMAC signature, too.
     pub secret_file: Option<PathBuf>,
 }
 
-/// One log.
+/// A log to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What it is called here; also the name of its folder.
+    /// The log's name in the configuration; also the name of its folder in the state directory.
     pub name: String,
-    /// The prefix below which it serves `checkpoint` and `tile/`, with a slash at its end.
+    /// The prefix of `checkpoint` and `tile/` (C2SP tlog-tiles), with a trailing slash.
     pub url: Url,
-    /// Its identity; the name of its key unless said otherwise.
+    /// The log's origin in checkpoints; by default the name in `vkey`.
     pub origin: Origin,
-    /// Its key. Never one that was fetched.
+    /// The log's public key, from the configuration; a fetched key is never used.
     pub vkey: VerifierKey,
-    /// Keys that it had before, each with the first size of a tree that it signs no more.
+    /// Retired keys of the log, each with the first tree size that it must not sign.
     pub retired: Vec<(VerifierKey, TreeSize)>,
-    /// Certificates to believe besides the system's: a PEM file.
+    /// PEM file with additional root certificates for TLS.
     pub ca_file: Option<PathBuf>,
-    /// A bearer token with the role auditor, for a log that closes bodies to others: a file.
+    /// File with a bearer token of the role auditor, for a log that restricts access to statement bodies.
     pub token_file: Option<PathBuf>,
-    /// Whose receipts prove when entries were committed: a trust file that lists the log's receipt keys.
+    /// Trust file (`trust.toml`) with the log's receipt keys; receipts that verify with them prove the commit times of
+    /// entries.
     pub trust: Option<PathBuf>,
-    /// Whose cosignatures tell how fresh a checkpoint is.
+    /// Keys of the witnesses whose cosignatures date a checkpoint.
     pub witnesses: Vec<VerifierKey>,
-    /// How many of them must have cosigned (C2SP tlog-policy); its witnesses are among those above.
+    /// Required cosignatures (C2SP tlog-policy); its witnesses are also in `witnesses`.
     pub policy: Option<Policy>,
-    /// A checkpoint whose newest cosignature is older is stale.
+    /// Maximum age of the newest cosignature before a checkpoint is stale.
     pub stale_after: Duration,
-    /// A tree that is shown elsewhere and not here for longer is an alarm.
+    /// Maximum time for which a vantage point may show a larger tree than the log shows the monitor.
     pub lag: Duration,
-    /// Silence of the network that lasts longer is an alarm.
+    /// Maximum time without a usable answer before an alarm is raised.
     pub unreachable_after: Duration,
-    /// How far clocks may be apart.
+    /// Maximum difference between two clocks.
     pub clock_tolerance: Duration,
-    /// How much is checked.
+    /// Extent of the checks.
     pub depth: Depth,
-    /// Whether one request is to do, where the log can answer so: its `checkpoint` is not read then, only the one that comes
-    /// with the proof.
+    /// Sends one request per round where the log supports it: reads the checkpoint that comes with the consistency
+    /// proof instead of `checkpoint`.
     pub lean: bool,
-    /// A checkpoint to begin with: a note in a file, signed by the log.
+    /// File with a checkpoint to start from: a note signed by the log.
     pub start: Option<PathBuf>,
-    /// Other places that show the log's checkpoints.
+    /// Other sources of the log's checkpoints, for comparison.
     pub vantages: Vec<Vantage>,
-    /// Who is watched.
+    /// Watch lists; they require [`Depth::Decisions`].
     pub watches: Vec<Watch>,
 }
 
-/// How much of a log is checked.
+/// Extent of the checks of a log; each level includes the ones before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// Checkpoints, and proofs between them.
+    /// Checkpoints, and consistency proofs between them.
     #[default]
     Checkpoints,
-    /// Also every entry: the root is computed from them.
+    /// Also all entries: the root is recomputed from them.
     Entries,
-    /// Also every statement: signatures, policy decisions, chains. For our logs only.
+    /// Also all statements: signatures, policy decisions, chains. Only Tabellion logs support this.
     Decisions,
 }
 
-/// Another place that shows the log's checkpoints.
+/// A vantage point: another source of the log's checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vantage {
     /// A witness's read path (C2SP tlog-witness).
     Witness(Url),
-    /// A checkpoint at a URL.
+    /// URL of a checkpoint.
     Url(Url),
-    /// A checkpoint in a file: what another monitor keeps.
+    /// File with a checkpoint, for example one kept by another monitor.
     File(PathBuf),
 }
 
-/// Who is watched, and what for.
+/// A watch list: a watched party and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Whom.
+    /// The watched party.
     pub who: Who,
-    /// The keys that are the issuer's, as thumbprints in hex; empty: any.
+    /// Thumbprints (hex) of the issuer's keys; empty if any key is accepted.
     pub keys: Vec<String>,
-    /// Silence that lasts longer is an alarm.
+    /// Maximum time between two entries; unlimited if `None`.
     pub silence: Option<Duration>,
-    /// How long a decision of a gateway may be without an outcome.
+    /// Maximum time between a gateway's decision and the record of its outcome.
     pub outcome_within: Duration,
-    /// How long nothing may be added to a stream of audit records that has not ended; any time if not given.
+    /// Maximum time without a new record in an open stream of audit records; unlimited if `None`.
     pub closed_within: Option<Duration>,
 }
 
-/// Whom a watch list is about.
+/// The party that a watch list is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
-    /// `iss`.
+    /// An issuer: the `iss` claim.
     Issuer(String),
-    /// An agent, as statements name it.
+    /// An agent, by its name in statements.
     Agent(String),
-    /// `sub`.
+    /// A subject: the `sub` claim.
     Subject(String),
 }
 
-/// Why a configuration cannot be used.
+/// Errors in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
-    /// It does not read.
+    /// The text is not valid TOML, or has unknown or missing fields.
     #[error("{0}")]
     Unreadable(String),
-    /// A value is not one.
+    /// A field has an invalid value.
     #[error("{name}: {why}")]
     Value {
-        /// Which.
+        /// Name of the field.
         name: String,
-        /// Why not.
+        /// Reason for the rejection.
         why: String,
     },
 }
 
 impl Config {
-    /// Watches these, as often as is usual, and tells nobody.
+    /// A configuration with the default interval [`limits::EVERY`] and no webhooks.
     pub fn new(state_dir: PathBuf, logs: Vec<Target>) -> Self {
         Self {
             state_dir,
@@ -169,17 +171,17 @@ impl Config {
         }
     }
 
-    /// Reads a TOML file's text. Paths in it are relative to `folder`.
+    /// Parses a TOML file's text. Paths in it are relative to `folder`.
     ///
     /// # Errors
-    /// If it does not read, or watches nothing.
+    /// [`BadConfig`] if the text is invalid, or names no log and no service to watch.
     pub fn from_toml(text: &str, folder: &std::path::Path) -> Result<Self, BadConfig> {
         file::read(text, folder)
     }
 }
 
 impl Target {
-    /// A log, watched with what is usual.
+    /// A log with the default thresholds of [`limits`] and [`Depth::Checkpoints`].
     pub fn new(name: &str, url: Url, vkey: VerifierKey) -> Self {
         Self {
             name: name.to_owned(),
@@ -204,14 +206,14 @@ impl Target {
         }
     }
 
-    /// The log's key and those that it replaced.
+    /// The log's current key and its retired keys.
     pub(crate) fn all_keys(&self) -> Vec<VerifierKey> {
         std::iter::once(&self.vkey).chain(self.retired.iter().map(|(key, _)| key)).cloned().collect()
     }
 }
 
 impl Watch {
-    /// A list, watched with what is usual.
+    /// A watch list with the default limits: only `outcome_within` is bounded.
     pub fn of(who: Who) -> Self {
         Self {
             who,

@@ -1,8 +1,9 @@
-//! Decisions: every statement decided again, by what the log shows to everybody.
+//! The decisions check: recomputes every admission decision from the log's public data.
 //!
-//! The crate `audit` does it; its head is the tree that was verified here, so that the leaves it reads are those that the
-//! log signed. Each entry that it read is then shown to the watch lists. Bytes that are gone and that nothing explains are an
-//! accusation once that lasts: who erases commits the statement that says so first, and the walk may stand between.
+//! The crate `audit` makes the decisions again. Its tree head is the one verified in this round, so that the leaves it
+//! reads are those that the log signed. Each entry is then passed to the watch lists. Missing bytes without an
+//! explanation become an accusation only after `lag`: the log commits the statement that explains an erasure first, and
+//! the audit may be between the two.
 
 use std::time::{Duration, Instant};
 
@@ -22,39 +23,39 @@ use crate::seen::Seen;
 use crate::state::{LogFolder, LogState, StateError};
 use crate::watch::{Tap, Watching, complete};
 
-/// Where the audit's state is.
+/// File of the audit's state in the log's folder.
 const AUDIT: &str = "audit.json";
-/// What stands for a source that does not answer, among the troubles.
+/// Trouble name (see `LogState::trouble`) of a source that does not answer.
 const SILENT: &str = "evidence";
-/// What stands for bytes that are gone unexplained, among the troubles.
+/// Trouble name of missing bytes without an explanation.
 const UNEXPLAINED: &str = "erasures";
 
-/// Decides everything again.
+/// The decisions check of one round.
 pub struct Decisions<'a> {
-    /// The log.
+    /// The log's configuration.
     pub target: &'a Target,
-    /// Where its state is.
+    /// The log's folder, which holds the audit's state.
     pub folder: &'a LogFolder,
-    /// What does not work.
+    /// The log's state, for its list of troubles.
     pub state: &'a mut LogState,
-    /// Certificates to believe besides the system's.
+    /// Additional root certificates for TLS, in PEM.
     pub roots: Option<&'a Bytes>,
-    /// A bearer token for bodies that are closed to others.
+    /// Bearer token for statement bodies with restricted access.
     pub token: Option<&'a str>,
-    /// Whose receipts prove when entries were committed.
+    /// Trust store with the log's receipt keys, which prove commit times.
     pub trust: Option<&'a TrustStore>,
-    /// The round.
+    /// The round's checks and alarms.
     pub book: &'a mut Book,
-    /// How long this may take, if not for as long as it takes.
+    /// Time limit; unlimited if `None`.
     pub at_most: Option<Duration>,
-    /// How much longer what is on its way may take then.
+    /// Additional time for a request in flight after `at_most`.
     pub grace: Duration,
 }
 
-/// Why there is no report.
+/// Reasons for which the audit did not complete.
 enum Stopped {
     Audit(AuditError),
-    /// Time is up; so many entries are decided again.
+    /// The time limit was reached; the number of entries decided so far.
     Later(u64),
     Reports(ClientError),
     Kept(StateError),
@@ -62,7 +63,7 @@ enum Stopped {
 }
 
 impl Decisions<'_> {
-    /// Goes on to what is shown, if it is verified.
+    /// Runs the audit up to `verified`, or records why it is not run.
     pub async fn check(&mut self, verified: Option<&Seen>) {
         let why = match (self.target.depth, verified) {
             (Depth::Decisions, Some(seen)) => return self.decide_in_time(seen).await,
@@ -86,7 +87,7 @@ impl Decisions<'_> {
         self.tell_found();
     }
 
-    /// What was found before it stopped is written down, and told all the same.
+    /// Adds the alarms that the watch lists found before the audit stopped; they are saved already.
     fn tell_found(&mut self) {
         if let Ok(watching) = Watching::load(self.folder, self.book.now) {
             self.book.alarms.extend(watching.into_found());
@@ -120,14 +121,14 @@ impl Decisions<'_> {
         }
     }
 
-    /// Walks to the head, and shows what it reads to the watch lists.
+    /// Runs the audit up to the verified head and passes the entries to the watch lists.
     async fn walk(&self, seen: &Seen, client: &Client) -> Result<(Report, Watching), Stopped> {
         let outside = Outside::at(client, seen.size, seen.root, self.trust);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(Stopped::Kept)?;
         let tap = Tap::of(&outside, watching.next());
         let mut state = self.load()?;
         if watching.is_behind(self.target, state.audited()) {
-            // What the lists remember is lost, or older than the audit's state: they see it all again, and so does the audit.
+            // The watch lists' memory is lost or older than the audit's state: both start over.
             state = State::default();
         }
         let before = state.audited();
@@ -141,7 +142,7 @@ impl Decisions<'_> {
                 complete(watching.found_mut(), &seen.sighting, client).await;
             }
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
-                // The watch lists first: they may have seen more than the audit, never less.
+                // The watch lists are saved first: they may be ahead of the audit, never behind it.
                 watching.keep(self.folder).map_err(Stopped::Kept)?;
                 if audit.state().audited() > before {
                     self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(Stopped::Kept)?;
@@ -238,7 +239,7 @@ impl Decisions<'_> {
     }
 }
 
-/// How far the times at which entries were committed are proven.
+/// Describes how many commit times are proven by a signed receipt.
 fn times(report: &Report) -> String {
     match report.counts.told_times + report.counts.untold_times {
         0 => "at times that the log signed".to_owned(),

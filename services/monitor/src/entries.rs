@@ -1,9 +1,9 @@
-//! Entries: the root that the log signed, made from the log's own entries.
+//! The entries check: recomputes the signed root from the log's entries.
 //!
-//! Every new entry bundle is fetched and hashed to the right edge of the tree that the entries made so far. In steps, so
-//! that a large log can be caught up with in parts: each step's root is proven to be that of the signed tree's beginning,
-//! and only then the step counts. Where the entries do not make the root, the leaf is named: the first entry that is not
-//! the one in its tile.
+//! Every new entry bundle is fetched and hashed into the compact range of the entries so far. The work is done in steps
+//! (`ENTRIES_STEP`), so that the monitor can catch up with a large log in parts. A step counts only after its root was
+//! proven to be the root of a prefix of the signed tree. If the entries do not yield the root, the accusation names the
+//! first leaf whose entry differs from the level-0 tile.
 
 use std::time::{Duration, Instant};
 
@@ -25,32 +25,33 @@ use crate::round::CheckName;
 use crate::seen::Seen;
 use crate::state::{Edge, LogState};
 
-/// Checks of all entries of a signed tree.
+/// The entries check of one round.
 pub struct Entries<'a> {
-    /// The log.
+    /// The log's configuration.
     pub target: &'a Target,
-    /// What it is asked with.
+    /// Client and proof verifier for the log.
     pub prover: &'a Prover,
-    /// How far the entries make the roots.
+    /// The log's state; `entries` holds the right edge of the entries checked so far.
     pub state: &'a mut LogState,
-    /// The round.
+    /// The round's checks and alarms.
     pub book: &'a mut Book,
-    /// How long this may take, if not for as long as it takes.
+    /// Time limit; unlimited if `None`.
     pub at_most: Option<Duration>,
-    /// How much longer what is on its way may take then.
+    /// Additional time for requests in flight after `at_most`.
     pub grace: Duration,
 }
 
-/// Why a step does not count.
+/// Reasons for which a step does not count.
 enum Broken {
-    /// The entries do not come.
+    /// The log does not serve the entries or the proof.
     Missing(TlogError),
-    /// They are not those of the tree.
+    /// The entries are not those of the signed tree; with a description and the evidence.
     Wrong(String, Option<Evidence>),
 }
 
 impl Entries<'_> {
-    /// Goes on to what is shown, which is verified. `kept` writes the state down after each step.
+    /// Checks the entries up to the verified checkpoint `shown`. `kept` saves the state after each step and returns
+    /// whether that succeeded.
     pub async fn check(&mut self, shown: &Seen, kept: impl Fn(&LogState) -> bool) {
         let Some(at_most) = self.at_most else { return self.read(shown, kept).await };
         if tokio::time::timeout(at_most + self.grace, self.read(shown, kept)).await.is_err() {
@@ -102,13 +103,14 @@ impl Entries<'_> {
         self.at_most.is_some_and(|most| started.elapsed() > most)
     }
 
-    /// The edge after one step, which is shorter when time is up: a log that answers slowly holds up nothing.
+    /// Checks one step and returns its right edge. A step ends early when the time limit is reached, so that a slow log
+    /// does not block the round.
     async fn step(&mut self, shown: &Seen, started: Instant) -> Result<Edge, Broken> {
         let edge = self.state.entries.clone().unwrap_or_default();
         let mut range = edge.range().map_err(|why| Broken::Wrong(why, None))?;
         let end = (edge.size / ENTRIES_STEP + 1).saturating_mul(ENTRIES_STEP).min(shown.size.get());
         let width = u64::from(FULL_WIDTH);
-        // A tree's bundles are all full but the last: those of the signed tree are asked for.
+        // All bundles of a tree are full except the last: request the bundles of the signed tree's size.
         let numbers = edge.size / width..end.div_ceil(width);
         let client = self.prover.client();
         let bundles = futures::stream::iter(numbers)
@@ -130,7 +132,7 @@ impl Entries<'_> {
         Ok(Edge::of(&range))
     }
 
-    /// Whether these entries are the beginning of the signed tree.
+    /// Proves that the range's entries are a prefix of the signed tree.
     async fn proven(&self, range: &CompactRange, shown: &Seen, started: Instant) -> Result<(), Broken> {
         let outcome = self.prover.extends((range.size(), range.root()), (shown.size, shown.root)).await;
         match outcome {
@@ -142,7 +144,7 @@ impl Entries<'_> {
         }
     }
 
-    /// Names the entry that is wrong if it is found in time; that one is wrong is said all the same.
+    /// Finds the wrong entry within the remaining time; without a result the accusation names only the range.
     async fn wrong_in_time(&self, end: TreeSize, shown: &Seen, started: Instant) -> Broken {
         let search = self.wrong_entry(end, shown);
         let Some(at_most) = self.at_most else { return search.await };
@@ -157,7 +159,7 @@ impl Entries<'_> {
         })
     }
 
-    /// Names the first new entry that is not the one in its tile.
+    /// Finds the first new entry whose hash differs from the one in the level-0 tile.
     async fn wrong_entry(&self, end: TreeSize, shown: &Seen) -> Broken {
         let width = u64::from(FULL_WIDTH);
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
@@ -186,7 +188,8 @@ impl Entries<'_> {
         Broken::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
     }
 
-    /// The first leaf of a bundle that is not in the tile beside it, with the bundle's name and entry.
+    /// Returns the first leaf of a bundle whose hash differs from the level-0 tile, with the bundle's path and the
+    /// entry's bytes.
     async fn differing(&self, number: u64, shown: &Seen) -> Result<Option<(u64, String, Bytes)>, TlogError> {
         let client = self.prover.client();
         let (_, entries) = bundle(client, number, shown.size).await?;

@@ -1,6 +1,7 @@
-//! What shows to a third party that an accusation is true, with the accuser gone.
+//! Evidence: the data with which a third party can check an accusation after the accuser is gone.
 //!
-//! Notes are kept as they came: their signatures are the evidence. What only the monitor's word stands for says so.
+//! Notes are kept byte for byte, because their signatures are the evidence. Facts that rest only on the monitor's
+//! statement are documented as such ("the monitor's word").
 
 use data_encoding::BASE64URL_NOPAD;
 use merkle::EntryDigest;
@@ -10,48 +11,48 @@ use url::Url;
 
 use crate::limits::MAX_STATEMENT_KEPT;
 
-/// A checkpoint note as it came.
+/// A checkpoint note as received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
-    /// The note, byte for byte: it is UTF-8, or it would be no note.
+    /// The note, byte for byte. A `String`, because C2SP signed notes are UTF-8.
     pub note: String,
-    /// Where it came from: a URL, or the path of a file.
+    /// Source of the note: a URL or a file path.
     pub from: String,
-    /// When it came, by the monitor's clock, in Unix seconds. The monitor's word.
+    /// Time of receipt by the monitor's clock, in Unix seconds. The monitor's word.
     pub at: u64,
 }
 
-/// An entry of the log, or a statement that was refused because of one.
+/// An entry of the log, or a statement that the log refused because of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntrySeen {
-    /// Its leaf, if it is an entry.
+    /// The entry's leaf index; `None` for a refused statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// SHA-256 of the statement, hex.
+    /// SHA-256 of the statement, in hex.
     pub entry_id: String,
-    /// The statement, base64url without padding, if it was served.
+    /// The statement, base64url without padding; `None` if the log did not serve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
 }
 
-/// A receipt as it came.
+/// A receipt as received from a SCITT service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptSeen {
-    /// SHA-256 of the statement that it is for, hex.
+    /// SHA-256 of the statement that the receipt is for, in hex.
     pub entry_id: String,
-    /// The statement, base64url without padding, where it was at hand.
+    /// The statement, base64url without padding; `None` if unknown or larger than `MAX_STATEMENT_KEPT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// The receipt, base64url without padding.
     pub receipt: String,
-    /// Which service gave it.
+    /// URL of the service that issued the receipt.
     pub from: String,
-    /// When, by the monitor's clock, in Unix seconds. The monitor's word.
+    /// Time of receipt by the monitor's clock, in Unix seconds. The monitor's word.
     pub at: u64,
 }
 
 impl ReceiptSeen {
-    /// What came from there.
+    /// Records a receipt, with its statement if that is not larger than [`MAX_STATEMENT_KEPT`].
     pub(crate) fn of(
         entry: EntryDigest,
         statement: Option<&SignedStatement>,
@@ -69,7 +70,8 @@ impl ReceiptSeen {
         }
     }
 
-    /// The entry, its statement if there is one, and the receipt.
+    /// Decodes the entry digest, the statement if present, and the receipt. Fails if the statement does not match the
+    /// digest.
     pub(crate) fn parts(&self) -> Result<(EntryDigest, Option<SignedStatement>, Vec<u8>), String> {
         let bytes =
             |text: &str| BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| "not base64url".to_owned());
@@ -85,60 +87,60 @@ impl ReceiptSeen {
     }
 }
 
-/// What shows it.
+/// Evidence for an accusation, by its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "evidence", rename_all = "kebab-case")]
 pub enum Evidence {
-    /// Two checkpoints signed by the log's key that no tree can both have: proof, without anybody's word.
+    /// Two checkpoints signed by the log's key that cannot belong to one append-only tree: self-contained proof.
     Contradiction {
-        /// The log's key, as a vkey.
+        /// The log's key in C2SP vkey format.
         vkey: String,
-        /// The one of fewer leaves, or the one seen first where both have as many.
+        /// The checkpoint with fewer leaves; for equal sizes the one seen first.
         older: Sighting,
-        /// The other one.
+        /// The other checkpoint.
         newer: Sighting,
-        /// Where the sizes differ: hashes, hex, that lead to the newer root and to another older root.
+        /// Hashes that lead to the newer root and to a different older root; `None` if the sizes are equal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<Path>,
     },
     /// The log showed the larger checkpoint first and the smaller one later. The order is the monitor's word, unless
-    /// cosignatures tell it.
+    /// cosignature timestamps show it.
     Rollback {
-        /// The log's key, as a vkey.
+        /// The log's key in C2SP vkey format.
         vkey: String,
-        /// What it showed first.
+        /// The checkpoint shown first.
         larger: Sighting,
-        /// What it showed then.
+        /// The checkpoint shown later.
         smaller: Sighting,
     },
-    /// One checkpoint, and what is wrong with it.
+    /// A single checkpoint; the alarm's kind tells the fault.
     Checkpoint {
-        /// The log's key, as a vkey.
+        /// The log's key in C2SP vkey format.
         vkey: String,
-        /// The note as it came.
+        /// The note as received.
         seen: Sighting,
     },
-    /// Bytes that do not belong to the tree which the checkpoint signs. That the log served them is the monitor's word.
+    /// Bytes that do not belong to the tree signed by the checkpoint. That the log served them is the monitor's word.
     Served {
-        /// The log's key, as a vkey.
+        /// The log's key in C2SP vkey format.
         vkey: String,
-        /// The checkpoint.
+        /// The checkpoint that signs the tree.
         checkpoint: Sighting,
-        /// The name under which the bytes were served.
+        /// The request path of the bytes, as in C2SP tlog-tiles.
         path: String,
-        /// The bytes, base64.
+        /// The bytes in base64.
         bytes: String,
     },
-    /// Receipts of a SCITT service. Two verified ones may contradict each other: proof, without anybody's word.
+    /// Receipts of a SCITT service. Two verified receipts may contradict each other: self-contained proof.
     Receipts {
-        /// Whose receipts are believed, as a `trust.toml`.
+        /// The service's receipt keys, as a `trust.toml`.
         trust: String,
-        /// What came, in that order.
+        /// The receipts in the order in which they were received.
         receipts: Vec<ReceiptSeen>,
     },
-    /// Entries of the log, which their issuers signed.
+    /// Entries of the log, signed by their issuers.
     Entries {
-        /// The checkpoint that holds them.
+        /// A checkpoint of a tree that contains the entries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkpoint: Option<Sighting>,
         /// The entries.
@@ -146,13 +148,13 @@ pub enum Evidence {
     },
 }
 
-/// The way from a node to two roots: that of the newer tree, and what the older tree's root would have to be.
+/// Hashes from a node to two roots: the newer tree's root, and the root that the older tree would need.
 ///
-/// As in a consistency proof (RFC 9162, 2.1.4.2), but the first node is always written down.
+/// Like a consistency proof (RFC 9162, 2.1.4.2), except that the first node is always included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
-    /// The largest perfect subtree at the right edge of the older tree, hex.
+    /// The largest perfect subtree at the right edge of the older tree, in hex.
     pub start: String,
-    /// Its siblings upwards, hex.
+    /// The siblings from the bottom up, in hex.
     pub siblings: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! Whether one tree is the beginning of another, by what the log shows of the larger one.
+//! Consistency proofs: decides whether one tree is a prefix of another, from data that the log serves.
 //!
-//! A log of ours makes the proof itself, in one request; of any other log the proof is put together from tiles. Where the
-//! proof does not hold, the hashes that lead to the newer root tell what the older root would have to be: that is a proof
-//! against the log, which needs nobody's word.
+//! A Tabellion log serves the proof in one request; for other logs the proof is assembled from tiles. If the proof
+//! fails but its hashes lead to the newer root, they also yield the root that the older tree would need. That is a
+//! self-contained proof against the log.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,34 +14,34 @@ use merkle::{Hash, NodeId, RootHash, TreeSize, proof, verify};
 use crate::evidence::Path;
 use crate::round::Cost;
 
-/// Asks one log for proofs.
+/// Fetches and verifies consistency proofs of one log.
 pub struct Prover {
     client: TlogClient,
-    /// Whether the log makes proofs itself, as far as is known.
+    /// Returns to `false` once the log answers a proof request with "not found".
     makes_proofs: AtomicBool,
     hashes: AtomicU64,
-    /// A proof that came together with a checkpoint.
+    /// The proof received with the last checkpoint, and the older size that it starts from.
     ready: Mutex<Option<(TreeSize, Grown)>>,
 }
 
-/// A tree, by its head.
+/// Size and root of a tree.
 pub type TreeHead = (TreeSize, RootHash);
 
-/// Whether the older tree is the beginning of the newer one.
+/// Result of a consistency check.
 #[derive(Debug)]
 pub enum Extends {
-    /// It is.
+    /// The older tree is a prefix of the newer one.
     Yes,
-    /// It is not, and no tree can have both roots. The path shows it, unless the sizes are equal.
+    /// No append-only tree has both roots. The path shows it; `None` if the sizes are equal.
     No(Option<Path>),
-    /// What the log serves does not make the root that it signed.
+    /// The served hashes do not yield the newer root, so nothing is proven.
     Unproven(String),
-    /// It does not serve what it takes.
+    /// The log does not serve the required tiles or proof.
     Unanswered(TlogError),
 }
 
 impl Prover {
-    /// Asks the log behind this client.
+    /// Creates a prover for the log behind `client`; the log is assumed to serve proofs until it answers "not found".
     pub fn of(client: TlogClient) -> Self {
         Self {
             client,
@@ -51,24 +51,24 @@ impl Prover {
         }
     }
 
-    /// The log itself.
+    /// The client of the log.
     pub fn client(&self) -> &TlogClient {
         &self.client
     }
 
-    /// Whether it may be one of ours.
+    /// Returns `false` once the log has shown that it serves no consistency proofs (only Tabellion logs do).
     pub fn makes_proofs(&self) -> bool {
         self.makes_proofs.load(Ordering::Relaxed)
     }
 
-    /// What asking has cost so far.
+    /// The requests, bytes and hashes spent so far.
     pub fn cost(&self) -> Cost {
         let spent = self.client.spent();
         Cost { requests: spent.requests, bytes: spent.bytes, hashes: self.hashes.load(Ordering::Relaxed) }
     }
 
-    /// The newest checkpoint, and with it the proof that it extends a tree of this size: one request. `None` if the log does
-    /// not answer so.
+    /// Fetches the newest checkpoint with a proof that it extends the tree of size `known`, in one request. `None` if
+    /// the log does not support this, or `known` is 0.
     pub async fn checkpoint_with_proof(&self, known: TreeSize) -> Result<Option<Bytes>, TlogError> {
         if known == TreeSize::EMPTY || !self.makes_proofs() {
             return Ok(None);
@@ -94,12 +94,12 @@ impl Prover {
         ready.filter(|(first, grown)| (*first, grown.second) == (older, newer)).map(|(_, grown)| grown.path)
     }
 
-    /// Counts hashes that came otherwise.
+    /// Adds `hashes` to the cost, for hashes that were received by other requests.
     pub fn count(&self, hashes: usize) {
         self.hashes.fetch_add(hashes as u64, Ordering::Relaxed);
     }
 
-    /// Whether the older tree is the beginning of the newer one, which must not be smaller.
+    /// Proves that `older` is a prefix of `newer`. The newer tree must not be smaller.
     pub async fn extends(&self, older: TreeHead, newer: TreeHead) -> Extends {
         if older.0 == newer.0 {
             return if older.1 == newer.1 { Extends::Yes } else { Extends::No(None) };
@@ -113,7 +113,7 @@ impl Prover {
         }
     }
 
-    /// The log's own proof, if it makes one that holds or that shows a fork.
+    /// Verifies the log's own proof. `None` if the log serves none, or a proof that neither holds nor shows a fork.
     async fn in_one_request(&self, older: TreeHead, newer: TreeHead) -> Option<Extends> {
         if !self.makes_proofs() {
             return None;
@@ -134,7 +134,7 @@ impl Prover {
         judge(older, newer, &path)
     }
 
-    /// The proof out of the newer tree's tiles.
+    /// Assembles the proof from the newer tree's tiles and verifies it.
     async fn by_tiles(&self, older: TreeHead, newer: TreeHead) -> Extends {
         let (start, siblings) = match self.path(older.0, newer.0).await {
             Ok(path) => path,
@@ -152,7 +152,7 @@ impl Prover {
         }
     }
 
-    /// The node at the older tree's right edge, and its siblings upwards in the newer tree.
+    /// Fetches the node at the older tree's right edge and its siblings in the newer tree, from the bottom up.
     async fn path(&self, older: TreeSize, newer: TreeSize) -> Result<(Hash, Vec<Hash>), TlogError> {
         let plan = proof::consistency(older, newer)?;
         let level = older.get().trailing_zeros();
@@ -169,7 +169,8 @@ impl Prover {
     }
 }
 
-/// What a proof of RFC 9162 says by itself; `None` if tiles have to tell.
+/// Verifies a consistency proof (RFC 9162, 2.1.4.2). `None` if it neither holds nor shows a fork, so that tiles must
+/// decide.
 pub fn judge(older: TreeHead, newer: TreeHead, path: &[Hash]) -> Option<Extends> {
     if verify::consistency(older.0, newer.0, older.1, newer.1, path) == Ok(()) {
         return Some(Extends::Yes);
@@ -180,7 +181,7 @@ pub fn judge(older: TreeHead, newer: TreeHead, path: &[Hash]) -> Option<Extends>
 }
 
 impl Path {
-    /// The way from a node.
+    /// Encodes a path in hex for [`Evidence`](crate::Evidence).
     pub fn of(start: Hash, siblings: &[Hash]) -> Self {
         Self { start: start.to_string(), siblings: siblings.iter().map(Hash::to_string).collect() }
     }

@@ -1,7 +1,8 @@
-//! Freshness: when a known witness cosigned last. A checkpoint itself carries no time.
+//! The freshness check: the age of the newest cosignature by a known witness. A checkpoint itself carries no time.
 //!
-//! Two clocks are compared, and either may be wrong. A cosignature from the future, or one that is old while the log's
-//! server tells the time of the cosignature and not ours, names the clocks. Neither is a fork, and neither is fresh.
+//! The check compares two clocks, and either may be wrong. A cosignature from the future raises [`AlarmKind::Clock`];
+//! so does an old one if it is recent by the clock of the log's server and that clock differs from the monitor's. A
+//! wrong clock is no fork, and the checkpoint does not count as fresh.
 
 use jiff::fmt::rfc2822;
 
@@ -11,20 +12,20 @@ use crate::config::Target;
 use crate::round::CheckName;
 use crate::state::LogState;
 
-/// What stands for cosignatures that are missing, among the troubles.
+/// Trouble name (see `LogState::trouble`) of missing cosignatures.
 const UNCOSIGNED: &str = "cosignatures";
 
-/// What a checkpoint's freshness is judged by.
+/// The times by which a checkpoint's freshness is judged.
 pub struct Times<'a> {
-    /// The newest time at which a known witness cosigned.
+    /// Time of the newest cosignature by a known witness, in Unix seconds.
     pub cosigned_at: Option<u64>,
-    /// Whether as many cosigned as the policy asks for, if there is one.
+    /// Result of the witness policy (C2SP tlog-policy); `None` if no policy is configured.
     pub quorum: Option<bool>,
-    /// What the log's server says the time is: its `Date`.
+    /// The `Date` header of the log's HTTP response.
     pub date: Option<&'a str>,
 }
 
-/// Checks how long ago a known witness cosigned.
+/// Checks the age of the newest cosignature against `stale_after` and `clock_tolerance`.
 pub fn check(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
     if target.witnesses.is_empty() {
         book.not_checked(
@@ -55,7 +56,8 @@ pub fn check(target: &Target, state: &mut LogState, book: &mut Book, times: &Tim
     }
 }
 
-/// The newest cosignature is old, by this clock.
+/// Raises [`AlarmKind::Stale`], or [`AlarmKind::Clock`] if the log server's clock disagrees and the cosignature is
+/// recent by it.
 fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
     let now = book.now;
     let age = now.saturating_sub(at);
@@ -74,7 +76,7 @@ fn old(target: &Target, book: &mut Book, at: u64, server: Option<u64>) {
     }
 }
 
-/// No known witness cosigned what is shown, or too few did.
+/// Handles a checkpoint with too few cosignatures: [`AlarmKind::Stale`] if that lasts longer than `stale_after`.
 fn uncosigned(target: &Target, state: &mut LogState, book: &mut Book, times: &Times<'_>) {
     let lasts = state.trouble(UNCOSIGNED, book.now);
     let who = match times.cosigned_at {
@@ -97,7 +99,7 @@ fn accuse(book: &mut Book, kind: AlarmKind, words: String) {
     book.accuse(CheckName::Freshness, kind, About::Log, words, None);
 }
 
-/// What the server's clock says, when it says something else.
+/// Describes the difference between the log server's clock and the monitor's.
 fn told(server: Option<u64>, now: u64) -> String {
     match server.map(|server| (server.abs_diff(now), server < now)) {
         Some((off, true)) if off > 1 => format!("; the log's server is {off} s behind this clock"),
@@ -107,7 +109,7 @@ fn told(server: Option<u64>, now: u64) -> String {
     }
 }
 
-/// An HTTP date, in Unix seconds.
+/// Parses an HTTP date to Unix seconds.
 fn seconds(date: &str) -> Option<u64> {
     let zoned = rfc2822::parse(date).ok()?;
     u64::try_from(zoned.timestamp().as_second()).ok()

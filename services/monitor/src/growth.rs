@@ -1,4 +1,4 @@
-//! Growth: a log shows the tree that was verified last, or one that extends it, and never another.
+//! The growth check: a log must show the last verified tree or one that extends it.
 
 use client::tlog::TlogError;
 use merkle::TreeSize;
@@ -12,25 +12,26 @@ use crate::round::CheckName;
 use crate::seen::Seen;
 use crate::state::{Because, Beginning, LogState, Verified};
 
-/// What stands for a smaller tree than was verified that the log proves to be its own, among the troubles.
+/// Trouble name (see `LogState::trouble`) of a tree smaller than the verified one that the log proves to be a prefix of
+/// it.
 const BEHIND: &str = "behind";
-/// What stands for a smaller tree that the log does not answer for.
+/// Trouble name of a smaller tree without a proof.
 const WITHHELD: &str = "withheld";
 
-/// One look at how a log has grown.
+/// The growth and consistency checks of one round.
 pub struct Growth<'a> {
-    /// The log.
+    /// The log's configuration.
     pub target: &'a Target,
-    /// What it is asked with.
+    /// Client and proof verifier for the log.
     pub prover: &'a Prover,
-    /// What was verified; goes on when what is shown extends it.
+    /// The log's state; the verified checkpoint advances if the shown tree extends it.
     pub state: &'a mut LogState,
-    /// The round.
+    /// The round's checks and alarms.
     pub book: &'a mut Book,
 }
 
 impl Growth<'_> {
-    /// Checks what is shown against what was verified last. Whether it is verified now.
+    /// Compares the shown checkpoint with the last verified one. Returns `true` if the shown one is now verified.
     pub async fn check(&mut self, shown: &Seen) -> bool {
         let Some(last) = self.state.verified.clone() else {
             self.begin(shown);
@@ -46,7 +47,7 @@ impl Growth<'_> {
         self.grown(&last, head, shown).await
     }
 
-    /// The first checkpoint of this log.
+    /// Trusts the log's first checkpoint.
     fn begin(&mut self, shown: &Seen) {
         let because = match shown.size.get() {
             0 => Because::Empty,
@@ -62,7 +63,7 @@ impl Growth<'_> {
         self.book.not_checked(CheckName::Consistency, words);
     }
 
-    /// As large as the last one, or larger.
+    /// Handles a tree at least as large as the verified one.
     async fn grown(&mut self, last: &Verified, head: TreeHead, shown: &Seen) -> bool {
         match self.prover.extends(head, (shown.size, shown.root)).await {
             Extends::Yes => {
@@ -88,8 +89,9 @@ impl Growth<'_> {
         false
     }
 
-    /// Compares what is verified now with all that was shown and could not be proven. What the verified tree contains is
-    /// forgotten; what contradicts it is an accusation, and stays.
+    /// Compares the newly verified tree with all earlier checkpoints that could not be proven. Those that it contains
+    /// are removed; a contradiction is an accusation, and the checkpoint stays. Returns `true` if there is a
+    /// contradiction.
     async fn is_contradicted(&mut self, shown: &Seen) -> bool {
         let mut contradicted = false;
         let mut rest = std::mem::take(&mut self.state.unproven).into_iter();
@@ -107,7 +109,7 @@ impl Growth<'_> {
                     self.contradicted(&doubted, head, shown, path);
                 }
                 Extends::Unanswered(error) if is_trouble(&error) => {
-                    // It is asked again in the next round: a log in trouble holds up this one no longer.
+                    // Retried in the next round, so that a log with a temporary problem does not block this one.
                     self.state.unproven.push(doubted);
                     break;
                 }
@@ -119,7 +121,7 @@ impl Growth<'_> {
         contradicted
     }
 
-    /// What was shown once cannot be of the tree that is verified now.
+    /// Accuses the log of a fork: an earlier unproven checkpoint and the verified tree exclude each other.
     fn contradicted(&mut self, doubted: &Verified, head: TreeHead, shown: &Seen, path: Option<Path>) {
         let words = format!(
             "the log signed a tree of {} leaves that it did not prove, and now one of {} leaves: no log has both",
@@ -132,7 +134,8 @@ impl Growth<'_> {
         self.contradiction(words, older.clone(), newer.clone(), path);
     }
 
-    /// Smaller than the last one. A cache may be behind; a log that still has the larger tree can show it.
+    /// Handles a tree smaller than the verified one. A cache may serve an old checkpoint; an honest log can still prove
+    /// the larger tree.
     async fn shrunk(&mut self, last: &Verified, head: TreeHead, shown: &Seen) {
         let smaller = format!("the log shows {} leaves, and it had {}", shown.size, head.0);
         let evidence = Evidence::Rollback {
@@ -146,7 +149,7 @@ impl Growth<'_> {
             book.unanswered(CheckName::Consistency, "a smaller tree extends nothing");
         };
         if shown.size == TreeSize::EMPTY {
-            // Every tree extends the empty one: that it does shows nothing.
+            // Every tree extends the empty one, so a proof would show nothing.
             return rollback(self.book, "all of them are gone".to_owned());
         }
         let outcome = self.prover.extends((shown.size, shown.root), head).await;
@@ -177,7 +180,8 @@ impl Growth<'_> {
         }
     }
 
-    /// An older checkpoint of the tree that the log still has. A cache may be behind for a while.
+    /// Handles an old checkpoint of the verified tree. Caches may be behind for `lag`; after that the checkpoint is
+    /// stale.
     fn old(&mut self, shown: &Seen, smaller: &str, evidence: Evidence) {
         let lasts = self.state.trouble(BEHIND, self.book.now);
         self.book.not_checked(CheckName::Consistency, "nothing new is shown");
@@ -207,7 +211,7 @@ impl Growth<'_> {
         self.contradiction(words, last.seen.clone(), shown.sighting.clone(), path);
     }
 
-    /// The smaller tree that is shown is not the beginning of the one that was verified.
+    /// Accuses the log of a fork: the smaller tree now shown is not a prefix of the verified one.
     fn forked_back(&mut self, last: &Verified, head: TreeHead, shown: &Seen, path: Option<Path>) {
         let words = format!(
             "the log shows a tree of {} leaves with which the {} leaves that it signed before do not begin",
@@ -244,9 +248,10 @@ impl Growth<'_> {
         missing(self.target, self.state, self.book, (CheckName::Consistency, ""), error);
     }
 
-    /// Goes on from here.
+    /// Makes `shown` the last verified checkpoint.
     fn adopt(&mut self, shown: &Seen) {
-        // Of one tree the first note is kept unless the new one has a newer cosignature: the time it was seen is evidence.
+        // For an unchanged tree, keep the first note unless the new one has a newer cosignature: the time of receipt is
+        // evidence.
         let same = self.state.verified.as_ref().and_then(Verified::head) == Some((shown.size, shown.root));
         let newer = shown.cosigned_at > self.state.cosigned_at;
         self.state.cosigned_at = self.state.cosigned_at.max(shown.cosigned_at);
@@ -257,13 +262,13 @@ impl Growth<'_> {
 }
 
 impl Verified {
-    /// What is seen, once it is verified.
+    /// The checkpoint in the form kept in the state file.
     pub(crate) fn of(seen: &Seen) -> Self {
         Self { size: seen.size.get(), root: seen.root.to_string(), seen: seen.sighting.clone() }
     }
 }
 
-/// Whether it may be the network or load that kept an answer away.
+/// Returns `true` for errors that may be temporary: connection errors, HTTP 5xx and 429.
 pub fn is_trouble(error: &TlogError) -> bool {
     match error {
         TlogError::Unreachable(_) => true,
@@ -272,13 +277,13 @@ pub fn is_trouble(error: &TlogError) -> bool {
     }
 }
 
-/// What stands for tiles that are not served for a check, among the troubles: what one check gets does not end what another
-/// one waits for.
+/// Trouble name of tiles that are not served for a check. One name for each check and place: success of one check does
+/// not end the waiting of another.
 pub fn tiles(check: CheckName, place: &str) -> String {
     format!("tiles {check} {place}").trim_end().to_owned()
 }
 
-/// A part of what the log signed does not come: an alarm once that lasts.
+/// Records data of the signed tree that is not served; raises [`AlarmKind::MissingTile`] after `unreachable_after`.
 pub fn missing(
     target: &Target,
     state: &mut LogState,

@@ -1,15 +1,16 @@
-//! Keeps what rounds found: evidence first, then the promise to tell, then the alarm, and only then it is said aloud.
+//! Saves the results of rounds: first the evidence file, then the webhook message, then the list of alarms; only then
+//! are listeners notified.
 //!
 //! ```text
-//! <state_dir>/evidence/<kind>-<size>-<hash>.json   what a third party checks: `tabellion checkpoint diff FILE`
-//! <state_dir>/webhooks/…                           what somebody is still to be told
-//! <state_dir>/alarms.json                          what stands, and what was over lately
-//! <state_dir>/<log>/round.json                     the last look
+//! <state_dir>/evidence/<kind>-<size>-<hash>.json   evidence for third parties: `tabellion checkpoint diff FILE`
+//! <state_dir>/webhooks/…                           messages not delivered yet
+//! <state_dir>/alarms.json                          standing alarms and recently ended ones
+//! <state_dir>/<log>/round.json                     the last round
 //! ```
 //!
-//! Each of these is durable before the next is written: a crash in between tells an alarm twice, and never not at all.
+//! Each file is durable before the next is written: after a crash an alarm may be sent twice, but is never lost.
 //!
-//! Not here: finding anything out (the watcher), and checking evidence ([`crate::verdict`]).
+//! Not here: the checks (`watcher.rs`), and the verification of evidence ([`crate::verdict`]).
 
 mod alarms;
 mod evidence_file;
@@ -33,31 +34,31 @@ use crate::round::{Round, Sink};
 use crate::run::now;
 use crate::webhook::{OpenError, Pass, WebhookPublicKey, Webhooks};
 
-/// What happens that somebody may want to hear of, as it happens.
+/// Events for listeners, sent as they happen.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// A round is over.
+    /// A round has ended.
     Round {
-        /// What it found; without the evidence, which lies in files.
+        /// The round, without evidence (which is kept in files).
         round: Box<Round>,
     },
-    /// Something is wrong that was not before.
+    /// A new alarm was raised.
     Raised {
-        /// What, and where its evidence lies.
+        /// The alarm, with the path of its evidence file.
         alarm: Box<Standing>,
     },
-    /// It is seen no more.
+    /// An alarm ended because its cause is no longer observed; see [`AlarmKind::passes`](crate::AlarmKind::passes).
     Cleared {
-        /// What was wrong.
+        /// The ended alarm.
         alarm: Box<Standing>,
     },
 }
 
-/// Hears of events.
+/// Callback for events.
 pub type Ear = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// The sink that keeps.
+/// The [`Sink`] that saves rounds and alarms in the state directory and queues webhooks.
 pub struct Keeper {
     state_dir: PathBuf,
     webhooks: Arc<Webhooks>,
@@ -66,7 +67,7 @@ pub struct Keeper {
     failed: AtomicBool,
 }
 
-/// Why something was not kept.
+/// Reasons for which a result was not saved.
 #[derive(Debug, thiserror::Error)]
 enum NotKept {
     #[error(transparent)]
@@ -78,7 +79,7 @@ enum NotKept {
 }
 
 impl Keeper {
-    /// Keeps in a state directory, and tells `ear` once something is kept.
+    /// Creates a keeper for a state directory; `ear` is called after each save.
     pub fn new(state_dir: &Path, webhooks: Arc<Webhooks>, metrics: Arc<Metrics>, ear: Ear) -> Self {
         let state_dir = state_dir.to_owned();
         let keeper = Self { state_dir, webhooks, metrics, ear, failed: AtomicBool::new(false) };
@@ -89,10 +90,10 @@ impl Keeper {
         keeper
     }
 
-    /// Keeps as a configuration says.
+    /// Creates a keeper as configured.
     ///
     /// # Errors
-    /// If nobody can be told as it says.
+    /// [`OpenError`] if a webhook receiver, a key or a secret cannot be used.
     pub fn open(config: &Config, ear: Ear) -> Result<Self, OpenError> {
         let webhooks = Arc::new(Webhooks::open(config)?);
         let services = config.services.iter().map(|service| service.name.as_str());
@@ -104,29 +105,29 @@ impl Keeper {
         Ok(Self::new(&config.state_dir, webhooks, Arc::new(metrics), ear))
     }
 
-    /// What is counted.
+    /// The monitor's metrics.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }
 
-    /// The key that signs webhooks, if there are any.
+    /// The key that signs webhooks; `None` if no webhook is configured.
     pub fn webhook_key(&self) -> Option<WebhookPublicKey> {
         (!self.webhooks.is_empty()).then(|| self.webhooks.public_key())
     }
 
-    /// Tries once to deliver what waits and is due.
+    /// Attempts once to deliver all due messages.
     pub async fn send(&self) {
         let pass = self.webhooks.pass(now()).await;
         self.metrics.webhooks(pass, self.webhooks.waiting());
     }
 
-    /// Delivers until the future is dropped.
+    /// Delivers messages until the future is dropped.
     pub async fn send_always(&self) {
         self.metrics.webhooks(Pass::default(), self.webhooks.waiting());
         self.webhooks.run(now, |pass| self.metrics.webhooks(pass, self.webhooks.waiting())).await;
     }
 
-    /// Whether something could not be kept: then what was said is not all on disk.
+    /// Returns `true` if a result could not be saved since the start: the files are then incomplete.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -151,7 +152,8 @@ impl Keeper {
         Ok(events)
     }
 
-    /// A list that cannot be read is put aside for somebody to look at: what is wrong now must be told all the same.
+    /// Locks the list of alarms. An unreadable list is renamed for the operator, so that new alarms can still be
+    /// raised.
     fn alarms(&self, now: u64) -> Result<Alarms, NotKept> {
         match Alarms::lock(&self.state_dir) {
             Err(error @ AlarmsError::Unreadable { .. }) => {
@@ -163,7 +165,8 @@ impl Keeper {
         }
     }
 
-    /// Evidence, then the promise, then the alarm. `None` if more stand already than anybody will read.
+    /// Saves the evidence, queues the webhook, then adds the alarm. `None` if too many alarms of this kind stand
+    /// already.
     fn raise(&self, alarm: &Alarm, alarms: &mut Alarms, now: u64) -> Result<Option<Standing>, NotKept> {
         if alarms.is_full_for(alarm) {
             tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of its kind stand: this one is not kept");
@@ -178,7 +181,7 @@ impl Keeper {
         Ok(Some(standing))
     }
 
-    /// A queue that takes no more must not keep the alarm from being kept.
+    /// Queues a webhook message. A full queue is only logged and counted: the alarm itself is still saved.
     fn tell(&self, kind: &str, standing: &Standing, evidence: Option<&EvidenceFile>, now: u64) {
         #[derive(Serialize)]
         struct Told<'a> {
@@ -195,7 +198,7 @@ impl Keeper {
         }
     }
 
-    /// For `tabellion monitor status`.
+    /// Saves the round for `tabellion monitor status`.
     fn keep_round(&self, round: &Round) -> std::io::Result<()> {
         let folder = self.state_dir.join(&round.log);
         durable::make_folder(&folder, Access::Secret)?;
@@ -214,7 +217,7 @@ impl Keeper {
     }
 }
 
-/// The file of a log's last round.
+/// File of a log's last round.
 const ROUND: &str = "round.json";
 
 #[async_trait]
@@ -225,7 +228,7 @@ impl Sink for Keeper {
 
     async fn keep(&self, round: &Round) -> bool {
         self.metrics.round(round);
-        // Files are small and few: a thread of its own would cost more than it gives.
+        // Files are small and few, so a blocking task would cost more than it saves.
         let events = self.write(round);
         match &events {
             Ok(events) => events.iter().for_each(|event| (self.ear)(event)),
@@ -236,7 +239,7 @@ impl Sink for Keeper {
     }
 }
 
-/// The last round of every log, as they are kept below a state directory.
+/// The last round of each log, as saved in the state directory. Unreadable files are skipped.
 ///
 /// # Errors
 /// If the directory cannot be read.

@@ -1,20 +1,21 @@
-//! The monitor: watches transparency logs from outside, and believes none of them, ours included.
+//! The monitor: watches transparency logs from outside and trusts none of them, not even one run by the same operator.
 //!
 //! ```text
 //! Config ── one Watcher per log ── every interval: a Round ──▶ Sink (alarms, evidence files, metrics, webhooks)
-//!               │ state directory: lock, last verified checkpoint as it came, right edge of the tree
+//!               │ state directory: lock, last verified checkpoint as received, right edge of the tree
 //!               └ checkpoint → signature → growth → freshness → consistency → entries → other vantage points
 //! ```
 //!
-//! A round fetches the log's checkpoint, checks its signature with a key that was given beforehand, and proves that it
-//! extends the last one that was verified. What was not checked is said to be not checked. An accusation carries what a
-//! third party needs to check it with this process dead.
+//! A round fetches the log's checkpoint, checks its signature with a key from the configuration, and proves that it
+//! extends the last verified checkpoint. Each check that was not made is reported as not made. An accusation carries
+//! the evidence that a third party needs to check it without this process.
 //!
-//! Start reading at `round.rs` (what comes out), then `config.rs` (what is watched) and `watcher.rs` (what a round does, in
-//! its order); `growth.rs` and `extends.rs` are where forks and rollbacks are found, `limits.rs` has every bound.
+//! Start reading at `round.rs` (the result of a round), then `config.rs` (the logs to watch) and `watcher.rs` (the
+//! checks of a round, in order). `growth.rs` and `extends.rs` detect forks and rollbacks; `limits.rs` holds every
+//! bound.
 //!
-//! Not here: keys of logs from anywhere but the configuration, redirects, entries of a log that has deleted its first ones
-//! (they are missing), and an end of accusations: those stand until somebody has looked at them.
+//! Not supported: log keys from anywhere but the configuration, HTTP redirects, and logs that deleted their first
+//! entries (these are reported as missing). Accusations do not expire: they stand until an operator resets them.
 
 pub mod admin;
 pub mod alarm;

@@ -1,106 +1,110 @@
-//! Every bound this crate applies, in one place.
+//! Bounds and defaults of this crate, in one place.
 
 use std::time::Duration;
 
-/// The most logs one monitor watches.
+/// Maximum number of logs and SCITT services of one monitor.
 pub const MAX_LOGS: usize = 64;
-/// The most watch lists, vantage points and witnesses of one log, each.
+/// Maximum number of watch lists, vantage points and witnesses of one log, each.
 pub const MAX_LISTED: usize = 256;
-/// How often a log is asked, unless said otherwise.
+/// Default interval between two rounds of a log.
 pub const EVERY: Duration = Duration::from_secs(60);
-/// No log is asked more often.
+/// Minimum interval between two rounds of a log.
 pub const EVERY_AT_LEAST: Duration = Duration::from_secs(1);
-/// A checkpoint that no witness cosigned for this long is stale, unless said otherwise.
+/// Default maximum age of the newest witness cosignature on a checkpoint.
 pub const STALE_AFTER: Duration = Duration::from_secs(15 * 60);
-/// A tree that is shown elsewhere and not here for this long is an alarm, unless said otherwise: a log publishes what
-/// witnesses have seen once enough of them have.
+/// Default time for which a vantage point may be ahead of the log. Logs publish a checkpoint only after enough
+/// witnesses have cosigned it.
 pub const LAG: Duration = Duration::from_secs(2 * 60);
-/// A log that does not answer for this long is an alarm, unless said otherwise.
+/// Default time without an answer before `AlarmKind::Unreachable` is raised.
 pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(10 * 60);
-/// How long a decision of a gateway may be without an outcome, unless said otherwise.
+/// Default maximum time between a gateway's decision and its outcome.
 pub const OUTCOME_WITHIN: Duration = Duration::from_secs(3600);
-/// How far two honest clocks are apart, unless said otherwise.
+/// Default maximum difference between two honest clocks.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// The longest file of state that is read.
+/// Maximum size of a state file.
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
-/// How many checkpoints that were shown and could not be proven are remembered, of one log.
+/// Maximum number of unproven checkpoints remembered for each log.
 pub const MAX_UNPROVEN: usize = 16;
-/// How many things that do not work are remembered, of one log.
+/// Maximum number of ongoing troubles remembered for each log.
 pub const MAX_TROUBLES: usize = 1024;
-/// How often a checkpoint that is smaller than it was is asked for again.
+/// Fetch attempts in a round for a checkpoint smaller than the last verified one, and the sightings after which a doubt
+/// about a SCITT service becomes an alarm.
 pub const LOOKS: u32 = 3;
-/// How long is waited in between.
+/// Pause between two fetch attempts of a checkpoint.
 pub const LOOK: Duration = Duration::from_secs(1);
-/// The most entries whose hashes are proven together: the monitor can stop and go on after so many.
+/// Maximum number of entries in one step of the entries check; progress is saved after each step.
 pub const ENTRIES_STEP: u64 = 1 << 18;
-/// How long a monitor that runs on reads entries, and how long it decides again, in one round: checkpoints are looked at in
-/// between, however far behind it is.
+/// Time limit of the entries check and of the decisions check in one round, in a continuously running monitor:
+/// checkpoints are still checked regularly while it catches up.
 pub const DEEP_FOR: Duration = Duration::from_secs(60);
-/// How much longer what is on its way may take then, before it is given up. Half of it is for finding the entry that is
-/// wrong, once it is known that one is.
+/// Additional time for requests in flight after [`DEEP_FOR`]. Half of it is reserved for finding the wrong entry once
+/// the entries are known not to yield the root.
 pub const DEEP_GRACE: Duration = Duration::from_secs(30);
-/// How many entry bundles are asked for at once.
+/// Number of entry bundles fetched concurrently.
 pub const BUNDLES_AT_ONCE: usize = 4;
-/// How many receipts of heads are asked for at once.
+/// Number of receipts of tree heads fetched concurrently.
 pub const HEADS_AT_ONCE: usize = 4;
-/// How long a log is asked again for the evidence of its decisions, in one round.
+/// Time for which requests for evidence of decisions are retried in one round.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The most claims, verdicts and missing numbers that watch lists remember, of each.
+/// Maximum number of claims, of verdicts and of missing numbers in the memory of watch lists, each.
 pub const MAX_REMEMBERED: usize = 100_000;
-/// Reports of refused statements in a page, and how many pages are read in one round.
+/// Reports of refused statements in one page of `/v1/equivocations`.
 pub const REPORT_PAGE: usize = 16;
-/// The rest comes in the next round.
+/// Maximum number of pages of reports read in one round; the rest follows in the next rounds.
 pub const REPORT_PAGES: usize = 64;
-/// The most alarms of one round whose statements are fetched.
+/// Maximum number of alarms in one round for which statements are fetched.
 pub const MAX_COMPLETED: usize = 64;
-/// The most alarms of one kind about one name in one round.
+/// Maximum number of alarms of one kind about one party in one round.
 pub const MAX_NAMED: usize = 16;
-/// How often an audit of decisions is written down on its way.
+/// Interval at which the state of a running audit of decisions is saved.
 pub const AUDIT_KEPT_EVERY: Duration = Duration::from_secs(5);
 
-/// The largest body of a webhook: an alarm, and its evidence if that is small.
+/// Maximum size of a webhook body: an alarm, and its evidence if that is small.
 pub const WEBHOOK_BYTES: usize = 256 << 10;
-/// The most webhooks that wait: a day of an alarm a minute for three receivers.
+/// Maximum number of queued messages for each receiver: about three days of one alarm per minute.
 pub const WEBHOOK_QUEUE: usize = 4096;
-/// The most receivers.
+/// Maximum number of webhook receivers.
 pub const MAX_WEBHOOKS: usize = 16;
-/// How long a webhook is tried.
+/// Time after which a message is given up at the next failed attempt.
 pub const WEBHOOK_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// How long one attempt may take.
+/// Timeout of one delivery attempt.
 pub const WEBHOOK_EXCHANGE: Duration = Duration::from_secs(20);
-/// How long its connection may take.
+/// Timeout for establishing a connection to a receiver.
 pub const WEBHOOK_CONNECT: Duration = Duration::from_secs(10);
-/// Seconds to wait after the first failure, the second, and so on; the last counts for all that follow.
+/// Seconds to wait after the first failed attempt, the second, and so on; the last value applies to all further
+/// attempts.
 pub const WEBHOOK_WAITS: [u64; 9] = [1, 5, 30, 120, 600, 1800, 3600, 7200, 10_800];
-/// A receiver that asks for more is asked again after this all the same.
+/// Maximum accepted `Retry-After` of a receiver.
 pub const WEBHOOK_RETRY_LONGEST: Duration = Duration::from_secs(3600);
-/// How long the sender sleeps when nothing waits.
+/// Maximum time between two passes over the queue.
 pub const WEBHOOK_IDLE: Duration = Duration::from_secs(60);
-/// The longest file of a key or secret for webhooks.
+/// Maximum size of a file with a webhook key or secret.
 pub const KEY_FILE_BYTES: u64 = 4096;
-/// Bytes of a secret that a receiver shares: what the standard allows.
+/// Maximum length of a shared secret (Standard Webhooks 1.0).
 pub const WEBHOOK_SECRET_BYTES: usize = 64;
-/// The fewest.
+/// Minimum length of a shared secret (Standard Webhooks 1.0).
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
 
-/// The most alarms of one kind and log that stand: more than that nobody reads, and the first ones say enough.
+/// Maximum number of standing alarms of one kind and log; more would not help an operator.
 pub const MAX_ALARMS_OF_KIND: usize = 512;
-/// The most that are remembered once they are over.
+/// Maximum number of ended alarms that are remembered.
 pub const MAX_ALARMS_OVER: usize = 256;
-/// The longest list of alarms that is read.
+/// Maximum size of the list of alarms.
 pub const MAX_ALARMS_BYTES: u64 = 64 << 20;
-/// The longest file of evidence that is read: two statements of the largest size, in base64, and their notes.
+/// Maximum size of an evidence file: two statements of maximum size in base64, and their notes.
 pub const MAX_EVIDENCE_BYTES: u64 = 32 << 20;
-/// Evidence that is shorter travels inside of the webhook.
+/// Maximum size of evidence that is included in a webhook message.
 pub const EVIDENCE_TOLD_BYTES: usize = 64 << 10;
 
-/// How long a SCITT service is asked for one receipt.
+/// Time for which one receipt request to a SCITT service is retried.
 pub const SERVICE_EXCHANGE: Duration = Duration::from_secs(10);
-/// The most trees of one SCITT service that are remembered by a receipt: each takes some 2 KiB, without its statement.
+/// Maximum number of tree heads remembered for each SCITT service, each by one receipt (about 2 KiB without its
+/// statement).
 pub const MAX_PLACES: usize = 1024;
-/// What they take in all.
+/// Maximum total size of these remembered receipts.
 pub const MAX_PLACES_BYTES: usize = 12 << 20;
-/// A receipt of a SCITT service that is larger is no answer: it could not be kept for every entry that is watched.
+/// Maximum size of a SCITT service's receipt, because one is kept for every watched entry; larger ones are rejected.
 pub const MAX_RECEIPT_KEPT: usize = 64 << 10;
-/// A statement that is larger is not kept beside its receipts. Logs whose leaves are whole statements have none.
+/// Maximum size of a statement that is kept with its receipts; logs whose leaves are whole statements have no larger
+/// ones.
 pub const MAX_STATEMENT_KEPT: usize = u16::MAX as usize;

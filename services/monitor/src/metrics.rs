@@ -1,4 +1,4 @@
-//! What is counted, under the names that dashboards and alerts use. Labels are names of the configuration, never of a log.
+//! Prometheus metrics of the monitor. Label values are names from the configuration, never text from a log.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::keeper::Alarms;
 use crate::round::{CheckName, Outcome, Round};
 use crate::webhook::Pass;
 
-/// How a round can end, as a label.
+/// Values of the `result` label, by the round's exit status.
 const RESULTS: [(Exit, &str); 6] = [
     (Exit::Success, "ok"),
     (Exit::Error, "error"),
@@ -22,7 +22,7 @@ const RESULTS: [(Exit, &str); 6] = [
     (Exit::Misbehaviour, "misbehaviour"),
 ];
 
-/// Every metric of a monitor.
+/// All metrics of a monitor.
 pub struct Metrics {
     registry: Registry,
     last_check: IntGaugeVec,
@@ -40,10 +40,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Metrics of these logs, at zero: a rate over a counter that appears with its first event misses that event.
+    /// Creates the metrics of these logs, all at zero: `rate()` would miss the first event of a counter that appears
+    /// with it.
     ///
     /// # Errors
-    /// If two of them have one name.
+    /// If two metrics have the same name.
     pub fn new<'a>(logs: impl IntoIterator<Item = &'a str>) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Self {
@@ -127,7 +128,7 @@ impl Metrics {
         }
     }
 
-    /// One look at one log.
+    /// Records a round.
     pub(crate) fn round(&self, round: &Round) {
         let log = round.log.as_str();
         let exit = round.exit();
@@ -147,20 +148,20 @@ impl Metrics {
         }
     }
 
-    /// What stood before this process began: an inconsistency does not go away with a restart.
+    /// Counts the alarms that stood before the process started, so that an inconsistency survives a restart.
     pub(crate) fn stand_at_start(&self, alarms: &Alarms) {
         alarms.standing().iter().for_each(|standing| self.raised(&standing.alarm));
         self.stands(alarms);
     }
 
-    /// A new alarm.
+    /// Counts a new alarm if it is misbehaviour.
     pub(crate) fn raised(&self, alarm: &Alarm) {
         if alarm.kind.exit() == Exit::Misbehaviour {
             self.inconsistency.with_label_values(&[&alarm.log]).inc();
         }
     }
 
-    /// What stands now.
+    /// Sets the gauges of standing alarms.
     pub(crate) fn stands(&self, alarms: &Alarms) {
         let mut counts: HashMap<(&str, AlarmKind), i64> = HashMap::new();
         for key in alarms.counts() {
@@ -174,17 +175,17 @@ impl Metrics {
         }
     }
 
-    /// What could not be kept.
+    /// Counts a round that could not be saved.
     pub(crate) fn not_kept(&self) {
         self.not_kept.inc();
     }
 
-    /// A message that could not be kept.
+    /// Counts a webhook message that could not be queued.
     pub(crate) fn not_told(&self) {
         self.not_kept.inc();
     }
 
-    /// One pass over the queue of webhooks.
+    /// Records a pass over the webhook queue.
     pub fn webhooks(&self, pass: Pass, waiting: usize) {
         for (result, count) in
             [("delivered", pass.delivered), ("failed", pass.failed), ("given-up", pass.given_up)]
@@ -194,10 +195,10 @@ impl Metrics {
         self.webhooks_waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
-    /// All of it in Prometheus's text format.
+    /// All metrics in Prometheus's text format.
     ///
     /// # Errors
-    /// If it cannot be written down.
+    /// If the metrics cannot be encoded.
     pub fn text(&self) -> Result<String, prometheus::Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if let Ok(cosigned) = self.cosigned.lock() {

@@ -1,8 +1,9 @@
-//! A service as a source: what it shows to everybody is enough to decide its admissions again.
+//! A remote service as the audit's [`Source`]: its public data suffices to recompute its admission decisions.
 //!
-//! The head is the one that was verified otherwise, or it is believed where a receipt of its newest entry verifies with the
-//! trust file; the leaves by its root; all else because it is decided again. The service's indexes are asked nothing: claims and places the audit keeps itself. When an
-//! entry was admitted, receipts of its batch's head prove, where a trusted key signed one; else it is the service's word.
+//! The head is either verified already, or trusted if a receipt of the newest entry verifies with the trust file. The
+//! leaves are verified by the head's root, and all other data by deciding again. The service's indexes are not used:
+//! the audit keeps its own claims and positions. The commit time of an entry is proven by a receipt of its batch's head
+//! if a trusted key signed it; otherwise it is the service's unproven statement.
 
 mod heads;
 
@@ -24,47 +25,47 @@ use verifier::{Code, TrustStore};
 use crate::run::now;
 use heads::{Committed, Heads};
 
-/// Entries that are asked for at once.
+/// Entries in one request.
 const PAGE: usize = 256;
-/// How often a published tree is looked for that has what a receipt has.
+/// Attempts to fetch a checkpoint at least as large as the tree of the receipt.
 const LOOKS: u32 = 20;
-/// How long is waited in between.
+/// Pause between two attempts.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A service, seen by somebody who has nothing but what it serves.
+/// A service as seen by a client with access to its public data only.
 pub struct Outside<'a> {
     client: &'a Client,
-    /// Whose receipts are believed.
+    /// Trust store with the log's receipt keys.
     trust: Option<&'a TrustStore>,
-    /// The head, if it was verified already; else a receipt must prove it.
+    /// The verified head; if `None`, a receipt must prove it.
     verified: Option<(TreeSize, RootHash)>,
     seen: Mutex<Seen>,
 }
 
-/// What was fetched and is needed again.
+/// Fetched data that is still needed.
 #[derive(Default)]
 struct Seen {
     size: TreeSize,
-    /// Entries that were not asked for yet.
+    /// Entries fetched ahead of the audit.
     ahead: VecDeque<Fetched>,
     beside: HashMap<LeafIndex, Vec<Collateral>>,
     heads: Heads,
 }
 
-/// An entry as it was fetched.
+/// A fetched entry.
 struct Fetched {
     evidence: Evidence,
-    /// The tree that its batch made, as the service tells.
+    /// Tree size after the entry's batch, as reported by the service.
     size: Option<TreeSize>,
 }
 
-/// A page of `/v1/evidence`.
+/// A page of `GET /v1/evidence`.
 #[derive(Deserialize)]
 struct Page {
     evidence: Vec<Told>,
 }
 
-/// Evidence as the service tells it.
+/// A row of [`Page`].
 #[derive(Deserialize)]
 struct Told {
     index: u64,
@@ -78,7 +79,7 @@ struct Told {
     at: Option<u64>,
     #[serde(default)]
     tree_size_committed: Option<u64>,
-    /// That the service has bytes which this caller may not have.
+    /// `true` if the service has bytes that this caller may not read.
     #[serde(default)]
     closed: bool,
 }
@@ -95,12 +96,12 @@ struct ToldPolicy {
 }
 
 impl<'a> Outside<'a> {
-    /// The service behind this client, and whom to believe about it.
+    /// A source that verifies the service's head by a receipt and the keys in `trust`.
     pub fn of(client: &'a Client, trust: &'a TrustStore) -> Self {
         Self { client, trust: Some(trust), verified: None, seen: Mutex::default() }
     }
 
-    /// The service behind this client, up to a tree that was verified; and whom to believe about its times.
+    /// A source with an already verified head; receipts that verify with `trust` prove commit times.
     pub fn at(client: &'a Client, size: TreeSize, root: RootHash, trust: Option<&'a TrustStore>) -> Self {
         Self { client, trust, verified: Some((size, root)), seen: Mutex::default() }
     }
@@ -109,14 +110,15 @@ impl<'a> Outside<'a> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The size of the newest published tree. A hint, and believed in nothing.
+    /// Size in the newest checkpoint. Only a hint: its signature is not verified.
     async fn published(&self) -> Result<TreeSize, SourceError> {
         let note = self.client.bytes("checkpoint").await.map_err(unanswered)?;
         let size = std::str::from_utf8(&note).ok().and_then(|note| note.lines().nth(1)?.parse().ok());
         size.map(TreeSize::new).ok_or_else(|| nonsense("its checkpoint is none"))
     }
 
-    /// Waits until everything below a size is published.
+    /// Waits until the service's checkpoint covers `size` leaves; [`SourceError::Unavailable`] after [`LOOKS`]
+    /// attempts.
     async fn until_published(&self, size: TreeSize) -> Result<(), SourceError> {
         for _ in 0..LOOKS {
             if self.published().await? >= size {
@@ -136,8 +138,8 @@ impl<'a> Outside<'a> {
         }
     }
 
-    /// Fetches entries from a leaf on, one at least; or learns that the service cannot serve this one. An entry that it cannot
-    /// serve takes the page with it, so smaller pages are asked for until the entry stands alone.
+    /// Fetches at least one entry from leaf `from` on; returns the reason if the service cannot serve that entry. An
+    /// unservable entry fails its whole page, so the page size is halved until the entry is alone.
     async fn fetch(&self, from: LeafIndex, mut limit: usize) -> Result<Option<String>, SourceError> {
         let page = loop {
             match self.page(from, limit).await {
@@ -160,8 +162,8 @@ impl<'a> Outside<'a> {
         Ok(None)
     }
 
-    /// Learns when the entries of a page were committed from receipts, as far as a trusted key signed them. A time that is
-    /// signed stands with its head, and not with the entry.
+    /// Fetches receipts of the page's batch heads, which prove commit times. For a signed head the time is kept with
+    /// the head and removed from the entry.
     async fn sign_times(&self, page: &mut [Result<Fetched, Row>]) -> Result<(), SourceError> {
         let Some(trust) = self.trust else { return Ok(()) };
         let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
@@ -177,7 +179,7 @@ impl<'a> Outside<'a> {
         Ok(())
     }
 
-    /// A size and root that a trusted key signed, with this leaf below.
+    /// Fetches a receipt of the leaf's entry and returns the tree size and root that a trusted key signed.
     async fn signed(&self, trust: &TrustStore, leaf: LeafIndex) -> Result<(TreeSize, RootHash), SourceError> {
         let told = self.page(leaf, 1).await?.into_iter().next();
         let told = told.ok_or_else(|| nonsense("its newest entry is missing"))?;
@@ -199,9 +201,9 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// Why there is no page.
+/// Reasons for a missing page.
 enum NoPage {
-    /// The service says that an entry of it is damaged.
+    /// The service reports that an entry is damaged.
     Damaged(String),
     Source(SourceError),
 }
@@ -255,7 +257,7 @@ impl Source for Outside<'_> {
             let known = self.seen().take(next);
             match known {
                 Some(fetched) => page.push(Ok(fetched)),
-                // Whoever asks for one row wants that one: which log it is, or the newest.
+                // A caller that asks for one row needs only that: the first, which names the log, or the newest.
                 None => {
                     let lost = self.fetch(next, if count == 1 { 1 } else { PAGE }).await?;
                     page.extend(
@@ -300,7 +302,7 @@ impl Source for Outside<'_> {
 }
 
 impl Seen {
-    /// Forgets what stands before a leaf.
+    /// Drops the collateral of leaves before `from`.
     fn start_at(&mut self, from: LeafIndex) {
         self.beside.retain(|leaf, _| *leaf >= from);
     }
@@ -311,7 +313,7 @@ impl Seen {
 }
 
 impl Fetched {
-    /// The tree that its batch made and when, if the service tells a tree that holds it.
+    /// The batch's tree and commit time, if the reported tree contains the leaf.
     fn committed(&self) -> Option<Committed> {
         let Evidence { index: leaf, digest: entry, at, .. } = self.evidence;
         let size = self.size.filter(|size| size.holds(leaf))?;
@@ -370,7 +372,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a page with these leaves, where two rows from leaf 5 on were asked for.
+    /// The leaves in a page of the service with these rows, where two rows from leaf 5 on were requested.
     async fn asked_for_two(leaves: &[u64]) -> Result<Vec<u64>, SourceError> {
         let row = |index: &u64| {
             json!({ "index": index, "entry_id": "x", "statement": null, "payload": null,

@@ -1,4 +1,4 @@
-//! A round: what was asked of one log, what it showed, and what is wrong.
+//! A round: the checks of one log at one time, their results, and the alarms.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 use crate::alarm::{Alarm, Exit};
 use crate::evidence::Sighting;
 
-/// What a round checks, in its order.
+/// The checks of a round, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckName {
     /// The log answers with a checkpoint.
     Reachable,
-    /// The log's key signed it.
+    /// The checkpoint is signed by the log's key.
     Signature,
-    /// It is not smaller than the last one, and not another one of the same size.
+    /// The checkpoint is not smaller than the last one, and not a different one of the same size.
     Growth,
-    /// A witness cosigned it not long ago.
+    /// The newest witness cosignature is recent.
     Freshness,
-    /// It extends the last one that was verified.
+    /// The checkpoint extends the last verified one.
     Consistency,
-    /// Every new entry is in the tree, and all of them make its root.
+    /// All new entries are in the tree and yield its root.
     Entries,
-    /// Every new entry was admitted as the log's policy says.
+    /// All new entries were admitted according to the log's policy.
     Decisions,
-    /// Other places show the same tree.
+    /// The vantage points show the same tree.
     Vantage,
-    /// Nobody on the watch lists did what they may not.
+    /// No party on the watch lists broke a rule.
     WatchLists,
-    /// What was verified is kept, so that the next round goes on from it.
+    /// The state was saved, so that the next round continues from it.
     Kept,
 }
 
 impl CheckName {
-    /// The check's name, as it is serialized.
+    /// The check's name in output and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reachable => "reachable",
@@ -58,80 +58,80 @@ impl fmt::Display for CheckName {
     }
 }
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Checked, and good.
+    /// The check was made and passed.
     Ok,
-    /// Checked, and bad.
+    /// The check was made and failed.
     Failed,
-    /// Not checked, because nobody asked for it or nothing is there to check it with: nothing follows from it.
+    /// Not checked, because it is not configured or data to check with does not exist; does not affect the exit status.
     NotChecked,
-    /// Not checked, because what it needs did not come.
+    /// Not checked, because required data was not received.
     Unanswered,
 }
 
-/// One check of a round.
+/// A check of a round and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Which.
+    /// The check's name.
     pub name: CheckName,
-    /// How it ended.
+    /// The check's result.
     pub outcome: Outcome,
-    /// What was found; why it was not checked.
+    /// The findings, or the reason why it was not checked.
     pub words: String,
 }
 
-/// What a round cost.
+/// Cost of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
-    /// Bytes of bodies that came.
+    /// Number of body bytes received.
     pub bytes: u64,
-    /// Hashes in proofs and tiles that came.
+    /// Number of hashes received in proofs and tiles.
     pub hashes: u64,
 }
 
-/// A checkpoint that was verified.
+/// The log's checkpoint in this round; its signature is verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Leaves.
+    /// Tree size: the number of leaves.
     pub size: u64,
-    /// The root, hex.
+    /// The root hash, in hex.
     pub root: String,
-    /// The newest time at which a known witness cosigned it, in Unix seconds.
+    /// Time of the newest cosignature by a known witness, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cosigned_at: Option<u64>,
-    /// The note as it came.
+    /// The note as received.
     pub seen: Sighting,
 }
 
-/// One look at one log.
+/// The result of checking one log once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
     /// The log's name in the configuration.
     pub log: String,
-    /// The log's origin.
+    /// The log's origin in checkpoints; for a SCITT service its base URL.
     pub origin: String,
-    /// When the round began, in Unix seconds.
+    /// Start of the round, in Unix seconds.
     pub at: u64,
-    /// What the log showed, if it is signed by the log.
+    /// The log's checkpoint; `None` if its signature did not verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
-    /// The largest size up to which everything is proven consistent, after this round.
+    /// The largest size up to which the log is proven consistent after this round.
     pub verified: Option<u64>,
-    /// What was checked, and what was not.
+    /// The checks, made and not made, in the order of [`CheckName`].
     pub checks: Vec<Check>,
-    /// What is wrong, as of now. An alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here is over.
+    /// Current alarms. A standing alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here has ended.
     pub alarms: Vec<Alarm>,
-    /// What it cost.
+    /// The cost of the round.
     pub cost: Cost,
 }
 
 impl Round {
-    /// How a process ends that made this round alone: by its worst alarm, and by what it could not check.
+    /// The exit status of a process that makes this round alone: the worst of its alarms and checks.
     pub fn exit(&self) -> Exit {
         let checks = self.checks.iter().map(|check| match (check.name, check.outcome) {
             (_, Outcome::Ok | Outcome::NotChecked) => Exit::Success,
@@ -143,19 +143,20 @@ impl Round {
         alarms.chain(checks).max().unwrap_or(Exit::Success)
     }
 
-    /// How a check ended, if it was made.
+    /// The result of a check; `None` if it is not part of the round.
     pub fn outcome(&self, name: CheckName) -> Option<Outcome> {
         self.checks.iter().find(|check| check.name == name).map(|check| check.outcome)
     }
 }
 
-/// Where rounds go: files, webhooks, metrics, a terminal.
+/// A receiver of rounds: files, webhooks, metrics, a terminal.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// A round is over. What this keeps is kept when it returns.
+    /// Processes a finished round. Saved data is durable when this returns.
     async fn round(&self, round: &Round);
 
-    /// The same. Whether it is kept: what is not, is found again in the next round.
+    /// Processes a finished round and returns `true` if it was saved; findings that were not saved are found again in
+    /// the next round.
     async fn keep(&self, round: &Round) -> bool {
         self.round(round).await;
         true

@@ -1,4 +1,4 @@
-//! Watching many logs in one process: each by itself, so that one that is bad or slow holds up none of the others.
+//! Runs many logs in one process. Each log has its own task, so that a bad or slow log does not block the others.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,29 +16,29 @@ use crate::scitt_service::{BadService, ServiceWatcher};
 use crate::state::{StateDir, StateError};
 use crate::watcher::Watcher;
 
-/// Why a monitor does not begin.
+/// Errors that stop a monitor.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
-    /// The state.
+    /// The state cannot be read, written or locked.
     #[error(transparent)]
     State(#[from] StateError),
     /// A log cannot be watched as configured.
     #[error("log {log}: {why}")]
     Target {
-        /// Which.
+        /// The log's name in the configuration.
         log: String,
-        /// Why not.
+        /// Reason for the rejection.
         why: String,
     },
-    /// A log's task ended.
+    /// A log's task panicked.
     #[error("a log is not watched any more: {0}")]
     Broken(String),
     /// A file cannot be read.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Description of the error.
         why: String,
     },
 }
@@ -49,7 +49,7 @@ impl MonitorError {
     }
 }
 
-/// What is watched, by its tiles or by its receipts.
+/// A watched log (by checkpoints and tiles) or SCITT service (by receipts).
 enum Watched {
     Log(Box<Watcher>),
     Service(Box<ServiceWatcher>),
@@ -63,7 +63,7 @@ impl Watched {
         }
     }
 
-    /// Whoever is told of rounds has been told of the last one.
+    /// Records that the sink has saved the last round, so that its findings are not reported again.
     fn told(&self) {
         match self {
             Self::Log(watcher) => watcher.told(),
@@ -72,19 +72,19 @@ impl Watched {
     }
 }
 
-/// A monitor that has its folder and its logs.
+/// A monitor with its locked state directory and its watchers.
 pub struct Monitor {
     every: Duration,
     watchers: Vec<Watched>,
-    /// Nobody else may write there as long as this one does.
+    /// Keeps the state directory locked against other monitors.
     _dir: StateDir,
 }
 
 impl Monitor {
-    /// Takes the folder, and goes on from what is remembered of each log.
+    /// Locks the state directory and loads the state of each log.
     ///
     /// # Errors
-    /// If another monitor has the folder, or what is remembered is another log's.
+    /// If another monitor holds the state directory, a file cannot be used, or the state is that of another log.
     pub fn begin(config: &Config) -> Result<Self, MonitorError> {
         let dir = StateDir::take(&config.state_dir)?;
         let mut watchers = Vec::with_capacity(config.logs.len());
@@ -101,7 +101,7 @@ impl Monitor {
         Ok(Self { every: config.every, watchers, _dir: dir })
     }
 
-    /// One round of every log, all at the same time.
+    /// Makes one round of every log, concurrently.
     pub async fn once(&mut self, sink: &dyn Sink) -> Vec<Round> {
         let rounds = self.watchers.iter_mut().map(|watcher| async move {
             let round = watcher.round(now()).await;
@@ -113,10 +113,10 @@ impl Monitor {
         futures::future::join_all(rounds).await
     }
 
-    /// Rounds until told to stop. A round on its way is given up then: what it has verified so far is kept.
+    /// Makes rounds until `stop` completes. Rounds in progress are then cancelled; progress that was saved is kept.
     ///
     /// # Errors
-    /// If a log is not watched any more because its task broke: whoever supervises this process is to start it again.
+    /// [`MonitorError::Broken`] if a log's task panicked: the process supervisor should restart the monitor.
     pub async fn run(self, sink: Arc<dyn Sink>, stop: impl Future<Output = ()>) -> Result<(), MonitorError> {
         let Self { every, watchers, _dir } = self;
         let (tell, told) = watch::channel(false);
@@ -148,7 +148,7 @@ async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut t
             _ = told.changed() => return,
             round = round_at(next, &mut watcher) => round,
         };
-        // What was missed is not made up for.
+        // Missed rounds are not made up for.
         next = next.max(Instant::now().checked_sub(every).unwrap_or(next)) + jittered(every);
         for alarm in &round.alarms {
             tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
@@ -159,19 +159,19 @@ async fn go_on(mut watcher: Watched, every: Duration, sink: Arc<dyn Sink>, mut t
     }
 }
 
-/// The next round, when it is time.
+/// Waits until `time`, then makes the round.
 async fn round_at(time: Instant, watcher: &mut Watched) -> Round {
     tokio::time::sleep_until(time).await;
     watcher.round(now()).await
 }
 
-/// Nine to eleven tenths: monitors that were started together do not ask together for ever.
+/// Returns 90 % to 110 % of `every`, so that monitors started together do not stay synchronized.
 fn jittered(every: Duration) -> Duration {
     let random = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
     every.mul_f64(0.9 + random / 5.0)
 }
 
-/// This machine's clock, in Unix seconds.
+/// The current time by the system clock, in Unix seconds.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

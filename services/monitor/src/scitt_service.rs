@@ -1,14 +1,14 @@
-//! A SCITT transparency service, watched by what it says of entries that somebody cares about.
+//! A SCITT transparency service, watched by its receipts for selected entries.
 //!
-//! Each round fetches a receipt of every entry (SCRAPI: `GET entries/{id}`) and verifies it offline with keys that were
-//! given beforehand: RFC 9942 receipts of our structure (vds 1) and of CCF ledgers (vds 2). What is compared is what the
-//! service signed: one root for a tree size ("tree-size", which our logs sign) or for a ledger's transaction (`txid`). Two
-//! are a fork, and both receipts show it. A size that goes back for one entry is a rollback, and an entry that had a receipt
-//! and is not there any more has vanished, once that lasts: a replica that is behind shows both for a while. A key that
-//! nobody pinned is an alarm; an answer that is no receipt is none.
+//! Each round fetches a receipt of every entry (SCRAPI: `GET entries/{id}`) and verifies it offline with configured
+//! keys: RFC 9942 receipts of Tabellion's structure (vds 1) and of CCF ledgers (vds 2). The signed data is compared:
+//! one root for a tree size ("tree-size", signed by Tabellion logs) or for a ledger's transaction (`txid`). Two roots
+//! are a fork, shown by both receipts. A tree size that decreases for an entry is a rollback, and an entry that had a
+//! receipt and is no longer served has vanished; both are alarms only if they last, because a replica may be behind. An
+//! unknown key is an alarm; a response that is not a receipt counts as no answer.
 //!
-//! Not here: growth between receipts. A receipt of vds 1 without a signed size, and one of a ledger, say nothing of other
-//! trees: two of different sizes cannot be joined. Whoever wants that proven watches the log's tiles instead.
+//! Not here: consistency between receipts. Receipts of vds 1 without a signed size, and those of a ledger, say nothing
+//! about other trees: two of different sizes cannot be related. To prove that, watch the log's tiles instead.
 
 mod file;
 mod memory;
@@ -33,63 +33,63 @@ use crate::state::{LogFolder, StateDir, StateError};
 pub(crate) use file::{Service as ServiceText, trust};
 use memory::{Doubt, Kept, Memory};
 
-/// A service that is watched.
+/// A SCITT service to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceTarget {
-    /// What it is called here; also the name of its folder.
+    /// The service's name in the configuration; also the name of its folder in the state directory.
     pub name: String,
-    /// Where it serves SCRAPI, with a slash at its end.
+    /// Base URL of SCRAPI, with a trailing slash.
     pub url: Url,
-    /// Whose receipts are believed: a `trust.toml`.
+    /// Path of the `trust.toml` with the service's receipt keys.
     pub trust: PathBuf,
-    /// Certificates to believe besides the system's: a PEM file.
+    /// PEM file with additional root certificates for TLS.
     pub ca_file: Option<PathBuf>,
-    /// Silence of the network that lasts longer is an alarm.
+    /// Maximum time without a usable answer before an alarm is raised.
     pub unreachable_after: Duration,
-    /// How long a replica may be behind: older receipts, and entries that are not there, are an alarm after that.
+    /// Maximum time for which a replica may be behind; after that, older receipts and missing entries are an alarm.
     pub lag: Duration,
-    /// The entries.
+    /// The entries to watch.
     pub entries: Vec<WatchedEntry>,
 }
 
-/// An entry whose receipts are asked for.
+/// An entry whose receipts are fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedEntry {
-    /// What the service calls it; its digest in hexadecimal unless said otherwise.
+    /// The service's ID of the entry; by default the digest in hex.
     pub id: Option<String>,
-    /// What it is.
+    /// The digest or statement that the receipts must be for.
     pub what: Watched,
 }
 
-/// What is known of an entry.
+/// Identification of a watched entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// SHA-256 of its statement.
     Digest(EntryDigest),
-    /// The statement, in a file.
+    /// Path of a file with the statement.
     File(PathBuf),
 }
 
-/// Why a service cannot be watched.
+/// Errors of opening a service.
 #[derive(Debug, thiserror::Error)]
 pub enum BadService {
-    /// A file is not there, or not what it should be.
+    /// A file is missing or invalid.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason for the rejection.
         why: String,
     },
-    /// It cannot be asked.
+    /// The HTTP client cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// What was remembered cannot be used.
+    /// The saved state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// Watches one service.
+/// Watches one SCITT service.
 #[derive(Debug)]
 pub struct ServiceWatcher {
     name: String,
@@ -109,7 +109,7 @@ struct Entry {
     statement: Option<SignedStatement>,
 }
 
-/// What a round found, beside its checks.
+/// Results of a round, in addition to its checks.
 #[derive(Default)]
 struct Tally {
     asked: u64,
@@ -117,16 +117,16 @@ struct Tally {
     verified: u64,
     unanswered: Vec<String>,
     unseen: Vec<String>,
-    /// What would be an alarm if it lasted, by the check that it leaves open.
+    /// Descriptions of alarms-to-be that have not lasted long enough, with the check that they leave undecided.
     doubtful: Vec<(CheckName, String)>,
     largest: Option<u64>,
 }
 
 impl ServiceWatcher {
-    /// Reads what the target names, and what was remembered.
+    /// Reads the target's files and the saved state.
     ///
     /// # Errors
-    /// If a file cannot be used.
+    /// [`BadService`] if a file or the saved state cannot be used.
     pub fn open(target: &ServiceTarget, state: &StateDir) -> Result<Self, BadService> {
         let options = client::Options {
             patience: SERVICE_EXCHANGE,
@@ -147,12 +147,12 @@ impl ServiceWatcher {
         })
     }
 
-    /// What it is called.
+    /// The service's name in the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Asks for a receipt of every entry, and judges what comes.
+    /// Fetches and judges a receipt of every entry.
     pub async fn round(&mut self, now: u64) -> Round {
         let mut book = Book::new(&self.name, now);
         let mut tally = Tally::default();
@@ -242,13 +242,13 @@ impl ServiceWatcher {
         self.memory.remember(&id, kept);
     }
 
-    /// Whether what a replica that is behind shows, too, has been shown for longer than one may be behind.
+    /// Records a sighting of a doubt. Returns `true` if it has lasted longer than `lag` and [`LOOKS`] sightings.
     fn lasts(&mut self, doubt: Doubt, id: &str, now: u64) -> bool {
         let (looks, since) = self.memory.doubted(doubt, id, now);
         looks >= LOOKS && now.saturating_sub(since) >= self.lag.as_secs()
     }
 
-    /// A receipt may be as old as the last one, not older: the log has shown that it signed more.
+    /// The last receipt, if it was for a larger tree: a receipt may be as old as the last one, but not older.
     fn larger_before(&self, id: &str, size: u64) -> Option<(u64, &Kept)> {
         let last = self.memory.last(id)?;
         let before = last.signed_size(&self.trust)?;
@@ -260,7 +260,8 @@ impl ServiceWatcher {
         Evidence::Receipts { trust: trust.to_toml(), receipts: receipts.into() }
     }
 
-    /// Silence is for a while what networks do.
+    /// Records the reachability check; [`AlarmKind::Unreachable`] only after `unreachable_after`, because networks fail
+    /// temporarily.
     fn reach(&mut self, tally: &Tally, book: &mut Book) {
         match tally.unanswered.first() {
             None => {
@@ -277,7 +278,7 @@ impl ServiceWatcher {
         }
     }
 
-    /// What the alarms mean for each check.
+    /// Records the remaining checks according to [`CONCLUSIONS`].
     fn conclude(tally: &Tally, book: &mut Book) {
         for (name, kinds, words) in CONCLUSIONS {
             let bad = |alarm: &Alarm| kinds.contains(&alarm.kind);
@@ -302,7 +303,7 @@ impl ServiceWatcher {
     }
 }
 
-/// Which alarms are the failure of which check, and what is true without them.
+/// The checks, the alarms that make each fail, and the description of success.
 const CONCLUSIONS: &[(CheckName, &[AlarmKind], &str)] = &[
     (
         CheckName::Signature,
@@ -334,20 +335,20 @@ impl Entry {
     }
 }
 
-/// What a verified receipt is signed for: where two roots are one too many.
+/// The signed position of a verified receipt: two different roots for one position are a fork.
 pub(crate) enum Place {
     /// A tree size.
     Size {
-        /// Of which log.
+        /// The log's issuer name.
         log: String,
-        /// Leaves.
+        /// Tree size: the number of leaves.
         size: u64,
     },
-    /// A transaction of a ledger.
+    /// A transaction of a CCF ledger.
     Transaction {
-        /// Of which ledger.
+        /// The ledger's issuer name.
         log: String,
-        /// Its `txid`.
+        /// The transaction's `txid`.
         id: String,
     },
 }
@@ -357,7 +358,7 @@ impl Place {
         let log = facts.log.clone().unwrap_or_default();
         match (facts.position.filter(|position| position.signed), &facts.transaction) {
             (Some(position), _) => Some(Self::Size { log, size: position.tree_size.get() }),
-            // Only where there is no position is it a ledger; of others the label means nothing.
+            // Only a receipt without a position is one of a ledger; for others the label has no meaning.
             (None, Some(id)) if facts.position.is_none() => Some(Self::Transaction { log, id: id.clone() }),
             _ => None,
         }
@@ -386,7 +387,8 @@ pub(crate) fn verify(
     }
 }
 
-/// Why what came is no answer: somebody's error page, a structure that this release does not read, or more than is kept.
+/// The reason why a response is not a receipt: an error page, an unsupported structure, or larger than
+/// [`MAX_RECEIPT_KEPT`].
 fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
@@ -400,7 +402,7 @@ fn no_receipt(came: &[u8], verdict: &Verdict) -> Option<String> {
     }
 }
 
-/// What a receipt that does not verify is an alarm of.
+/// The alarm for a receipt that does not verify.
 fn refusal(verdict: &Verdict) -> (AlarmKind, String) {
     let words = verdict.why().to_owned();
     let kind = match verdict.reason {
@@ -420,7 +422,7 @@ fn accuse(book: &mut Book, kind: AlarmKind, which: &str, words: String, evidence
     book.alarms.push(alarm);
 }
 
-/// The service says that there is no such entry, or none any more.
+/// Returns `true` if the service answers that the entry does not exist (404) or no longer exists (410).
 fn is_gone(error: &ClientError) -> bool {
     match error {
         ClientError::NotFound(_) => true,
@@ -430,7 +432,7 @@ fn is_gone(error: &ClientError) -> bool {
 }
 
 impl ServiceTarget {
-    /// A service, watched with what is usual.
+    /// A service with the default thresholds of [`limits`](crate::limits) and no entries.
     pub fn new(name: &str, url: Url, trust: PathBuf) -> Self {
         Self {
             name: name.to_owned(),

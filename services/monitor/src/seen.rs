@@ -1,4 +1,4 @@
-//! A checkpoint as somebody shows it, opened with the log's key.
+//! A checkpoint as shown by the log or a vantage point, verified with the log's key.
 
 use merkle::{RootHash, TreeSize};
 use tlog::checkpoint::{Checkpoint, Refused};
@@ -10,31 +10,31 @@ use crate::alarm::AlarmKind;
 use crate::config::Target;
 use crate::evidence::Sighting;
 
-/// A checkpoint that the log's key signed.
+/// A checkpoint with a verified signature of the log.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// How many leaves.
+    /// Tree size: the number of leaves.
     pub size: TreeSize,
-    /// The root over them.
+    /// The root hash.
     pub root: RootHash,
-    /// The newest time at which a known witness cosigned it.
+    /// Time of the newest cosignature by a known witness, in Unix seconds.
     pub cosigned_at: Option<u64>,
-    /// Whether as many cosigned it as the policy asks for, if there is one.
+    /// Result of the witness policy; `None` if no policy is configured.
     pub quorum: Option<bool>,
-    /// The note as it came.
+    /// The note as received.
     pub sighting: Sighting,
 }
 
-/// Why bytes are not the log's checkpoint.
+/// Error for bytes that are not the log's checkpoint.
 pub struct NotTheLogs {
-    /// What to accuse of, if it is the log that showed it. `None`: they are no note at all, and may be anybody's error page.
+    /// The alarm if the log itself served the bytes. `None` if they are not a note, for example an error page.
     pub kind: Option<AlarmKind>,
-    /// Why.
+    /// Reason for the rejection.
     pub words: String,
 }
 
 impl Seen {
-    /// Opens a note with the log's key, and reads the cosignatures of known witnesses.
+    /// Verifies a note with the log's keys, and reads the cosignatures of known witnesses.
     pub fn open(note: &[u8], target: &Target, from: &str, at: u64) -> Result<Self, NotTheLogs> {
         let checkpoint = Checkpoint::open(note, &target.origin, &target.all_keys())?;
         let note = Note::parse(note).map_err(Refused::from)?;
@@ -48,13 +48,13 @@ impl Seen {
         })
     }
 
-    /// Whether both are the same tree.
+    /// Returns `true` if size and root are equal.
     pub fn is_same_tree(&self, other: &Self) -> bool {
         (self.size, self.root) == (other.size, other.root)
     }
 }
 
-/// One signature of a key that was in force at this size is enough.
+/// Fails unless the note has a signature by a key that was in force at this size.
 fn refuse_retired(note: &Note, size: TreeSize, target: &Target) -> Result<(), NotTheLogs> {
     let in_force = target.retired.iter().filter(|(_, end)| size < *end).map(|(key, _)| key);
     let in_force: Vec<VerifierKey> = std::iter::once(&target.vkey).chain(in_force).cloned().collect();

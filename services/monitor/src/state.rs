@@ -1,14 +1,14 @@
-//! What the monitor remembers: one folder for all logs under one lock, one folder in it for each log.
+//! The monitor's state directory: one lock for all logs, and one folder for each log.
 //!
 //! ```text
 //! <state_dir>/lock                one monitor at a time
-//! <state_dir>/<log>/state.json    what was verified, with the note as it came
-//! <state_dir>/<log>/checkpoint    that note alone: another monitor's vantage point
+//! <state_dir>/<log>/state.json    the last verified checkpoint, with its note
+//! <state_dir>/<log>/checkpoint    that note alone, as a vantage point for another monitor
 //! ```
 //!
-//! The state is trusted as its folder is, but for what can be checked: the note in it must be signed by the key that is
-//! configured. A state of another log is refused; one that is older than it was is no harm, since all is verified from
-//! there on; a lost one is a new beginning, and said to be one.
+//! The state is as trustworthy as its folder, except for the note in it: it must be signed by a configured key. The
+//! state of another log is refused. An older copy of the state is harmless, since everything after it is verified
+//! again. Without a state the monitor starts anew and reports this.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,56 +24,56 @@ use crate::evidence::Sighting;
 use crate::limits::{MAX_STATE_BYTES, MAX_TROUBLES, MAX_UNPROVEN};
 use crate::seen::Seen;
 
-/// The form of the state that this release writes and reads.
+/// Version of the state file format.
 const VERSION: u32 = 1;
 
-/// Why there is no state to go on from.
+/// Errors of the state directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another monitor works in this folder.
+    /// Another monitor uses this state directory.
     #[error("another monitor works in {}", .0.display())]
     Taken(PathBuf),
     /// A file or folder cannot be read or written.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         why: io::Error,
     },
-    /// It is no state, or of another release.
+    /// The file is not a valid state, or has another version.
     #[error("{} is not a state that this release can go on from: {why}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason for the rejection.
         why: String,
     },
-    /// It is of another log, or of another key.
+    /// The state belongs to another log or another key.
     #[error("{} is the state of another log: it has {kept}, and {configured} is configured", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it has.
+        /// The saved origin or key.
         kept: String,
-        /// What it should have.
+        /// The configured origin or key.
         configured: String,
     },
 }
 
-/// A monitor's folder, locked.
+/// A locked state directory.
 #[derive(Debug)]
 pub struct StateDir {
     folder: PathBuf,
-    /// Held as long as the folder is used.
+    /// Keeps the directory locked.
     _lock: Lock,
 }
 
 impl StateDir {
-    /// Takes the folder, which is made if there is none.
+    /// Locks the directory; creates it if it does not exist.
     ///
     /// # Errors
-    /// If another monitor has it, or it cannot be made.
+    /// [`StateError::Taken`] if another monitor holds it, [`StateError::File`] if it cannot be created.
     pub fn take(folder: &Path) -> Result<Self, StateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -88,10 +88,10 @@ impl StateDir {
         Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
-    /// The folder of a log.
+    /// The folder of a log or SCITT service; created if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// [`StateError::File`] if it cannot be created.
     pub fn log(&self, name: &str) -> Result<LogFolder, StateError> {
         let folder = self.folder.join(name);
         durable::make_folder(&folder, Access::Secret)
@@ -100,22 +100,22 @@ impl StateDir {
     }
 }
 
-/// Where one log's state is.
+/// The folder of one log's state.
 #[derive(Clone, Debug)]
 pub struct LogFolder {
     folder: PathBuf,
 }
 
 impl LogFolder {
-    /// A file in it.
+    /// Path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// What is remembered of this log; `None` if nothing is.
+    /// Loads the state of this log; `None` if the file does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or is another log's.
+    /// [`StateError`] if the file is unreadable, or its origin, key or note is not the configured log's.
     pub fn load(&self, target: &Target) -> Result<Option<LogState>, StateError> {
         let path = self.file("state.json");
         let Some(bytes) = self.read("state.json")? else { return Ok(None) };
@@ -134,28 +134,28 @@ impl LogFolder {
         if !target.all_keys().iter().any(|key| key.to_string() == state.vkey) {
             return foreign(&state.vkey, target.vkey.to_string());
         }
-        // The log's key was replaced since.
+        // The log's key may have been replaced since the state was saved.
         state.vkey = target.vkey.to_string();
         state.check(target).map(|()| Some(state)).map_err(unreadable)
     }
 
-    /// A file's bytes; `None` if there is none.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
         let path = self.file(name);
         durable::read(&path, MAX_STATE_BYTES).map_err(|why| StateError::File { path, why })
     }
 
-    /// Puts a file in the place of what was there.
+    /// Replaces a file atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
         let path = self.file(name);
         durable::replace(&path, bytes, Access::Secret)
             .map_err(|why| StateError::File { path, why: why.into() })
     }
 
-    /// Remembers. Once `Ok`, it survives power loss.
+    /// Saves the state. Once `Ok`, it survives power loss.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// [`StateError::File`] if a file cannot be written.
     pub fn keep(&self, state: &LogState) -> Result<(), StateError> {
         let json = serde_json::to_vec_pretty(state).unwrap_or_default();
         self.write("state.json", &json)?;
@@ -166,81 +166,81 @@ impl LogFolder {
     }
 }
 
-/// What is remembered of one log.
+/// The saved state of one log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogState {
     version: u32,
     origin: String,
     vkey: String,
-    /// How watching began.
+    /// The start of watching.
     pub began: Option<Beginning>,
-    /// The newest checkpoint that everything since the beginning is proven consistent with.
+    /// The newest checkpoint that is proven consistent with all before it.
     pub verified: Option<Verified>,
-    /// How far the entries make the roots that were signed.
+    /// Right edge of the entries that were checked against a signed root.
     pub entries: Option<Edge>,
-    /// The newest time at which a known witness cosigned what was verified.
+    /// Time of the newest cosignature by a known witness on a verified checkpoint, in Unix seconds.
     pub cosigned_at: Option<u64>,
-    /// What does not work, and since when.
+    /// Start times of ongoing troubles, by name.
     troubles: BTreeMap<String, u64>,
-    /// What the vantage points showed last that agreed: size and root.
+    /// Last checkpoint of each vantage point that agreed: size and root.
     pub agreed: BTreeMap<String, (u64, String)>,
-    /// What vantage points showed that was not shown here yet: since when, and of which size.
+    /// Larger trees that vantage points show: the time of the first sighting, and its size.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     ahead: BTreeMap<String, (u64, u64)>,
-    /// Checkpoints that the log signed and that could not be proven when they were seen: each is compared again.
+    /// Signed checkpoints that could not be proven when they were seen; compared again in later rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unproven: Vec<Verified>,
 }
 
-/// How watching began.
+/// The start of watching a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beginning {
-    /// When, in Unix seconds.
+    /// Time in Unix seconds.
     pub at: u64,
-    /// With how many leaves.
+    /// Tree size: the number of leaves.
     pub size: u64,
-    /// Why that tree was believed.
+    /// Reason for trusting that tree.
     pub because: Because,
 }
 
-/// Why the first tree was believed.
+/// Reasons for trusting the first tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Because {
-    /// Its checkpoint was given.
+    /// The checkpoint was configured (`start`).
     Given,
-    /// It was the first that was shown.
+    /// The first checkpoint that the log showed, without proof.
     FirstShown,
-    /// It is the empty tree.
+    /// The empty tree, which needs no trust.
     Empty,
 }
 
-/// A checkpoint that was verified.
+/// A checkpoint with a verified signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verified {
-    /// Leaves.
+    /// Tree size: the number of leaves.
     pub size: u64,
-    /// The root, hex.
+    /// The root hash, in hex.
     pub root: String,
-    /// The note as it came: what shows a fork if the log ever denies it.
+    /// The note as received: evidence of a fork if the log later denies it.
     pub seen: Sighting,
 }
 
-/// The right edge of a tree.
+/// The right edge of a tree: a compact range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edge {
-    /// Leaves.
+    /// Tree size: the number of leaves.
     pub size: u64,
-    /// The perfect subtrees, largest first, hex.
+    /// Roots of the perfect subtrees, largest first, in hex.
     pub hashes: Vec<String>,
 }
 
 impl LogState {
-    /// Nothing is remembered yet.
+    /// The empty state of a log.
     pub fn new(target: &Target) -> Self {
         Self {
             version: VERSION,
@@ -257,29 +257,29 @@ impl LogState {
         }
     }
 
-    /// What does not work, and since when.
+    /// Start times of ongoing troubles (Unix seconds), by name.
     pub fn troubles(&self) -> &BTreeMap<String, u64> {
         &self.troubles
     }
 
-    /// Notes that something does not work; for how many seconds it has not.
+    /// Records an ongoing trouble; returns its duration in seconds. 0 for a new one beyond [`MAX_TROUBLES`].
     pub(crate) fn trouble(&mut self, what: &str, now: u64) -> u64 {
         if self.troubles.len() >= MAX_TROUBLES && !self.troubles.contains_key(what) {
             return 0;
         }
         let since = self.troubles.entry(what.to_owned()).or_insert(now);
-        // A clock that was ahead and is right again: what began in the future began now.
+        // After a correction of a clock that was ahead, a start in the future becomes the current time.
         *since = now.min(*since);
         now - *since
     }
 
-    /// Notes that it works.
+    /// Removes a trouble: the operation has succeeded.
     pub(crate) fn works(&mut self, what: &str) {
         self.troubles.remove(what);
     }
 
-    /// Keeps a checkpoint that the log signed and that is not proven. Once there is no room the first ones stay, and the
-    /// newest: a log does not get rid of what it signed by signing more.
+    /// Remembers a signed checkpoint that is not proven. Beyond [`MAX_UNPROVEN`] only the last one is replaced: a log
+    /// cannot displace its earlier checkpoints by signing more.
     pub(crate) fn doubt(&mut self, seen: &Seen) {
         let one = Verified::of(seen);
         let is_same = |known: &Verified| (known.size, &known.root) == (one.size, &one.root);
@@ -290,8 +290,8 @@ impl LogState {
         self.unproven.push(one);
     }
 
-    /// Notes that a vantage point shows a larger tree than is shown here; for how many seconds the first such tree has not
-    /// come. Once that one is verified here, what follows it has its own time.
+    /// Records that a vantage point shows a larger tree; returns for how many seconds its first larger tree has not
+    /// been verified here. Once that is verified, later trees get their own start time.
     pub(crate) fn behind(&mut self, name: &str, size: u64, now: u64) -> u64 {
         self.caught_up(name);
         let (since, _) = self.ahead.entry(name.to_owned()).or_insert((now, size));
@@ -299,7 +299,7 @@ impl LogState {
         now - *since
     }
 
-    /// Forgets what a vantage point was ahead by, if it is verified here.
+    /// Removes the record of a vantage point's larger tree once a tree of that size is verified here.
     pub(crate) fn caught_up(&mut self, name: &str) {
         let size = self.verified.as_ref().map_or(0, |verified| verified.size);
         if self.ahead.get(name).is_some_and(|(_, awaited)| *awaited <= size) {
@@ -307,8 +307,8 @@ impl LogState {
         }
     }
 
-    /// The notes must be the configured log's, and of what the state says; the edge must be one. A retired key counts at any
-    /// size: it may have been marked as compromised after its checkpoint was verified.
+    /// Checks that the notes are the configured log's and match the state, and that the edge is valid. A retired key
+    /// counts at any size: it may have been marked as compromised after its checkpoint was verified.
     fn check(&self, target: &Target) -> Result<(), String> {
         for verified in self.verified.iter().chain(&self.unproven) {
             let note = verified.seen.note.as_bytes();
@@ -323,19 +323,19 @@ impl LogState {
 }
 
 impl Verified {
-    /// Size and root.
+    /// Size and root; `None` if the saved root is malformed.
     pub fn head(&self) -> Option<(TreeSize, RootHash)> {
         Some((TreeSize::new(self.size), self.root.parse().ok()?))
     }
 }
 
 impl Edge {
-    /// The edge of a tree.
+    /// The right edge of a compact range.
     pub fn of(range: &CompactRange) -> Self {
         Self { size: range.size().get(), hashes: range.hashes().iter().map(Hash::to_string).collect() }
     }
 
-    /// The edge as it can grow.
+    /// The compact range, to which leaves can be appended.
     pub fn range(&self) -> Result<CompactRange, String> {
         let hashes = self.hashes.iter().map(|hash| hash.parse::<Hash>()).collect::<Result<Vec<_>, _>>();
         let hashes = hashes.map_err(|why| why.to_string())?;

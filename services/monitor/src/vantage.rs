@@ -1,8 +1,8 @@
-//! Vantage points: what others are shown of the same log.
+//! The vantage check: compares the log's checkpoint with those that others receive.
 //!
-//! Witnesses, other monitors and files show checkpoints that the log signed. Each is compared with what is verified here:
-//! one tree must be the beginning of the other. Somebody else's checkpoint may be ahead for a while, because a log
-//! publishes what its witnesses have seen once enough of them have.
+//! Witnesses, other monitors and files provide checkpoints signed by the log. Each is compared with the verified one:
+//! the smaller tree must be a prefix of the larger. A vantage point may be ahead for a while, because a log publishes a
+//! checkpoint only after enough witnesses have cosigned it.
 
 use ::tlog::MAX_NOTE_BYTES;
 use bytes::Bytes;
@@ -20,39 +20,39 @@ use crate::round::CheckName;
 use crate::seen::Seen;
 use crate::state::LogState;
 
-/// What others are shown, and how it is compared.
+/// The vantage check of one round.
 pub struct Comparison<'a> {
-    /// The log.
+    /// The log's configuration.
     pub target: &'a Target,
-    /// What it is asked with.
+    /// Client and proof verifier for the log.
     pub prover: &'a Prover,
-    /// What the vantage points agreed with before.
+    /// The log's state, with the last agreed checkpoint of each vantage point.
     pub state: &'a mut LogState,
-    /// The round.
+    /// The round's checks and alarms.
     pub book: &'a mut Book,
-    /// Whether what is shown here is verified.
+    /// `true` if the log's checkpoint of this round is verified.
     pub verified: bool,
 }
 
-/// What a comparison with one vantage point came to.
+/// Result of the comparison with one vantage point.
 enum Compared {
-    /// It is shown the same log.
+    /// The vantage point shows the same log.
     Agrees,
-    /// Nothing follows from it.
+    /// The comparison decides nothing; with the reason.
     Nothing(String),
-    /// It is in the book.
+    /// The result is recorded in [`Book`] already.
     Booked,
 }
 
-/// A vantage point's checkpoint, or why there is none.
+/// Response of a vantage point.
 pub struct View {
-    /// Which vantage point.
+    /// Name of the vantage point.
     pub name: String,
-    /// What it shows.
+    /// The checkpoint; `None` if the vantage point does not know the log.
     pub seen: Result<Option<Seen>, String>,
 }
 
-/// Asks every vantage point.
+/// Fetches the checkpoints of all vantage points concurrently.
 pub async fn look(target: &Target, roots: Option<&Bytes>, now: u64) -> Vec<View> {
     let views = target.vantages.iter().map(|vantage| async move {
         let name = vantage.to_string();
@@ -84,7 +84,7 @@ async fn fetch(vantage: &Vantage, target: &Target, roots: Option<&Bytes>) -> Res
 }
 
 impl Comparison<'_> {
-    /// Compares what others are shown with what is shown here.
+    /// Compares the vantage points' checkpoints with the log's.
     pub async fn compare(&mut self, here: &Seen, views: Vec<View>) {
         if views.is_empty() {
             self.book.not_checked(CheckName::Vantage, "no other place is configured to compare with");
@@ -121,7 +121,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether one vantage point is shown the same log.
+    /// Compares one vantage point's checkpoint with the log's.
     async fn one(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
         self.state.caught_up(name);
         if there.size == TreeSize::EMPTY {
@@ -136,7 +136,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// There is shown as much as here, or less.
+    /// Handles a vantage point whose tree is not larger.
     async fn not_larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
         let head = (there.size.get(), there.root.to_string());
         if self.verified && self.state.agreed.get(name) == Some(&head) {
@@ -160,7 +160,7 @@ impl Comparison<'_> {
         Compared::Booked
     }
 
-    /// A larger tree is shown there.
+    /// Handles a vantage point whose tree is larger.
     async fn larger(&mut self, name: &str, here: &Seen, there: &Seen) -> Compared {
         match self.prover.extends(head_of(here), head_of(there)).await {
             Extends::Yes => {
@@ -177,7 +177,7 @@ impl Comparison<'_> {
         Compared::Booked
     }
 
-    /// What they agree with is worth as much as what is shown here.
+    /// Remembers the agreement, but only if the log's own checkpoint is verified.
     fn agreed(&mut self, name: &str, head: (u64, String)) {
         self.state.works(&tiles(CheckName::Vantage, name));
         if self.verified {
@@ -185,13 +185,13 @@ impl Comparison<'_> {
         }
     }
 
-    /// Nobody can tell yet: what it takes does not come.
+    /// Records that the proof is not available yet.
     fn missing(&mut self, name: &str, there: &Seen, error: &TlogError) {
         self.state.doubt(there);
         missing(self.target, self.state, self.book, (CheckName::Vantage, name), error);
     }
 
-    /// Two trees of one log.
+    /// Accuses the log of a split view.
     fn split(&mut self, name: &str, older: &Seen, newer: &Seen, path: Option<Path>) {
         let words = match older.size == newer.size {
             true => format!("{name} is shown another tree of {} leaves than is shown here", older.size),
@@ -210,8 +210,8 @@ impl Comparison<'_> {
         self.book.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
     }
 
-    /// A tree is shown there that the log does not show here: for a while that is how logs publish. After that, what is
-    /// shown here is old.
+    /// Handles a larger tree at a vantage point. That is normal for a while, since logs publish after cosigning; after
+    /// `lag` the log's checkpoint counts as stale.
     fn ahead(&mut self, name: &str, here: &Seen, there: &Seen, is_proven: bool) -> Compared {
         let lasts = self.state.behind(name, there.size.get(), self.book.now);
         let words = format!("{name} is shown {} leaves, and here the log shows {}", there.size, here.size);
@@ -240,7 +240,8 @@ impl Comparison<'_> {
         self.state.works(&silence(name));
     }
 
-    /// A vantage point that does not answer says nothing about the log; once that lasts, somebody should know.
+    /// Records that a vantage point does not answer, which says nothing about the log; an alarm after
+    /// `unreachable_after`.
     fn silent(&mut self, name: &str, why: &str) {
         let lasts = self.state.trouble(&silence(name), self.book.now);
         if lasts >= self.target.unreachable_after.as_secs() {

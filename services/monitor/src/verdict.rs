@@ -1,7 +1,8 @@
-//! What two checkpoints, or a file of evidence, show to somebody who believes nobody.
+//! Verification of two checkpoints or of an evidence file, without trust in the accuser or the log.
 //!
-//! Pure: no network, no clock, no state. A relation between checkpoints counts only if the log's key signed both. Where a
-//! file rests on the monitor's word, this says so, and does not repeat the accusation as its own.
+//! Pure functions: no network, no clock, no state. A relation between checkpoints counts only if the log's key signed
+//! both. If a file rests on the monitor's statement alone, the finding says so and does not repeat the accusation as
+//! its own.
 //!
 //! Not here: fetching a proof (`client::TlogClient`), and printing (`tabellion checkpoint diff`).
 
@@ -19,61 +20,61 @@ pub use judge::judge;
 
 use crate::round::Outcome;
 
-/// What follows from what was checked.
+/// Conclusion of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Two checkpoints of one tree head.
+    /// Both checkpoints have the same size and root.
     Same,
-    /// The older tree is the beginning of the newer one.
+    /// The older tree is a prefix of the newer one.
     Consistent,
-    /// The log signed both, and no tree can have both: it misbehaved, whoever says so.
+    /// The log signed both checkpoints, and no append-only tree has both: proof of misbehaviour.
     Contradiction,
-    /// An issuer signed two statements that cannot both be true, whoever says so.
+    /// An issuer signed two statements that exclude each other: proof of misbehaviour.
     Equivocation,
-    /// What is signed is as the evidence says; that the log showed it, and when, is the monitor's word.
+    /// The signatures are as described; that the log showed the data, and when, is the monitor's word.
     OnWord,
-    /// Nothing follows: there is no key, no proof, or they are of two logs.
+    /// No conclusion: a key or a proof is missing, or the checkpoints are of two logs.
     Unknown,
-    /// A signature or a proof is wrong, or the evidence does not show what it says.
+    /// A signature or proof is invalid, or the evidence does not support the accusation.
     Wrong,
 }
 
-/// One thing that was checked, or was not.
+/// A verification step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What.
+    /// Name of the step.
     pub name: &'static str,
-    /// How it ended.
+    /// Result of the step.
     pub outcome: Outcome,
-    /// What was found. May repeat what strangers wrote: to be escaped where it is shown.
+    /// The findings. May contain text from untrusted sources: escape it before display.
     pub words: String,
 }
 
-/// A tree head that a note claims.
+/// A tree head claimed by a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Head {
-    /// Of which log.
+    /// Origin of the log.
     pub origin: String,
-    /// Leaves.
+    /// Tree size: the number of leaves.
     pub size: u64,
-    /// The root, hex.
+    /// The root hash, in hex.
     pub root: String,
-    /// Where and when it was seen, if the evidence says so.
+    /// Time and source of the sighting; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
 }
 
-/// The whole of it.
+/// Result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What follows.
+    /// The conclusion.
     pub verdict: Verdict,
-    /// In a sentence.
+    /// The conclusion in a sentence.
     pub words: String,
-    /// The tree heads in question, the older one first.
+    /// The tree heads, the older one first.
     pub heads: Vec<Head>,
-    /// What was checked, in order.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
@@ -108,7 +109,8 @@ impl Finding {
         self.steps.push(Step { name, outcome: Outcome::Failed, words: words.into() });
     }
 
-    /// What a key that nobody knows signed accuses nobody.
+    /// Concludes [`Verdict::Unknown`]: signatures by a key of unknown ownership accuse no party. `hint` tells how to
+    /// give the key.
     fn accuses_nobody(self, hint: &str) -> Self {
         let words = "an unknown signer: the two cannot both be true, but nobody checked whose key it is";
         self.ends(Verdict::Unknown, format!("{words}; {hint}"))

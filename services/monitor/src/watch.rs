@@ -1,27 +1,27 @@
-//! Watch lists: what issuers, agents and subjects do on the log, entry by entry.
+//! Watch lists: monitors the entries of selected issuers, agents and subjects.
 //!
-//! An entry concerns a list if its `iss`, its `sub` or the agent that its facts name is the list's. For those:
+//! An entry concerns a list if its `iss`, its `sub`, or the agent in its facts is on the list. The alarms:
 //!
-//! * **unknown key**: the issuer's list names keys, and the statement's `kid` is none of them;
-//! * **chain fork**: two entries of one issuer about one subject follow the same receipt, or take the same position of the
-//!   chain; two first receipts take position 0;
-//! * **gap**: a chain's position, or a stream's number, from 0 to the last that is on the log is missing for longer than the
-//!   log's `lag`;
-//! * **open decision**: a gateway let a call pass, and what came of it is not on the log after `outcome_within`;
-//! * **unclosed stream**: a stream of audit records does not say that it has ended, and nothing was added to it for longer than
-//!   `closed_within`, if that is set;
-//! * **verdict flip**: the same thing was judged otherwise than before. The same thing is, under one subject: the same
-//!   output (`output_hash` of a VRF receipt), or the same audit record (`audit_ref` of a VAP verdict);
-//! * **refused**: the log reports that it refused a statement which goes against an entry of the same issuer, and the issuer's
-//!   own signatures show it: a chain fork too;
-//! * **silence**: nothing was committed for longer than the list allows, by the log's times and this machine's clock.
+//! * **unknown key**: the list names keys of the issuer, and the statement's `kid` is not among them;
+//! * **chain fork**: two entries of one issuer about one subject have the same predecessor or the same position in the
+//! chain; first receipts have position 0;
+//! * **gap**: a position of a chain or a number of a stream, from 0 to the largest on the log, is missing for longer
+//! than the log's `lag`;
+//! * **open decision**: a gateway permitted a call, and its outcome is not on the log after `outcome_within`;
+//! * **unclosed stream**: a stream of audit records is not closed, and nothing was added to it for longer than
+//! `closed_within`, if that is set;
+//! * **verdict flip**: an object got a verdict different from the one before. An object is, under one subject, an
+//! output (`output_hash` of a VRF receipt) or an audit record (`audit_ref` of a VAP verdict);
+//! * **refused**: the log reports that it refused a statement which conflicts with an entry of the same issuer, and the
+//! issuer's own signatures prove it; reported as a chain fork;
+//! * **silence**: no entry was committed for longer than `silence`, by the log's times and the monitor's clock.
 //!
-//! Of an entry that was erased nobody can say where it stood: as many missing numbers and open decisions as there are such
-//! entries accuse nobody.
+//! The position of an erased entry is unknown: for each erased entry, one missing number and one open decision are
+//! tolerated.
 //!
-//! All of it is read from statements that the audit has authenticated and found nothing against; when they were committed is
-//! the log's word. A list that is added later watches from then on: what is missing before is no gap. Where the memory is lost,
-//! or older than the audit's state, both begin again, and the lists are not checked until they have seen everything.
+//! All facts are read from statements that the audit has authenticated without findings; commit times are the log's
+//! word. A list added later starts at the next leaf: numbers before that are no gap. If the memory is lost or older
+//! than the audit's state, both start over, and the lists are not checked until they have seen all entries.
 
 mod facts;
 mod memory;
@@ -43,21 +43,21 @@ use memory::{Mark, Memory};
 pub use reports::complete;
 pub use tap::Tap;
 
-/// Where the memory is.
+/// File of the memory in the log's folder.
 const FILE: &str = "watch.json";
 
-/// What the watch lists remember, and what they found in this round.
+/// The memory of the watch lists, and their findings.
 pub struct Watching {
     memory: Memory,
-    /// Alarms that are not listed: there are many of their kind and name.
+    /// Number of alarms beyond `MAX_NAMED` of one kind and party.
     omitted: usize,
-    /// What of it is written down.
+    /// Mark of the last saved memory.
     kept: Option<Mark>,
     now: u64,
 }
 
 impl Watching {
-    /// Goes on from what is remembered.
+    /// Loads the memory; an empty one if it does not exist or has another format version.
     pub fn load(folder: &LogFolder, now: u64) -> Result<Self, StateError> {
         let unreadable =
             |why: serde_json::Error| StateError::Unreadable { path: folder.file(FILE), why: why.to_string() };
@@ -75,7 +75,7 @@ impl Watching {
         Ok(Self { memory, omitted: 0, kept, now })
     }
 
-    /// Forgets what was found, once somebody was told: until then it is found again in every round.
+    /// Removes the findings after the sink has saved them: until then every round reports them again.
     pub fn told(folder: &LogFolder, now: u64) -> Result<(), StateError> {
         let mut watching = Self::load(folder, now)?;
         if !watching.memory.untold.is_empty() {
@@ -85,17 +85,17 @@ impl Watching {
         Ok(())
     }
 
-    /// The next leaf to see.
+    /// The next leaf to observe.
     pub fn next(&self) -> u64 {
         self.memory.next
     }
 
-    /// Whether entries that were audited were never seen here, and somebody is watched.
+    /// Returns `true` if the audit is ahead of the watch lists, and there is a list.
     pub fn is_behind(&self, target: &Target, audited: u64) -> bool {
         !target.watches.is_empty() && self.memory.next < audited
     }
 
-    /// Remembers, if there is anything new. Once `Ok`, it survives power loss, and can be read again.
+    /// Saves the memory if it has changed. Once `Ok`, it survives power loss and fits into [`MAX_STATE_BYTES`].
     pub fn keep(&mut self, folder: &LogFolder) -> Result<(), StateError> {
         let mark = self.memory.mark();
         if self.kept != Some(mark) {
@@ -105,7 +105,8 @@ impl Watching {
         Ok(())
     }
 
-    /// Sees entries that were read, in order. Those that are not as told accuse nobody: it is the log that tells them so.
+    /// Processes audited entries in order. Entries that differ from the log's own description raise no alarm, since
+    /// only the log's description connects them to an issuer.
     pub fn observe(
         &mut self,
         target: &Target,
@@ -136,7 +137,8 @@ impl Watching {
         }
     }
 
-    /// An entry that concerns a list: who has its place in the chain, and who judged the same thing otherwise.
+    /// Processes an entry for a list: `taken` has the same position in its chain, `otherwise` another verdict on the
+    /// same object.
     fn one(
         &mut self,
         target: &Target,
@@ -169,7 +171,7 @@ impl Watching {
         }
         let list = about.to_string();
         self.memory.follow_chain(&list, facts, self.now);
-        // An outcome names no agent: an agent's list sees a part of a stream only.
+        // An outcome names no agent, so an agent's list sees only a part of a stream.
         if !matches!(watch.who, Who::Agent(_)) {
             self.memory.follow_stream(&list, facts, self.now);
         }
@@ -189,7 +191,7 @@ impl Watching {
         self.found(Alarm { evidence: Some(evidence), ..alarm.which(facts.entry.clone()) });
     }
 
-    /// One more, unless there are many of its kind and name.
+    /// Records an alarm, unless there are `MAX_NAMED` of its kind and party already.
     fn found(&mut self, alarm: Alarm) {
         let alike = |other: &&Alarm| other.kind == alarm.kind && other.about == alarm.about;
         match self.memory.untold.iter().filter(alike).count() < MAX_NAMED {
@@ -198,12 +200,12 @@ impl Watching {
         }
     }
 
-    /// What was found and nobody was told of.
+    /// The findings that the sink has not saved yet.
     pub fn into_found(self) -> Vec<Alarm> {
         self.memory.untold
     }
 
-    /// What is wrong by now.
+    /// Records the check [`CheckName::WatchLists`] and all current alarms.
     pub fn judge(self, target: &Target, book: &mut Book) {
         if target.watches.is_empty() {
             book.not_checked(CheckName::WatchLists, "nobody is on a watch list");
@@ -233,12 +235,13 @@ impl Watching {
 }
 
 impl Memory {
-    /// What a list's numbers and times say by now.
+    /// Alarms that follow from a list's numbers and times at `now`.
     fn standing(&self, target: &Target, watch: &Watch, now: u64) -> Vec<Alarm> {
         let (about, mut found) = (About::from(&watch.who), Vec::new());
         let name = about.to_string();
         let erased = usize::try_from(self.erased).unwrap_or(usize::MAX);
-        // What was erased says no more where it stood: no more than so many numbers and outcomes may be among it.
+        // The position of an erased entry is unknown: tolerate as many missing numbers and open decisions as erased
+        // entries.
         let missing = self.missing(&name).nth(erased).map(|_| self.missing(&name));
         for (sequence, number, since) in missing.into_iter().flatten().take(MAX_NAMED) {
             if now.saturating_sub(since) >= target.lag.as_secs() {

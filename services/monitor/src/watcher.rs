@@ -1,4 +1,4 @@
-//! One log being watched: what a round does, in its order.
+//! The checks of one log, in the order of a round.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ use crate::state::{Because, Beginning, LogFolder, LogState, StateError, Verified
 use crate::vantage::{self, Comparison, View};
 use crate::watch::Watching;
 
-/// What stands for a log that does not answer, among the troubles.
+/// Trouble name (see `LogState::trouble`) of a log that does not answer.
 const SILENCE: &str = "log";
 
-/// One log being watched.
+/// Watches one log.
 pub struct Watcher {
     target: Target,
     folder: LogFolder,
@@ -41,15 +41,15 @@ pub struct Watcher {
     grace: Duration,
 }
 
-/// What the log showed, and what its server says the time is.
+/// The log's verified checkpoint, and the `Date` of the response.
 struct Answer {
     seen: Seen,
     date: Option<String>,
-    /// Whether it came beside a proof, and not as the log serves it to everybody.
+    /// `true` if it was received with a consistency proof, not from the public `checkpoint` path.
     with_proof: bool,
 }
 
-/// A checkpoint's note as it came.
+/// A checkpoint's note as received.
 struct Came {
     note: Bytes,
     date: Option<String>,
@@ -57,10 +57,10 @@ struct Came {
 }
 
 impl Watcher {
-    /// Goes on from what is remembered of a log, or begins.
+    /// Loads the log's state, or creates it with the configured start.
     ///
     /// # Errors
-    /// If what is remembered is another log's or unreadable, or the log cannot be watched as configured.
+    /// If the state is unreadable or that of another log, or the log cannot be watched as configured.
     pub fn new(target: Target, folder: LogFolder, now: u64) -> Result<Self, MonitorError> {
         let roots = target.ca_file.as_deref().map(std::fs::read).transpose();
         let roots =
@@ -91,17 +91,17 @@ impl Watcher {
         })
     }
 
-    /// Reads entries, and decides again, for no longer than this in one round.
+    /// Limits the entries check and the decisions check to `deep_for` each in one round.
     pub fn limit(&mut self, deep_for: Duration) {
         self.deep_for = Some(deep_for);
     }
 
-    /// Gives up what is on its way so long after that, whether it is done or not.
+    /// Sets the additional time after which an unfinished check is cancelled.
     pub fn give_up_after(&mut self, grace: Duration) {
         self.grace = grace;
     }
 
-    /// What is remembered.
+    /// The log's state.
     pub fn state(&self) -> &LogState {
         &self.state
     }
@@ -111,7 +111,7 @@ impl Watcher {
         &self.target.name
     }
 
-    /// One look at the log, at this time by this machine's clock in Unix seconds.
+    /// Makes one round; `now` is the monitor's time in Unix seconds.
     pub async fn round(&mut self, now: u64) -> Round {
         let before = self.prover.cost();
         let mut book = Book::new(&self.target.name, now);
@@ -140,7 +140,7 @@ impl Watcher {
         }
     }
 
-    /// What the log and all others show, at about the same time.
+    /// Fetches the log's checkpoint, then those of the vantage points, at about the same time.
     async fn ask(&mut self, book: &mut Book) -> (Option<Answer>, Vec<View>) {
         let answer = self.checkpoint(book).await;
         match answer {
@@ -152,8 +152,8 @@ impl Watcher {
         }
     }
 
-    /// The log's newest checkpoint, signed by its key. A smaller one than before is asked for again: a cache on the way may
-    /// be behind.
+    /// Fetches the log's newest checkpoint and verifies its signature. A checkpoint smaller than the last verified one
+    /// is fetched up to [`LOOKS`] times, because a cache may be behind.
     async fn checkpoint(&mut self, book: &mut Book) -> Option<Answer> {
         let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
         let mut answer = None;
@@ -203,7 +203,7 @@ impl Watcher {
         answer
     }
 
-    /// A checkpoint as it comes: beside a proof where one request is to do, else by itself.
+    /// Fetches a checkpoint: with a consistency proof if `lean` is set and the log supports it, otherwise alone.
     async fn note(&self, known: TreeSize) -> Result<Came, TlogError> {
         if self.target.lean
             && let Some(note) = self.prover.checkpoint_with_proof(known).await?
@@ -214,7 +214,7 @@ impl Watcher {
         Ok(Came { note: fetched.note, date: fetched.date, with_proof: false })
     }
 
-    /// A note that is not the log's, as evidence; if it is a text at all.
+    /// A note that is not the log's, as evidence; `None` if it is not UTF-8.
     fn not_the_logs(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
         let note = std::str::from_utf8(note).ok()?.to_owned();
         let seen = Sighting { note, from, at };
@@ -230,7 +230,7 @@ impl Watcher {
         }
     }
 
-    /// All that is checked about what the log shows.
+    /// Makes all checks of a checkpoint.
     async fn judge(&mut self, book: &mut Book, seen: &Seen, date: Option<&str>, views: Vec<View>) {
         let Self { target, prover, state, folder, roots, token, trust, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
@@ -243,7 +243,7 @@ impl Watcher {
             seen: seen.sighting.clone(),
         });
         if verified {
-            // What was verified is not forgotten, whatever becomes of the rest of this round.
+            // Save the verified checkpoint now, in case the rest of the round is cancelled.
             let _ = folder.keep(state);
         }
         match (target.depth >= Depth::Entries, verified) {
@@ -274,7 +274,7 @@ impl Watcher {
         .await;
     }
 
-    /// Whoever is told of rounds has been told of the last one: what was found once is not found again.
+    /// Records that the sink has saved the last round, so that the watch lists do not report their findings again.
     pub fn told(&self) {
         if self.target.depth == Depth::Decisions
             && let Err(why) = Watching::told(&self.folder, now())
@@ -293,7 +293,7 @@ impl Watcher {
     }
 }
 
-/// With a checkpoint that was given, or with nothing.
+/// The initial state: the configured start checkpoint, or empty.
 fn beginning(target: &Target, now: u64) -> Result<LogState, MonitorError> {
     let mut state = LogState::new(target);
     let Some(path) = &target.start else { return Ok(state) };
@@ -306,7 +306,7 @@ fn beginning(target: &Target, now: u64) -> Result<LogState, MonitorError> {
 }
 
 impl View {
-    /// When a known witness cosigned the same tree, as this place shows it.
+    /// Newest cosignature time, if the vantage point shows the same tree.
     fn cosigned(&self, same: &Seen) -> Option<u64> {
         let seen = self.seen.as_ref().ok()?.as_ref()?;
         seen.is_same_tree(same).then_some(seen.cosigned_at)?
@@ -314,7 +314,7 @@ impl View {
 }
 
 impl Cost {
-    /// What was added since.
+    /// The cost added since `before`.
     fn since(self, before: Self) -> Self {
         Self {
             requests: self.requests - before.requests,

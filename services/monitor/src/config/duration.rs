@@ -1,8 +1,8 @@
-//! Lengths of time as people write them: `90s`, `15m`, `2h`, `1d`.
+//! Durations in the configuration file: `90s`, `15m`, `2h`, `1d`.
 
 use std::time::Duration;
 
-/// Reads one number and its unit.
+/// Parses a number and its unit; `None` if the text is invalid or the duration overflows.
 pub fn parse(text: &str) -> Option<Duration> {
     let unit = text.chars().next_back()?;
     let number: u64 = text.strip_suffix(unit)?.parse().ok()?;

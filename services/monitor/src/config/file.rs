@@ -1,4 +1,4 @@
-//! The configuration file.
+//! The configuration file, in TOML.
 //!
 //! ```toml
 //! state_dir = "/var/lib/tabellion/monitor"
@@ -48,7 +48,7 @@ use crate::limits::{
 };
 use crate::scitt_service::{ServiceTarget, ServiceText};
 
-/// What else lies in the state directory.
+/// Names of other files and folders in the state directory: a log must not have such a name.
 const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "webhook.key", "webhooks"];
 
 #[derive(Deserialize)]
@@ -132,7 +132,7 @@ struct List {
     closed_within: Option<String>,
 }
 
-/// Reads the file's text.
+/// Parses the file's text; paths are relative to `folder`.
 pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
     let file: File = toml::from_str(text).map_err(|why| BadConfig::Unreadable(why.to_string()))?;
     let every = length(file.every.as_deref(), "every", EVERY)?;

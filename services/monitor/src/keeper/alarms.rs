@@ -1,7 +1,7 @@
-//! Alarms that stand, and those that were over lately: one file, read and written under a lock of its own.
+//! The list of alarms: standing alarms and recently ended ones, in one file with its own lock.
 //!
-//! The lock is held for one change only: `tabellion monitor reset` works beside a running monitor, and whoever only reads
-//! needs none, for the file is replaced as a whole.
+//! The lock is held for a single change, so that `tabellion monitor reset` works while a monitor runs. Readers need no
+//! lock, because the file is replaced atomically.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,92 +16,92 @@ use crate::evidence::Evidence;
 use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
 use crate::round::Round;
 
-/// The form of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
-/// Its name.
+/// Name of the file in the state directory.
 const FILE: &str = "alarms.json";
-/// How long another change may take.
+/// Maximum time to wait for the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How it is with an alarm.
+/// State of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It stands.
+    /// The alarm stands.
     Raised,
-    /// It is seen no more, and is of a kind that passes.
+    /// The cause is no longer observed, and the alarm is of a kind that [`passes`](crate::AlarmKind::passes).
     Cleared,
-    /// Somebody has looked at it.
+    /// An operator has examined the alarm and reset it.
     Reset,
 }
 
-/// An alarm with its life.
+/// An alarm with its history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Names this alarm, and no other before or after.
+    /// Unique ID, in hex; never reused.
     pub id: String,
-    /// How it is.
+    /// State of the alarm.
     pub state: State,
-    /// What is wrong. Its evidence lies in the file.
+    /// The alarm without its evidence, which is in `evidence_file`.
     #[serde(flatten)]
     pub alarm: Alarm,
-    /// In how many rounds it was seen.
+    /// Number of rounds in which the alarm was seen.
     pub times: u64,
-    /// The file of its evidence, below the state directory.
+    /// Path of the evidence file, relative to the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_file: Option<String>,
-    /// Whether that is a contradiction, which needs nobody's word.
+    /// `true` if the evidence is [`Evidence::Contradiction`], which is self-contained proof.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
-    /// When it was over, in Unix seconds.
+    /// Time at which the alarm ended, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_at: Option<u64>,
-    /// What somebody wrote who looked at it.
+    /// The operator's note, for an alarm that was reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
-/// What to take back, and why.
+/// An operator's request to reset alarms.
 #[derive(Clone, Debug)]
 pub struct Reset {
-    /// The alarms' names; empty: all of them.
+    /// IDs of the alarms; empty selects all.
     pub ids: Vec<String>,
-    /// Only those of this log.
+    /// Restricts the reset to the alarms of this log.
     pub log: Option<String>,
-    /// What was found when somebody looked.
+    /// The operator's findings.
     pub because: String,
-    /// When, in Unix seconds.
+    /// Time of the reset, in Unix seconds.
     pub at: u64,
 }
 
-/// Why the alarms cannot be read or changed.
+/// Errors of reading or changing the list of alarms.
 #[derive(Debug, thiserror::Error)]
 pub enum AlarmsError {
-    /// A file cannot be read or written.
+    /// An I/O error.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         why: io::Error,
     },
-    /// It is not a list of alarms that this release knows.
+    /// The file is not a list of alarms, or has another version.
     #[error("{}: not a list of alarms: {why}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason for the rejection.
         why: String,
     },
-    /// What was there stays, for nobody could read the longer one again.
+    /// The list would become longer than [`MAX_ALARMS_BYTES`] and thus unreadable; the file is unchanged.
     #[error("{}: more than {MAX_ALARMS_BYTES} bytes of alarms: reset some", .0.display())]
     TooLong(PathBuf),
-    /// Somebody else changes them and does not go on.
+    /// Another process holds the lock for too long.
     #[error("{} stays locked", .0.display())]
     Busy(PathBuf),
 }
 
-/// All of them.
+/// The list of alarms.
 #[derive(Debug)]
 pub struct Alarms {
     path: PathBuf,
@@ -113,7 +113,7 @@ pub struct Alarms {
 struct Content {
     version: u32,
     standing: Vec<Standing>,
-    /// The oldest first.
+    /// Ended alarms, oldest first.
     over: Vec<Standing>,
 }
 
@@ -139,17 +139,17 @@ impl Standing {
 }
 
 impl Alarms {
-    /// The alarms in a state directory, as they are. Nothing is locked, nothing can be changed.
+    /// Reads the list without locking; the result cannot be changed.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// [`AlarmsError::File`] or [`AlarmsError::Unreadable`]; a missing file is an empty list.
     pub fn read(state_dir: &Path) -> Result<Self, AlarmsError> {
         let path = state_dir.join(FILE);
         let content = read(&path)?;
         Ok(Self { path, content, _lock: None })
     }
 
-    /// The alarms, for a change.
+    /// Locks and reads the list, for a change.
     pub(super) fn lock(state_dir: &Path) -> Result<Self, AlarmsError> {
         durable::make_folder(state_dir, Access::Secret)
             .map_err(|why| AlarmsError::File { path: state_dir.to_owned(), why })?;
@@ -157,32 +157,32 @@ impl Alarms {
         Ok(Self { _lock: Some(lock), ..Self::read(state_dir)? })
     }
 
-    /// Gives the file another name, and so begins a new list.
+    /// Renames an unreadable file to `alarms.damaged-<now>.json`, which starts a new list.
     pub(super) fn put_aside(state_dir: &Path, now: u64) -> Result<(), AlarmsError> {
         let (path, aside) = (state_dir.join(FILE), state_dir.join(format!("alarms.damaged-{now}.json")));
         std::fs::rename(&path, &aside).map_err(|why| AlarmsError::File { path, why })
     }
 
-    /// Those that stand, in the order in which they were raised.
+    /// Standing alarms in the order in which they were raised.
     pub fn standing(&self) -> &[Standing] {
         &self.content.standing
     }
 
-    /// Those that were over lately, the oldest first.
+    /// Recently ended alarms, oldest first; at most `MAX_ALARMS_OVER`.
     pub fn over(&self) -> &[Standing] {
         &self.content.over
     }
 
-    /// The worst of what stands.
+    /// The worst exit status of the standing alarms.
     pub fn exit(&self) -> crate::Exit {
         let exits = self.standing().iter().map(|standing| standing.alarm.kind.exit());
         exits.max().unwrap_or(crate::Exit::Success)
     }
 
-    /// Takes alarms back once somebody has looked at them. Their evidence stays where it is.
+    /// Resets the alarms selected by `reset` and returns them. Evidence files are kept.
     ///
     /// # Errors
-    /// If the file cannot be changed.
+    /// If the file cannot be locked, read or written.
     pub fn reset(state_dir: &Path, reset: &Reset) -> Result<Vec<Standing>, AlarmsError> {
         let mut alarms = Self::lock(state_dir)?;
         let chosen = |standing: &Standing| {
@@ -200,7 +200,8 @@ impl Alarms {
         Ok(taken)
     }
 
-    /// Notes that an alarm is seen again; `false` if it does not stand yet.
+    /// Records another sighting of a standing alarm. Returns `false` if the alarm does not stand yet, or brings better
+    /// evidence than the standing one and must be added again.
     pub(super) fn repeat(&mut self, alarm: &Alarm, now: u64) -> bool {
         let key = alarm.key();
         let Some(standing) = self.content.standing.iter_mut().find(|standing| standing.is(&key)) else {
@@ -220,7 +221,7 @@ impl Alarms {
         true
     }
 
-    /// A new one stands. One with weaker evidence, or none, gives way to the same one with better.
+    /// Adds an alarm. A standing alarm with the same key is replaced, with its `first_seen` and count kept.
     pub(super) fn stand(&mut self, mut standing: Standing) {
         let key = standing.alarm.key();
         if let Some(old) = self.content.standing.iter_mut().find(|old| old.is(&key)) {
@@ -232,8 +233,8 @@ impl Alarms {
         }
     }
 
-    /// Whether an alarm is one too many of its kind and log. What a log or who shows it did itself never is: nobody who only
-    /// writes to the log may crowd that out.
+    /// Returns `true` if [`MAX_ALARMS_OF_KIND`] alarms of this kind and log stand already. Misbehaviour of the log
+    /// itself or of a vantage point is exempt: a party that only writes to the log must not be able to displace it.
     pub(super) fn is_full_for(&self, alarm: &Alarm) -> bool {
         let own = matches!(alarm.about, About::Log | About::Vantage(_));
         if own && alarm.kind.exit() == crate::Exit::Misbehaviour {
@@ -246,7 +247,7 @@ impl Alarms {
         self.counts().filter(|of| *of == (alarm.log.as_str(), alarm.kind)).count() >= MAX_ALARMS_OF_KIND
     }
 
-    /// Those of the round's log that pass, and that the round did not see any more.
+    /// Ends the alarms of the round's log that pass and were not seen in the round; returns them.
     pub(super) fn clear_what_passed(&mut self, round: &Round) -> Vec<Standing> {
         let seen: Vec<AlarmKey> = round.alarms.iter().map(Alarm::key).collect();
         let mut taken = self.take(|standing| {
@@ -275,7 +276,7 @@ impl Alarms {
         durable::replace(&self.path, &bytes, Access::Secret).map_err(|why| file(why.into()))
     }
 
-    /// How many stand of each kind, for each log.
+    /// The log and kind of each standing alarm, for counting.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, AlarmKind)> {
         self.standing().iter().map(|standing| (standing.alarm.log.as_str(), standing.alarm.kind))
     }
@@ -286,8 +287,8 @@ impl Alarms {
         taken
     }
 
-    /// Remembers some, and forgets the oldest. Evidence of what passed by itself goes with them; what somebody has looked at
-    /// keeps its evidence for ever.
+    /// Appends ended alarms and removes the oldest beyond [`MAX_ALARMS_OVER`]. The evidence file of a removed alarm is
+    /// deleted if it was cleared automatically; after a reset by an operator it is kept.
     fn lay_aside(&mut self, taken: &[Standing]) {
         self.content.over.extend_from_slice(taken);
         let too_many = self.content.over.len().saturating_sub(MAX_ALARMS_OVER);

@@ -1,4 +1,4 @@
-//! Evidence as a file that somebody else can check with this process dead and no network.
+//! Evidence files: an alarm and its evidence, for verification by a third party without network access.
 
 use std::io;
 use std::path::Path;
@@ -13,43 +13,43 @@ use crate::alarm::Alarm;
 use crate::evidence::{Evidence, Sighting};
 use crate::limits::{EVIDENCE_TOLD_BYTES, MAX_EVIDENCE_BYTES};
 
-/// The form of these files.
+/// Identifier of the file format.
 const FORMAT: &str = "tabellion-evidence/1";
-/// Their folder.
+/// Folder of the evidence files in the state directory.
 const FOLDER: &str = "evidence";
 
-/// An alarm with what shows it.
+/// An alarm with its evidence, as a JSON file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceFile {
     format: String,
-    /// What is wrong, in whose words, since when, and what shows it.
+    /// The alarm, including its [`evidence`](Alarm::evidence).
     pub alarm: Alarm,
 }
 
-/// Why bytes are no evidence.
+/// Errors of [`EvidenceFile::parse`].
 #[derive(Debug, thiserror::Error)]
 pub enum NotEvidence {
-    /// Not this form of JSON.
+    /// Invalid JSON, or other fields than expected.
     #[error("not evidence of a monitor: {0}")]
     Form(#[from] serde_json::Error),
-    /// Another form.
+    /// An unknown value of `format`.
     #[error("evidence of the form {0:?}, which this release does not know")]
     Version(String),
-    /// More than any of ours.
+    /// Longer than [`MAX_EVIDENCE_BYTES`].
     #[error("longer than any evidence")]
     TooLong,
 }
 
 impl EvidenceFile {
-    /// The file for an alarm; `None` if nothing but words shows it.
+    /// The file for an alarm; `None` if the alarm has no evidence.
     pub fn of(alarm: &Alarm) -> Option<Self> {
         alarm.evidence.is_some().then(|| Self { format: FORMAT.to_owned(), alarm: alarm.clone() })
     }
 
-    /// Reads one.
+    /// Parses a file's bytes.
     ///
     /// # Errors
-    /// If it is not one.
+    /// [`NotEvidence`] if the bytes are too long, malformed or of an unknown format.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotEvidence> {
         if bytes.len() as u64 > MAX_EVIDENCE_BYTES {
             return Err(NotEvidence::TooLong);
@@ -61,7 +61,7 @@ impl EvidenceFile {
         }
     }
 
-    /// Writes it below a state directory; gives its name there. Once `Ok`, it survives power loss.
+    /// Writes the file below the state directory and returns its relative path. Once `Ok`, it survives power loss.
     pub(super) fn keep(&self, state_dir: &Path) -> io::Result<String> {
         let folder = state_dir.join(FOLDER);
         durable::make_folder(&folder, Access::Secret)?;
@@ -74,7 +74,7 @@ impl EvidenceFile {
         Ok(format!("{FOLDER}/{name}"))
     }
 
-    /// Whether it may travel inside of a message.
+    /// Returns `true` if the file is at most [`EVIDENCE_TOLD_BYTES`] long and may be part of a webhook message.
     pub(super) fn is_small(&self) -> bool {
         self.bytes().is_ok_and(|bytes| bytes.len() <= EVIDENCE_TOLD_BYTES)
     }
@@ -92,7 +92,7 @@ impl EvidenceFile {
     }
 }
 
-/// The largest tree in question.
+/// Size of the largest tree in the evidence, for the file name.
 fn size(evidence: &Evidence) -> Option<u64> {
     let of = |seen: &Sighting| {
         let note = Note::parse(seen.note.as_bytes()).ok()?;

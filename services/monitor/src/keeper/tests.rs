@@ -1,4 +1,4 @@
-//! Alarms are raised once, told, cleared where they pass, and taken back by people only.
+//! Alarms: raised and sent once, cleared where they pass, and otherwise reset by an operator only.
 
 use std::sync::Mutex;
 

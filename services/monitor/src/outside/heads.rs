@@ -1,7 +1,8 @@
-//! Signed heads: from outside, the only proof of when an entry was committed.
+//! Signed heads: for an outside observer, the only proof of an entry's commit time.
 //!
-//! A receipt signs its tree's root, size and time (`iat`). One receipt for each batch of the page that was read is enough: every entry of
-//! the batch was committed then. Where no trusted key signed a head, its time stays the service's word.
+//! A receipt signs its tree's root, size and time (`iat`). One receipt for each batch of the current page suffices,
+//! because all entries of a batch were committed at once. Without a head signed by a trusted key, the time is the
+//! service's unproven statement.
 
 use audit::{SignedHead, SourceError};
 use client::{Client, ClientError};
@@ -12,10 +13,10 @@ use verifier::{Code, ReceiptFacts, TrustStore, Verdict};
 
 use crate::limits::HEADS_AT_ONCE;
 
-/// The media type of a receipt.
+/// Media type of a receipt.
 const RECEIPT: &str = "application/scitt-receipt+cose";
 
-/// An entry and the tree that its batch made, as the service tells.
+/// An entry and the tree after its batch, as reported by the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     pub leaf: LeafIndex,
@@ -24,16 +25,16 @@ pub struct Committed {
     pub at: u64,
 }
 
-/// The signed heads of the page that was read last.
+/// Signed heads of the current page.
 #[derive(Debug, Default)]
 pub struct Heads {
     page: Vec<SignedHead>,
-    /// The newest one that was handed out.
+    /// Size of the newest head that was returned by [`give`](Self::give).
     given: Option<TreeSize>,
 }
 
 impl Heads {
-    /// Begins a page; which of its batches have a head that was not handed out yet.
+    /// Starts a new page; returns the batches whose head was not returned yet.
     pub fn turn(&mut self, entries: impl Iterator<Item = Committed>) -> Vec<Committed> {
         self.page.clear();
         let mut batches: Vec<Committed> = entries.collect();
@@ -42,17 +43,17 @@ impl Heads {
         batches
     }
 
-    /// Takes the heads of the page.
+    /// Stores the heads of the page.
     pub fn put(&mut self, heads: Vec<SignedHead>) {
         self.page = heads;
     }
 
-    /// Whether the head of this size is signed.
+    /// Returns `true` if a signed head of this size is known.
     pub fn holds(&self, size: TreeSize) -> bool {
         self.given == Some(size) || self.page.iter().any(|head| head.head.size == size)
     }
 
-    /// Hands out the heads of the page, numbered from here on: from outside, batches have no other numbers.
+    /// Returns the heads of the page, numbered from `from`: the service does not reveal its own batch numbers.
     pub fn give(&mut self, from: u64) -> Vec<SignedHead> {
         let mut heads = std::mem::take(&mut self.page);
         (from..).zip(&mut heads).for_each(|(batch, head)| head.head.batch = batch);
@@ -61,7 +62,7 @@ impl Heads {
     }
 }
 
-/// The heads of these batches, as far as a trusted key signed them.
+/// Fetches the heads of these batches; those without a receipt, or not signed by a trusted key, are omitted.
 pub async fn fetch(
     client: &Client,
     trust: &TrustStore,
@@ -84,7 +85,8 @@ async fn signed_head(
         Err(ClientError::Refused { .. }) => return Ok(None),
         Err(error) => return Err(super::unanswered(error)),
     };
-    // As of then: a clock that was ahead, and was corrected since, signed times that are in the future now.
+    // Verified as of the reported commit time: a clock that was ahead and has been corrected signed times that are
+    // still in the future.
     let verdict = verifier::verify_receipt_of(entry, &receipt, trust, at);
     if matches!(verdict.reason, Some(Code::UnknownLog | Code::UnknownLogKey | Code::MalformedReceipt)) {
         return Ok(None);
@@ -97,13 +99,13 @@ async fn signed_head(
     Ok(Some(SignedHead { head: CommittedHead { batch: 0, epoch: 0, size, root, at }, signed: vec![time] }))
 }
 
-/// The tree that a receipt signs.
+/// The tree size and root signed by a receipt; `None` if the size is not signed.
 pub fn signed_tree(receipt: &ReceiptFacts) -> Option<(TreeSize, RootHash)> {
     let position = receipt.position.filter(|position| position.signed)?;
     Some((position.tree_size, receipt.root.as_ref()?.parse().ok()?))
 }
 
-/// The time that a receipt signs, or why it proves nothing.
+/// The time signed by a receipt (`iat`), or the reason why it proves none.
 fn signed_time(verdict: &Verdict) -> Result<u64, String> {
     if !verdict.is_verified() {
         return Err(verdict.why().to_owned());

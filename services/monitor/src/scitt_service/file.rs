@@ -1,4 +1,4 @@
-//! Services in the configuration file, and the files that it names.
+//! SCITT services in the configuration file, and the files that they refer to.
 //!
 //! ```toml
 //! [[service]]
@@ -37,13 +37,13 @@ pub struct Service {
     pub entries: Vec<EntryText>,
 }
 
-/// An entry, by its digest or by its statement.
+/// An entry in the configuration: a digest, or a table.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum EntryText {
     /// SHA-256 of the statement.
     Digest(String),
-    /// More about it.
+    /// A table with an ID and one of digest and statement.
     Named(NamedEntry),
 }
 
@@ -56,7 +56,7 @@ pub struct NamedEntry {
 }
 
 impl Service {
-    /// The target, whose URL and name have been checked.
+    /// Converts the table to a target; the caller has checked `url` and the name.
     pub fn read(self, folder: &Path, url: Url) -> Result<ServiceTarget, String> {
         if !(1..=MAX_LISTED).contains(&self.entries.len()) {
             return Err(format!("1 to {MAX_LISTED} entries are watched, not {}", self.entries.len()));
@@ -85,7 +85,7 @@ impl EntryText {
     }
 }
 
-/// Names are put into URLs as they are.
+/// Returns `true` if the ID can be part of a URL path without escaping.
 fn is_path_segment(id: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
     (1..=128).contains(&id.len()) && id.chars().all(fits) && !id.chars().all(|c| c == '.')

@@ -1,4 +1,4 @@
-//! What is remembered of a service: the last receipt of each entry, and one for each tree that was signed.
+//! The saved state of a SCITT service: the last receipt of each entry, and one receipt for each signed tree.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use crate::evidence::ReceiptSeen;
 use crate::limits::{MAX_PLACES, MAX_PLACES_BYTES};
 use crate::state::{LogFolder, StateError};
 
-/// The file in the service's folder.
+/// File in the service's folder.
 const FILE: &str = "receipts.json";
-/// The form that this release writes and reads.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// A receipt that was verified.
+/// A verified receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The receipt, as it came.
+    /// The receipt as received.
     pub seen: ReceiptSeen,
-    /// What it is signed for, if that has a name.
+    /// The signed position (see [`Place`]); `None` if the receipt signs none.
     pub place: Option<String>,
-    /// The root, hex.
+    /// The root hash, in hex.
     pub root: Option<String>,
 }
 
 impl Kept {
-    /// About how many bytes it takes in the file.
+    /// Approximate size in the file, in bytes.
     fn bytes(&self) -> usize {
         let place = self.place.as_ref().map_or(0, String::len);
         self.seen.receipt.len() + self.seen.statement.as_ref().map_or(0, String::len) + place + 512
     }
 
-    /// The tree size that the log signed. Verified again: a file is no witness.
+    /// The signed tree size. The receipt is verified again, because the file is not trusted.
     pub fn signed_size(&self, trust: &TrustStore) -> Option<u64> {
         let (entry, statement, receipt) = self.seen.parts().ok()?;
         let verdict = verify(entry, statement.as_ref(), &receipt, trust, self.seen.at);
@@ -44,16 +44,16 @@ impl Kept {
     }
 }
 
-/// What a replica that is behind shows, too.
+/// Observations that a replica which is behind explains, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// An entry that had a receipt is not there.
+    /// An entry that had a receipt is not served.
     Gone,
-    /// A receipt is older than the last one.
+    /// A receipt is for a smaller tree than the last one.
     Older,
 }
 
-/// Since when something is doubtful, and how often it was looked at.
+/// Time of the first sighting of a doubt (Unix seconds), and the number of sightings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Looked {
@@ -61,24 +61,24 @@ struct Looked {
     looks: u32,
 }
 
-/// All of it.
+/// The saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     version: u32,
-    /// Since when something did not answer.
+    /// Start of the service's silence, in Unix seconds; `None` if it answers.
     pub unreachable_since: Option<u64>,
-    /// What may pass, by kind and entry.
+    /// Current doubts, by kind and entry.
     #[serde(default)]
     doubts: BTreeMap<String, Looked>,
-    /// By the service's name for the entry.
+    /// Last receipt of each entry, by the service's ID.
     last: BTreeMap<String, Kept>,
-    /// By what is signed.
+    /// First receipt of each signed position.
     places: BTreeMap<String, Kept>,
 }
 
 impl Memory {
-    /// What was kept; nothing at the first time.
+    /// Loads the state; empty if the file does not exist.
     pub fn load(folder: &LogFolder) -> Result<Self, StateError> {
         let Some(bytes) = folder.read(FILE)? else { return Ok(Self::new()) };
         let unreadable = |why: String| StateError::Unreadable { path: folder.file(FILE), why };
@@ -99,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// Keeps it. Once `Ok`, it survives power loss.
+    /// Saves the state. Once `Ok`, it survives power loss.
     pub fn keep(&self, folder: &LogFolder) -> Result<(), StateError> {
         folder.write(FILE, &serde_json::to_vec_pretty(self).unwrap_or_default())
     }
@@ -109,27 +109,28 @@ impl Memory {
         self.last.get(id)
     }
 
-    /// A receipt of another root that was signed for the same.
+    /// A receipt with another root for the same position.
     pub fn contradiction(&self, kept: &Kept) -> Option<&Kept> {
         let known = self.places.get(kept.place.as_ref()?)?;
         (known.root != kept.root).then_some(known)
     }
 
-    /// Notes one more look at something doubtful: how many there were, and since when.
+    /// Records a sighting of a doubt; returns the number of sightings and the time of the first.
     pub fn doubted(&mut self, doubt: Doubt, id: &str, now: u64) -> (u32, u64) {
         let looked = self.doubts.entry(doubt.of(id)).or_insert(Looked { since: now, looks: 0 });
-        // A clock that was ahead and is right again: what began in the future began now.
+        // After a correction of a clock that was ahead, a start in the future becomes the current time.
         looked.since = looked.since.min(now);
         looked.looks = looked.looks.saturating_add(1);
         (looked.looks, looked.since)
     }
 
-    /// It has passed.
+    /// Removes a doubt.
     pub fn settled(&mut self, doubt: Doubt, id: &str) {
         self.doubts.remove(&doubt.of(id));
     }
 
-    /// Remembers a receipt; of as many places as there is room for, those that were seen last.
+    /// Remembers a receipt. If there is no more room for positions, the oldest are dropped ([`MAX_PLACES`],
+    /// [`MAX_PLACES_BYTES`]).
     pub fn remember(&mut self, id: &str, kept: Kept) {
         if let Some(place) = &kept.place {
             self.places.entry(place.clone()).or_insert_with(|| kept.clone());

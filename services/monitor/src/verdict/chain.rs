@@ -1,21 +1,21 @@
-//! Two verification receipts of one issuer that cannot both stand in one chain: the issuer's own signatures show it.
+//! Chain forks: two verification receipts of one issuer that exclude each other, proven by the issuer's own signatures.
 //!
-//! The issuer of such a receipt is a `did:key`: its key stands in its name, so that this needs neither a trust file nor the
-//! log. Where the two stand, and whether the log took both, is not asked.
+//! The issuer of a verification receipt is a `did:key`, so that its key is in its name and neither a trust file nor the
+//! log is needed. The receipts' leaf positions, and whether the log admitted both, are not checked.
 
 use registration::vrf::{Chain, VrfHeaders};
 use scitt::{PublicKey, SignedStatement};
 
-/// Why two statements fork no chain.
+/// Reasons for which two statements are not a chain fork.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoFork {
-    /// They are no such receipts, or nothing can be said without a payload.
+    /// They are not verification receipts, or the payload is missing.
     Other(String),
-    /// They are, and stand in one chain or in two.
+    /// They are valid verification receipts without a conflict, or a signature is invalid.
     Wrong(&'static str),
 }
 
-/// Who forked which chain, in words.
+/// Describes the fork: the issuer, the position in the chain, and the agent.
 pub fn forked(one: &SignedStatement, other: &SignedStatement) -> Result<String, NoFork> {
     let (first, second) = (Link::read(one)?, Link::read(other)?);
     if one.digest() == other.digest() {
@@ -37,7 +37,7 @@ pub fn forked(one: &SignedStatement, other: &SignedStatement) -> Result<String, 
     Ok(format!("{} signed {place} about {}", first.issuer, first.agent))
 }
 
-/// A receipt whose signature verifies with the key in its issuer's name.
+/// A receipt whose signature verifies with the key in its issuer's `did:key`.
 struct Link {
     issuer: String,
     agent: String,

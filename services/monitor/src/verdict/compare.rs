@@ -1,4 +1,4 @@
-//! Two checkpoints, side by side.
+//! Comparison of two checkpoints.
 
 use merkle::verify::{consistency, implied_roots};
 use merkle::{Hash, RootHash, TreeSize};
@@ -8,23 +8,24 @@ use tlog::note::Note;
 
 use super::{Finding, Head, Verdict};
 
-/// What is at hand to join two checkpoints of different sizes.
+/// Data that relates two checkpoints of different sizes.
 #[derive(Clone, Copy, Debug)]
 pub enum Join<'a> {
-    /// Nothing.
+    /// No data.
     Nothing,
     /// A consistency proof (RFC 9162, 2.1.4).
     Proof(&'a [Hash]),
-    /// The node where the two trees part, and its siblings upwards: also shows that there is no proof.
+    /// The node at the older tree's right edge, with its siblings from the bottom up; can also show that no proof
+    /// exists.
     Node {
         /// The largest perfect subtree at the older tree's right edge.
         start: Hash,
-        /// Its siblings.
+        /// The siblings from the bottom up.
         siblings: &'a [Hash],
     },
 }
 
-/// Compares two notes, in whatever order they come. Without keys nothing follows, however they compare.
+/// Compares two notes, in either order. Without keys the verdict is at most [`Verdict::Unknown`].
 pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Finding {
     let mut finding = Finding::begin();
     let read = notes.map(|note| read(note, keys));
@@ -45,7 +46,7 @@ pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Findi
         finding.failed("log", "two logs");
         return finding.ends(Verdict::Unknown, "checkpoints of two logs cannot be compared");
     }
-    // A key speaks for the log of its own name alone, and two keys do not contradict each other.
+    // A key counts only for the log of its own name, and signatures by two keys do not contradict each other.
     let own = |key: &&&VerifierKey| by_too.contains(*key) && key.name().as_str() == older.origin().as_str();
     match (keys.is_empty(), by.iter().find(own)) {
         (_, Some(key)) => finding.ok("signatures", format!("both by {}", key.name())),
@@ -74,7 +75,7 @@ pub(super) fn head(checkpoint: &Checkpoint) -> Head {
     }
 }
 
-/// The checkpoint, and those of the keys that signed it.
+/// Parses a note; returns the checkpoint and those of `keys` that signed it.
 fn read<'k>(note: &[u8], keys: &'k [VerifierKey]) -> Result<(Checkpoint, Vec<&'k VerifierKey>), String> {
     let note = Note::parse(note).map_err(|why| why.to_string())?;
     let by = match keys {
@@ -119,7 +120,7 @@ fn by_proof(mut finding: Finding, older: &Checkpoint, newer: &Checkpoint, path: 
             finding.ok("consistency", format!("{} to {} by {} hashes", sizes.0, sizes.1, path.len()));
             finding.ends(Verdict::Consistent, "the older tree is the beginning of the newer one")
         }
-        // The proof of a power of two leaves its start out: the older root, which the newer tree must have.
+        // For a power of two the proof omits its first node, the older root: it cannot show a contradiction.
         Err(_) if sizes.0.get().is_power_of_two() => {
             finding.failed("consistency", "the proof does not lead from the one root to the other");
             finding.ends(Verdict::Wrong, "this proof joins them not; another one might")

@@ -1,4 +1,4 @@
-//! A file of evidence: does it show what it says?
+//! Verification of an alarm's evidence.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, NotAHash};
@@ -17,13 +17,13 @@ use crate::alarm::{Alarm, AlarmKind};
 use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
 use crate::round::Outcome;
 
-/// Of SHA-256.
+/// Length of a SHA-256 hash.
 const HASH_BYTES: usize = 32;
 
-/// Checks an alarm's evidence with the keys that are known: those of logs, and for receipts those in `trust`.
+/// Verifies an alarm's evidence with the known log keys in `known`; receipts with the keys in `trust`.
 ///
-/// Where none are, with those that it brings along. They are as trustworthy as the file: anybody can make a key of any name and
-/// contradict himself with it, so that then nobody is accused.
+/// Without known keys, the keys in the evidence are used. These are only as trustworthy as the file: an accuser can
+/// generate a key of any name and sign contradictions with it. The verdict then accuses no party.
 pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> Finding {
     let Some(evidence) = &alarm.evidence else {
         return Finding::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
@@ -75,7 +75,7 @@ fn keys(evidence: &Evidence, known: &[VerifierKey]) -> Result<Vec<VerifierKey>, 
     }
 }
 
-/// A contradiction needs nobody's word: neither where the notes were seen nor when matters.
+/// Verifies two contradictory notes; the time and source of their sightings do not matter.
 fn contradiction(older: &Sighting, newer: &Sighting, path: Option<&Path>, keys: &[VerifierKey]) -> Finding {
     let notes = [older.note.as_bytes(), newer.note.as_bytes()];
     let node = match path.map(hashes).transpose() {
@@ -119,7 +119,7 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Find
     }
 }
 
-/// One note, and what is said to be wrong with it.
+/// Verifies a single note and the fault stated by the alarm's kind.
 fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding {
     let mut finding = Finding::begin();
     let note = match Note::parse(seen.note.as_bytes()) {
@@ -134,7 +134,8 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding
         finding = with_places(finding, [seen]);
     }
     let as_said = match (note.verify(keys), kind) {
-        // A retired key is none of those that are known for the size; that it was the log's is the monitor's word.
+        // A retired key is not among the known keys for this size; that it was once the log's key is the monitor's
+        // word.
         (Err(NotVerified::NoKnownKey), AlarmKind::UnknownKey | AlarmKind::RetiredKey) => true,
         (Err(NotVerified::BadSignature { .. }), AlarmKind::BadSignature) => true,
         (Err(_), _) | (Ok(_), AlarmKind::UnknownKey | AlarmKind::BadSignature) => false,
@@ -163,7 +164,7 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Finding
     }
 }
 
-/// Bytes that do not belong to the tree: where they alone make the tree, that can be computed.
+/// Verifies served bytes. If they are a whole tree's level-0 tile, its root is computed.
 fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) -> Finding {
     let mut finding = Finding::begin();
     let opened = Note::parse(checkpoint.note.as_bytes()).map_err(|why| why.to_string()).and_then(|note| {
@@ -196,7 +197,7 @@ fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) 
     finding.ends(Verdict::OnWord, "what the log is said to have served is not what it signed")
 }
 
-/// The root that a tile makes by itself: that of the lowest level which holds every leaf.
+/// The root of a level-0 tile that holds all leaves of the tree; `None` for other paths, or too few leaves.
 fn whole_tree(path: &str, bytes: &[u8], size: u64) -> Option<merkle::RootHash> {
     let leaves = u64::try_from(bytes.len() / HASH_BYTES).ok()?;
     let first = path == "tile/0/000" || path.starts_with("tile/0/000.p/");
@@ -211,7 +212,7 @@ fn whole_tree(path: &str, bytes: &[u8], size: u64) -> Option<merkle::RootHash> {
     Some(range.root())
 }
 
-/// Statements speak for themselves: their issuers signed them. Whose keys those are, others must know.
+/// Verifies statements against their digests. Their issuers' keys need a trust file and are not checked here.
 fn of_entries(
     kind: AlarmKind,
     checkpoint: Option<&Sighting>,
@@ -270,7 +271,7 @@ fn of_entries(
     finding.ends(Verdict::OnWord, "the statements are those entries; where they stand is the monitor's word")
 }
 
-/// Two statements, if there are two and no more.
+/// The two statements; `None` if there are not exactly two.
 fn both(entries: &[EntrySeen]) -> Option<[SignedStatement; 2]> {
     let parse = |entry: &EntrySeen| {
         let bytes = BASE64URL_NOPAD.decode(entry.statement.as_ref()?.as_bytes()).ok()?;
@@ -304,7 +305,7 @@ fn hashes(path: &Path) -> Result<(Hash, Vec<Hash>), NotAHash> {
     Ok((path.start.parse()?, path.siblings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?))
 }
 
-/// Says where the heads were seen. They may stand in another order than the notes: a root tells whose is whose.
+/// Adds the time and source of each sighting to the head of the same size and root; the order may differ.
 fn with_places<const N: usize>(mut finding: Finding, seen: [&Sighting; N]) -> Finding {
     for sighting in seen {
         let head = Note::parse(sighting.note.as_bytes())

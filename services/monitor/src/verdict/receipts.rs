@@ -1,4 +1,4 @@
-//! Receipts of a SCITT service that are said to show what it did.
+//! Verification of a SCITT service's receipts as evidence.
 
 use verifier::TrustStore;
 
@@ -7,14 +7,14 @@ use crate::alarm::AlarmKind;
 use crate::evidence::ReceiptSeen;
 use crate::scitt_service::{Place, verify};
 
-/// One receipt, checked again.
+/// A receipt that verified: its signed position (name, and tree size if any) and root.
 struct Checked {
     place: Option<(String, Option<u64>)>,
     root: Option<String>,
 }
 
-/// Checks every receipt with the keys that are known, and whether they show what they are said to; with those that the evidence
-/// brings along, as `own`, if none are: then it accuses nobody.
+/// Verifies all receipts with the keys in `known`, and whether they support the accusation. Without `known`, the keys
+/// in the evidence (`own`) are used, and the verdict accuses no party.
 pub fn judge(kind: AlarmKind, own: &str, known: Option<&TrustStore>, receipts: &[ReceiptSeen]) -> Finding {
     let mut finding = Finding::begin();
     let trust = match known.cloned().map_or_else(|| TrustStore::from_toml(own), Ok) {

@@ -1,4 +1,4 @@
-//! Logs that misbehave, and accusers that lie.
+//! Verification of accusations: misbehaving logs, and false accusations.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use crate::evidence::{EntrySeen, Evidence, Path, Sighting};
 
 const ORIGIN: &str = "log.example";
 
-/// A log of this many leaves, of which one may be another than everybody else's.
+/// A test log, of which a leaf can be replaced to simulate a fork.
 #[derive(Clone)]
 struct Log {
     leaves: Vec<LeafHash>,
@@ -60,7 +60,7 @@ impl Log {
         path
     }
 
-    /// As the monitor writes it: the first node is always there.
+    /// The path as the monitor writes it: always with the first node.
     fn path(&self, older: usize, newer: usize) -> Path {
         let mut hashes = self.proof(older, newer);
         if older.is_power_of_two() {
@@ -153,7 +153,7 @@ fn an_honest_log_cannot_be_accused_of_a_fork() {
         let (first, second) = (log.note(older), log.note(40));
         let honest = judge(&contradiction(&first, &second, Some(log.path(older, 40))), &[vkey()], None);
         assert_eq!(honest.verdict, Verdict::Wrong, "{honest:?}");
-        // Hashes of a tree that the log never signed lead to another newer root.
+        // Hashes of a tree that the log never signed lead to a different newer root.
         let invented = Log::of(40).forked_at(older - 1).path(older, 40);
         let invented = judge(&contradiction(&first, &second, Some(invented)), &[vkey()], None);
         assert_eq!(invented.verdict, Verdict::Wrong, "{invented:?}");
@@ -170,7 +170,7 @@ fn a_note_that_another_key_signed_accuses_nobody() {
     let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
     let forged = other.note_by(9, &key(2));
     assert_eq!(diff([&log.note(9), &forged], Join::Nothing), Verdict::Wrong);
-    // With the accuser's own key in the file, and nobody asks for the log's: the finding says whose it is.
+    // With the accuser's own key in the file and without the log's: the finding names the key.
     let evidence = Evidence::Contradiction {
         vkey: key(2).key().to_string(),
         older: seen(&log.note_by(9, &key(2))),
@@ -194,7 +194,7 @@ fn of_several_keys_one_and_the_same_must_have_signed_both_and_be_the_logs_own() 
         compare([notes[0].as_bytes(), notes[1].as_bytes()], keys, Join::Nothing).verdict
     };
     assert_eq!(verdict(&notes, &[vkey(), key(2).key().clone()]), Verdict::Unknown);
-    // A log of another name signs what this one never said.
+    // A log of another name signs contradictory checkpoints of this one.
     let stranger = LocalKey::new("log.elsewhere".parse().unwrap(), SigningKey::from_bytes(&[3; 32])).unwrap();
     let framed = [(&log, 9), (&other, 9)].map(|(log, size)| {
         let note = log.note(size);
@@ -320,12 +320,12 @@ fn two_successors_of_one_receipt_are_shown_by_their_issuers_own_signatures() {
     let (left, right) = (next(3), next(4));
     assert_eq!(verdict(&[&left, &right]), Verdict::Equivocation);
     assert_eq!(verdict(&[&genesis, &again]), Verdict::Equivocation);
-    // An honest chain, one receipt twice, two issuers, one statement alone: nobody is accused.
+    // An honest chain, the same receipt twice, two issuers, and a single statement are no fork.
     assert_eq!(verdict(&[&genesis, &left]), Verdict::Wrong);
     assert_eq!(verdict(&[&left, &left]), Verdict::Wrong);
     assert_eq!(verdict(&[&genesis, &receipt(1).sign(&other).unwrap()]), Verdict::Wrong);
     assert_eq!(verdict(&[&left]), Verdict::OnWord);
-    // A statement that somebody else signed in the issuer's name.
+    // A forged signature in the issuer's name.
     let mut bytes = right.bytes().to_vec();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -1,4 +1,4 @@
-//! What watch lists read of an entry.
+//! The facts of an entry that watch lists use.
 
 use audit::Evidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
@@ -11,56 +11,56 @@ use serde_json::{Map, Value};
 use crate::config::Who;
 use crate::evidence::{EntrySeen, Evidence};
 
-/// An entry, as far as lists ask about it.
+/// An entry's facts for the watch lists.
 pub struct Facts {
-    /// Its leaf.
+    /// The leaf index.
     pub leaf: u64,
-    /// Its ID.
+    /// The entry ID, in hex.
     pub entry: String,
-    /// `iss`.
+    /// The issuer: the `iss` claim.
     pub iss: String,
-    /// `sub`.
+    /// The subject: the `sub` claim.
     pub sub: String,
-    /// The agents that it names.
+    /// Agents in `agent` and `agent_id`; for a VRF receipt also its subject.
     pub agents: Vec<String>,
-    /// The key that signed it, hex.
+    /// ID of the signing key (`kid`), in hex.
     pub kid: Option<String>,
-    /// The receipt that it follows, hex.
+    /// The preceding receipt in the chain, in hex.
     pub previous: Option<String>,
-    /// Its position in its chain.
+    /// The position in the chain: `chain_position`.
     pub position: Option<u64>,
-    /// Its number in its stream.
+    /// The number in the stream: `seq`.
     pub number: Option<u64>,
-    /// What it says of what it judged.
+    /// The verdict on the judged object.
     pub verdict: Option<String>,
-    /// What it judged.
+    /// The judged object: its `output_hash` or `audit_ref`.
     pub judged: Option<String>,
-    /// What it adds to its stream, if it is an audit record.
+    /// The kind of audit record; `None` for other entries.
     pub record: Option<Record>,
-    /// When it was committed, if the log tells.
+    /// Commit time reported by the log, in Unix seconds.
     pub at: Option<u64>,
     statement: Option<String>,
 }
 
-/// What an audit record adds to its stream.
+/// Kinds of audit records in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A decision that lets a call pass, or asks back: an outcome must follow.
+    /// A decision other than `denied`: an outcome must follow.
     Decision,
-    /// What came of the decision with this entry ID.
+    /// The outcome of the decision with this entry ID.
     Outcome(String),
     /// The end of the stream.
     Closed,
-    /// Anything else.
+    /// Any other record.
     Other,
 }
 
-/// Where an entry stands.
+/// Leaf and ID of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its leaf.
+    /// The leaf index.
     pub leaf: u64,
-    /// Its ID.
+    /// The entry ID, in hex.
     pub entry: String,
 }
 
@@ -77,7 +77,7 @@ impl Record {
 }
 
 impl Facts {
-    /// Reads an entry; `None` if its statement is gone, or none.
+    /// Reads an entry; `None` if its statement was erased or malformed, or lacks `iss` or `sub`.
     pub fn of(row: &Row) -> Option<Self> {
         let statement = SignedStatement::parse(row.statement.clone()?).ok()?;
         let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
@@ -106,7 +106,7 @@ impl Facts {
         })
     }
 
-    /// Whether a list is about it.
+    /// Returns `true` if the entry concerns the watched party.
     pub fn concern(&self, who: &Who) -> bool {
         match who {
             Who::Issuer(name) => self.iss == *name,
@@ -115,7 +115,7 @@ impl Facts {
         }
     }
 
-    /// The entry itself, and the one that it goes against.
+    /// The entry and, if given, the entry that it conflicts with, as evidence.
     pub fn evidence(&self, other: Option<&Place>) -> Evidence {
         let other = other.map(|other| EntrySeen {
             index: Some(other.leaf),
@@ -130,7 +130,7 @@ impl Facts {
         Evidence::Entries { checkpoint: None, entries: other.into_iter().chain([own]).collect() }
     }
 
-    /// Where it stands.
+    /// Leaf and ID of the entry.
     pub fn place(&self) -> Place {
         Place { leaf: self.leaf, entry: self.entry.clone() }
     }

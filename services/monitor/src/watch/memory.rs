@@ -1,4 +1,4 @@
-//! What watch lists remember from entry to entry, within bounds.
+//! The saved memory of the watch lists, within bounds.
 
 use std::collections::BTreeMap;
 
@@ -12,59 +12,59 @@ use crate::alarm::Alarm;
 use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
 
-/// The form that this release writes. One of another form is as good as lost: everything is seen again.
+/// Version of the file format. A memory of another version is discarded, and all entries are processed again.
 const FORM: u32 = 3;
 
-/// What is remembered.
+/// The saved memory.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     #[serde(default)]
     form: u32,
-    /// The next leaf to see.
+    /// The next leaf to observe.
     pub next: u64,
-    /// The last report of a refused statement that was read.
+    /// Number of the last report of a refused statement that was processed.
     #[serde(default)]
     pub report: Option<u64>,
-    /// When watching began, in Unix seconds.
+    /// Start of watching, in Unix seconds.
     began: u64,
-    /// Lists that are watched, and since which leaf.
+    /// The first leaf watched by each list.
     #[serde(default)]
     since: BTreeMap<String, u64>,
-    /// Whether something was left out.
+    /// `true` if something was dropped for lack of room.
     full: bool,
-    /// When each list was heard of last.
+    /// Newest commit time of an entry for each list.
     heard: BTreeMap<String, u64>,
-    /// Places in chains, by the hash of their names, and which entry took them first.
+    /// First entry at each position of a chain, by the hash of the position's name.
     claims: BTreeMap<String, Place>,
-    /// What was judged, by which entry, and how.
+    /// Last verdict on each object, with its entry.
     verdicts: BTreeMap<String, (Place, String)>,
     /// Sequences by list and name.
     sequences: BTreeMap<String, BTreeMap<String, Sequence>>,
     /// Streams of audit records by list.
     #[serde(default)]
     streams: BTreeMap<String, Streams>,
-    /// Entries without a statement that were seen.
+    /// Number of observed entries without a statement.
     #[serde(default)]
     pub erased: u64,
-    /// How many numbers are missing, of all sequences.
+    /// Total of missing numbers in all sequences.
     missing: usize,
-    /// What was found and nobody was told of.
+    /// Alarms that the sink has not saved yet.
     #[serde(default)]
     pub untold: Vec<Alarm>,
 }
 
-/// A row of numbers.
+/// A sequence of numbers from 0 on.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sequence {
-    /// One more than the largest.
+    /// The largest number seen, plus one.
     next: u64,
-    /// Below it, and not seen; since when.
+    /// Missing numbers below `next`, with the time of discovery.
     missing: BTreeMap<u64, u64>,
 }
 
-/// Tells one state of the memory from another.
+/// Identifies a state of the memory, for change detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     next: u64,
@@ -73,22 +73,22 @@ pub struct Mark {
 }
 
 impl Memory {
-    /// All that it holds follows from what it has seen so far.
+    /// The mark of the current state: the memory is a function of these positions.
     pub fn mark(&self) -> Mark {
         Mark { next: self.next, report: self.report, untold: self.untold.len() }
     }
 
-    /// Nothing was seen yet.
+    /// An empty memory.
     pub fn begun(now: u64) -> Self {
         Self { form: FORM, began: now, ..Self::default() }
     }
 
-    /// Whether this release can go on from it.
+    /// Returns `true` if the memory has the current format version.
     pub fn is_of_this_form(&self) -> bool {
         self.form == FORM
     }
 
-    /// A list that was not watched yet is from the next leaf on.
+    /// Starts a list at the next leaf, unless it is watched already.
     pub fn watch_from_here(&mut self, list: &str, now: u64) {
         if !self.since.contains_key(list) {
             self.since.insert(list.to_owned(), self.next);
@@ -98,8 +98,8 @@ impl Memory {
         }
     }
 
-    /// What is written: no more than can be read again. What is too much is left out, first the statements, which their
-    /// hashes stand for, then what was compared longest; and it is said that something was.
+    /// Serializes the memory to at most `most` bytes, so that it can be read again. To fit, it first drops statements
+    /// (their hashes stay), then everything that was kept for comparison, and sets [`is_full`](Self::is_full).
     pub fn encode(&mut self, most: usize) -> Vec<u8> {
         loop {
             let json = serde_json::to_vec(&self).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Memory {
         }
     }
 
-    /// Whether there was anything to leave out.
+    /// Drops data to save room; returns `false` if there was none.
     fn leave_out(&mut self) -> bool {
         let evidence = self.untold.iter_mut().filter_map(|alarm| alarm.evidence.as_mut());
         let entries = evidence.filter_map(|evidence| match evidence {
@@ -130,23 +130,23 @@ impl Memory {
         maps.iter().any(|len| *len > 0)
     }
 
-    /// Whether something was left out.
+    /// Returns `true` if something was dropped for lack of room.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Something of a list was committed.
+    /// Records the commit time of an entry of a list.
     pub fn heard(&mut self, list: &str, at: u64) {
         let last = self.heard.entry(list.to_owned()).or_insert(at);
         *last = at.max(*last);
     }
 
-    /// When something of a list was committed last, or watching began.
+    /// Newest commit time of a list's entries; the start of watching if there are none.
     pub fn last_heard(&self, list: &str) -> u64 {
         self.heard.get(list).copied().unwrap_or(self.began)
     }
 
-    /// Takes the entry's places in its chain; the entry that has one of them already.
+    /// Records the entry's predecessor and position in its chain. Returns another entry that has one of them already.
     pub fn claims(&mut self, facts: &Facts) -> Option<Place> {
         let chain = format!("{}\n{}", facts.iss, facts.sub);
         let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
@@ -164,7 +164,7 @@ impl Memory {
         other
     }
 
-    /// Keeps the entry's verdict; the entry that judged the same thing otherwise, and how.
+    /// Records the entry's verdict. Returns the entry with a different previous verdict on the same object.
     pub fn judged(&mut self, facts: &Facts) -> Option<(Place, String)> {
         let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
         let thing = hashed(&format!("{}\n{judged}", facts.sub));
@@ -176,19 +176,19 @@ impl Memory {
         before.filter(|(place, before)| before != verdict && place.entry != facts.entry)
     }
 
-    /// The streams of a list.
+    /// The streams of a list; `None` if there are none.
     pub fn streams(&self, list: &str) -> Option<&Streams> {
         self.streams.get(list)
     }
 
-    /// Enters the entry's position in the sequence of its chain.
+    /// Records the entry's position in its chain.
     pub fn follow_chain(&mut self, list: &str, facts: &Facts, now: u64) {
         if let Some((name, position)) = chain_position(facts) {
             self.number(list, name, position, now);
         }
     }
 
-    /// Enters an audit record in its stream.
+    /// Records an audit record in its stream.
     pub fn follow_stream(&mut self, list: &str, facts: &Facts, now: u64) {
         let (Some((name, number)), Some(record)) = (stream_number(facts), &facts.record) else { return };
         let at = facts.at.unwrap_or(now).min(now);
@@ -198,7 +198,7 @@ impl Memory {
     }
 
     fn number(&mut self, list: &str, name: String, number: u64, now: u64) {
-        // What a list that was added later has not seen is not missing; nor what was seen before something was left out.
+        // Not missing: numbers before a later-added list's start, and numbers seen before data was dropped.
         let from_the_first = !self.full && self.since.get(list).is_none_or(|since| *since == 0);
         let first = if from_the_first { 0 } else { number };
         let sequences = self.sequences.entry(list.to_owned()).or_default();
@@ -209,7 +209,8 @@ impl Memory {
         self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
     }
 
-    /// Takes the numbers of an entry that nothing else is believed of: they are there, whoever wrote them, and not missing.
+    /// Marks the numbers of an entry as present although its other facts are not used: they are not missing, regardless
+    /// of the signer.
     pub fn excuse(&mut self, list: &str, facts: &Facts) {
         for (name, number) in chain_position(facts).into_iter().chain(stream_number(facts)) {
             let Some(sequence) = self.sequences.get_mut(list).and_then(|all| all.get_mut(&name)) else {
@@ -223,7 +224,7 @@ impl Memory {
         }
     }
 
-    /// What is missing in a list's sequences: the sequence, the number, and since when.
+    /// The missing numbers of a list: sequence, number, and time of discovery.
     pub fn missing(&self, list: &str) -> impl Iterator<Item = (&str, u64, u64)> {
         let sequences = self.sequences.get(list).into_iter().flatten();
         sequences.flat_map(|(name, sequence)| {
@@ -232,23 +233,23 @@ impl Memory {
     }
 }
 
-/// The chain that an entry is in, and its position there.
+/// The entry's chain and its position there.
 fn chain_position(facts: &Facts) -> Option<(String, u64)> {
     Some((format!("chain of {} about {}", facts.iss, facts.sub), facts.position?))
 }
 
-/// The stream that an entry is in, and its number there.
+/// The entry's stream and its number there.
 fn stream_number(facts: &Facts) -> Option<(String, u64)> {
     Some((format!("stream of {} about {}", facts.iss, facts.sub), facts.number?))
 }
 
-/// A name of any length, as one of 64 characters.
+/// Hash of a name, to bound its length.
 fn hashed(name: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(name))
 }
 
 impl Sequence {
-    /// Takes a number; whether more are missing than there is room for.
+    /// Records a number; returns `true` if more numbers are missing than fit into `room`.
     fn take(&mut self, number: u64, now: u64, room: u64) -> bool {
         if number < self.next {
             self.missing.remove(&number);

@@ -1,4 +1,5 @@
-//! Statements that the log refused because they go against an entry of the same issuer (`/v1/equivocations`).
+//! Reports of statements that the log refused because they conflict with an entry of the same issuer (`GET
+//! /v1/equivocations`).
 
 use client::{Client, ClientError};
 use data_encoding::BASE64URL_NOPAD;
@@ -40,7 +41,7 @@ struct Refused {
 }
 
 impl Watching {
-    /// Reads the reports that came since the last time. A log that has none to read has none.
+    /// Processes the reports since the last round. A log without the endpoint (404) has no reports.
     pub async fn read_reports(&mut self, target: &Target, client: &Client) -> Result<(), ClientError> {
         for _ in 0..REPORT_PAGES {
             let after = self.memory.report.map(|number| format!("&after={number}")).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Watching {
         Ok(())
     }
 
-    /// A page holds no more reports than were asked for, each with a larger number than the one before.
+    /// Checks that a page has at most [`REPORT_PAGE`] reports, with strictly increasing numbers.
     pub(super) fn grow(&self, reports: &[Report]) -> Result<(), ClientError> {
         let mut last = self.memory.report;
         for report in reports {
@@ -79,14 +80,13 @@ impl Watching {
         }
     }
 
-    /// What was found, so that its evidence can be made complete.
+    /// The findings, for the completion of their evidence.
     pub fn found_mut(&mut self) -> &mut [Alarm] {
         &mut self.memory.untold
     }
 
-    /// Names the issuer and the subject of a refused statement, if they are on a list, and if the issuer's own signatures show
-    /// the fork. A report without the statement, with another one than it names, or with one that the issuer did not sign
-    /// accuses nobody.
+    /// Raises an alarm for a refused statement if its issuer or subject is on a list and the issuer's own signatures
+    /// prove the fork. Reports with a missing, different or unsigned statement are ignored.
     async fn report(&mut self, target: &Target, client: &Client, report: &Report) {
         let Some(refused) = report.refused.parse() else { return };
         let Some((iss, sub)) = names(&refused) else { return };
@@ -129,8 +129,8 @@ impl Watching {
     }
 }
 
-/// Puts into the evidence what it so far only names, so that it stands without the log: the statements, and the checkpoint of
-/// the tree that holds them. Of many alarms those that come first are enough to show what is wrong.
+/// Adds missing statements and the checkpoint to the evidence, so that it can be verified without the log. Only the
+/// first [`MAX_COMPLETED`] alarms are completed; they suffice to show the fault.
 pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Client) {
     for alarm in alarms.iter_mut().take(MAX_COMPLETED) {
         let Some(Evidence::Entries { entries, checkpoint: holds }) = &mut alarm.evidence else { continue };
@@ -142,7 +142,7 @@ pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Clie
 }
 
 impl Refused {
-    /// The statement, if it is there and is the one that is named.
+    /// Parses the statement; `None` if it is missing or does not match the entry ID.
     fn parse(&self) -> Option<SignedStatement> {
         let bytes = BASE64URL_NOPAD.decode(self.statement.as_ref()?.as_bytes()).ok()?;
         let statement = SignedStatement::parse(bytes).ok()?;
@@ -150,7 +150,7 @@ impl Refused {
     }
 }
 
-/// Issuer and subject.
+/// Issuer and subject of a statement.
 fn names(statement: &SignedStatement) -> Option<(String, String)> {
     let claims = statement.header().claims()?;
     Some((Claims::iss(claims)?.to_owned(), Claims::sub(claims)?.to_owned()))

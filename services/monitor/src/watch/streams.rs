@@ -1,4 +1,4 @@
-//! A gateway's audit streams, as far as a list must remember them: decisions without an outcome, and streams without an end.
+//! A gateway's audit streams: decisions without an outcome, and streams that are not closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use crate::limits::MAX_REMEMBERED;
 #[serde(transparent)]
 pub struct Streams(BTreeMap<String, Stream>);
 
-/// A stream that has not ended, or has decisions without an outcome.
+/// A stream that is not closed, or has decisions without an outcome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stream {
-    /// Decisions that let a call pass and have no outcome yet, by entry ID; since when.
+    /// Permitting decisions without an outcome, by entry ID, with their commit times.
     open: BTreeMap<String, u64>,
-    /// Decisions whose outcome came before them.
+    /// Decisions whose outcome was observed before the decision.
     ended: BTreeSet<String>,
-    /// When its newest record was committed.
+    /// Commit time of the newest record.
     newest: u64,
-    /// Whether it said that it has ended.
+    /// `true` after the record that closes the stream.
     closed: bool,
 }
 
 impl Streams {
-    /// Takes a record of a stream; whether there was room for it.
+    /// Records an audit record; returns `false` if there is no room ([`MAX_REMEMBERED`]).
     pub fn take(&mut self, name: &str, facts: &Facts, record: &Record, at: u64) -> bool {
         let known = self.0.values().map(Stream::weight).sum::<usize>();
         if known >= MAX_REMEMBERED {
@@ -51,7 +51,7 @@ impl Streams {
         true
     }
 
-    /// Decisions that were committed so long ago and have no outcome: the stream, the decision, since when.
+    /// Decisions committed at or before `before` that have no outcome: stream, decision, commit time.
     pub fn open(&self, before: u64) -> impl Iterator<Item = (&str, &str, u64)> {
         self.0.iter().flat_map(move |(name, stream)| {
             let old = stream.open.iter().filter(move |(_, since)| **since <= before);
@@ -59,7 +59,7 @@ impl Streams {
         })
     }
 
-    /// Streams that have not ended, with nothing new since then: the stream, and when its newest record was committed.
+    /// Open streams without a record after `before`: stream, and commit time of its newest record.
     pub fn unclosed(&self, before: u64) -> impl Iterator<Item = (&str, u64)> {
         let quiet = self.0.iter().filter(move |(_, stream)| !stream.closed && stream.newest <= before);
         quiet.map(|(name, stream)| (name.as_str(), stream.newest))
@@ -67,7 +67,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// About how much of the memory it takes.
+    /// Approximate share of the memory's capacity.
     fn weight(&self) -> usize {
         1 + self.open.len() + self.ended.len()
     }

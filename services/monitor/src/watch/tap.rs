@@ -1,4 +1,4 @@
-//! A source whose rows are also shown to the watch lists, each once and in order.
+//! A [`Source`] wrapper that records the rows read by the audit for the watch lists, each once and in order.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use audit::{Answer, Evidence, Head, Row, SignedHead, Source, SourceError};
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 use store::{Collateral, Found, GuardKey};
 
-/// A source, and what was read from it.
+/// A source, and the rows read from it.
 pub struct Tap<'a> {
     source: &'a dyn Source,
     seen: Mutex<Seen>,
@@ -19,12 +19,12 @@ struct Seen {
 }
 
 impl<'a> Tap<'a> {
-    /// Shows rows from this leaf on.
+    /// Wraps a source; rows are recorded from leaf `next` on.
     pub fn of(source: &'a dyn Source, next: u64) -> Self {
         Self { source, seen: Mutex::new(Seen { next, rows: Vec::new() }) }
     }
 
-    /// What was read since the last time.
+    /// Returns the rows recorded since the last call.
     pub fn drain(&self) -> Vec<Evidence> {
         std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner).rows)
     }

@@ -1,4 +1,4 @@
-//! What the lists make of entries that the log tells, and of what they remember.
+//! Alarms of the watch lists, for given entries and memory.
 
 use audit::Evidence as Row;
 use merkle::{EntryDigest, LeafIndex};
@@ -8,7 +8,7 @@ use crate::testing;
 
 const ISS: &str = "did:example:issuer";
 
-/// A row of a chain; whoever signed it.
+/// A row of a chain by an unspecified signer.
 fn row(leaf: u64, position: u64) -> Row {
     let statement = testkit::vrf(leaf);
     Row {
@@ -31,7 +31,7 @@ fn watching(memory: Memory) -> Watching {
     Watching { memory, omitted: 0, kept: None, now: 100 }
 }
 
-/// What is wrong after these rows.
+/// The alarms after these rows.
 fn found(mut watching: Watching, rows: Vec<Row>, is_as_told: bool) -> Vec<AlarmKind> {
     let (target, mut book) = (target(), Book::new("log", 100));
     watching.observe(&target, rows, |_| is_as_told);
@@ -47,7 +47,7 @@ fn an_entry_that_is_not_as_told_accuses_no_issuer_of_anything() {
     assert_eq!(found(watching(Memory::begun(0)), fork(), false), []);
 }
 
-/// Nobody was watched below leaf 5.
+/// A watch list that starts at leaf 5.
 fn added_later() -> Watching {
     let mut later = watching(Memory::begun(0));
     later.memory.next = 5;
@@ -106,7 +106,7 @@ fn first(n: u64) -> scitt::SignedStatement {
     testkit::receipt(n).sign(&testkit::verifier()).unwrap()
 }
 
-/// What is found of a log that reports to have refused these bytes because of a first receipt of the same issuer.
+/// The alarms for a log that reports the refusal of these bytes because of a first receipt of the same issuer.
 async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
     let registered = first(0);
     let text = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
@@ -160,7 +160,7 @@ fn closed(leaf: u64, seq: u64) -> Row {
     record(leaf, seq, "\"kind\":\"closed\"")
 }
 
-/// What is wrong with a stream at time 100, where outcomes and ends are awaited for 50 seconds.
+/// The alarms of a stream at time 100, with limits of 50 seconds for outcomes and closing.
 fn wrong_with(rows: Vec<Row>) -> Vec<AlarmKind> {
     let mut watch = Watch::of(Who::Issuer(ISS.into()));
     let limit = std::time::Duration::from_secs(50);

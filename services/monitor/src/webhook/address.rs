@@ -1,8 +1,8 @@
-//! Which addresses a webhook may be sent to: a URL must not become a hand inside the operator's network.
+//! Address filter for webhooks, against server-side request forgery into the operator's network.
 //!
-//! A name is resolved when the connection is made, and what it resolves to is judged then: a name that meant a public
-//! address when the configuration was read may mean a private one now. Addresses that are written into the URL never
-//! reach a resolver and are judged before. Only what is known to be public passes.
+//! Host names are resolved when the connection is made and the result is filtered then: a name that had a public
+//! address when the configuration was read may have a private one later. IP addresses in a URL never reach the resolver
+//! and are checked at startup. Only known public addresses pass.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,12 +10,12 @@ use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::Host;
 
-/// The target's address is not a public one.
+/// Error: the target's address is not public.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is no public address: set allow_private for this webhook if that is meant")]
 pub struct NotPublic(pub String);
 
-/// Refuses a URL whose host is written as an address that is not public.
+/// Rejects a URL whose host is an IP address that is not public.
 pub fn check_literal(url: &Url) -> Result<(), NotPublic> {
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -25,7 +25,7 @@ pub fn check_literal(url: &Url) -> Result<(), NotPublic> {
     if is_public(address) { Ok(()) } else { Err(NotPublic(address.to_string())) }
 }
 
-/// Whether an address is reachable from everywhere and belongs to no special purpose.
+/// Returns `true` for globally reachable addresses outside the special-purpose registries.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -33,7 +33,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The IANA registry of special addresses, and what nobody has.
+/// Excludes the IANA special-purpose registry (RFC 6890), multicast and reserved addresses.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = matches!(
         address.octets(),
@@ -52,7 +52,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Global unicast (2000::/3) without its special parts; of addresses that carry another one, that one counts.
+/// Accepts global unicast (2000::/3) without its special-purpose blocks; an embedded IPv4 address decides instead, if
+/// there is one.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = carried(address) {
         return is_public_v4(inner);
@@ -63,7 +64,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     (0x2000..=0x3fff).contains(&segments[0]) && !special
 }
 
-/// The IPv4 address in a mapped, translated (64:ff9b::/96) or 6to4 one.
+/// The IPv4 address embedded in an IPv4-mapped, NAT64 (64:ff9b::/96) or 6to4 address.
 fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
@@ -73,7 +74,7 @@ fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Resolves names, and forgets what is not public.
+/// DNS resolver that drops addresses which are not public.
 #[derive(Debug)]
 pub struct PublicOnly;
 

@@ -1,10 +1,12 @@
-//! Alarms, told to whoever asked to be told: Standard Webhooks 1.0, signed, at least once.
+//! Webhooks for alarms: signed messages of Standard Webhooks 1.0, delivered at least once.
 //!
-//! A message is durable before the alarm counts as raised, and is tried for [`WEBHOOK_LIFE`](crate::limits::WEBHOOK_LIFE) with growing, jittered waits.
-//! Targets are the operator's alone: nothing that a log says becomes a URL, redirects are not followed, and addresses
-//! that are not public are refused when the connection is made unless the target's setting allows them.
+//! A message is durable before its alarm counts as raised, and is retried for
+//! [`WEBHOOK_LIFE`](crate::limits::WEBHOOK_LIFE) with growing, jittered pauses. Receivers come from the operator's
+//! configuration only: text from a log never becomes a URL, redirects are not followed, and non-public addresses are
+//! refused at connection time unless the receiver's setting allows them.
 //!
-//! Not here: what an alarm is ([`crate::alarm`]), and answers from receivers, of which only the status is looked at.
+//! Not here: the definition of alarms ([`crate::alarm`]). Of a receiver's response only the status and `Retry-After`
+//! are used.
 
 mod address;
 mod open;
@@ -29,28 +31,28 @@ pub use signing::{Message, NotAKey, SharedSecret, WebhookKey, WebhookPublicKey};
 use crate::limits::{WEBHOOK_IDLE, WEBHOOK_RETRY_LONGEST, WEBHOOK_WAITS};
 use send::{Attempt, Sender};
 
-/// All receivers, what waits for them, and the key that signs it.
+/// The receivers, the queue of messages, and the signing key.
 pub struct Webhooks {
     queue: Queue,
     key: WebhookKey,
     senders: Vec<Sender>,
     kept: Notify,
-    /// Receivers that are down, and until when none of theirs is tried.
+    /// Receivers that are down, with the time (Unix seconds) before which no message is sent to them.
     held: Mutex<BTreeMap<String, u64>>,
 }
 
-/// What one pass over the queue came to.
+/// Result of one pass over the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
-    /// Receivers said that they have it.
+    /// Messages accepted by their receivers.
     pub delivered: u64,
-    /// They did not, and will be asked again.
+    /// Failed attempts that will be retried.
     pub failed: u64,
-    /// They did not for so long that it is over.
+    /// Messages dropped after [`WEBHOOK_LIFE`](crate::limits::WEBHOOK_LIFE), or without a configured receiver.
     pub given_up: u64,
 }
 
-/// The body of a message, as the standard recommends it.
+/// The body of a message (Standard Webhooks 1.0, payload structure).
 #[derive(Serialize)]
 struct Body<'a, T> {
     #[serde(rename = "type")]
@@ -60,10 +62,10 @@ struct Body<'a, T> {
 }
 
 impl Webhooks {
-    /// The queue in `state`, sent to `targets`.
+    /// Opens the queue in the directory `state`, for messages to `targets`.
     ///
     /// # Errors
-    /// If a target cannot be sent to: no HTTP URL, or an address that is not public.
+    /// [`SetupError`] if a target has no HTTP URL or a non-public address.
     pub fn new(state: &Path, key: WebhookKey, targets: Vec<Target>) -> Result<Self, SetupError> {
         let senders = targets.into_iter().map(Sender::new).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -75,20 +77,20 @@ impl Webhooks {
         })
     }
 
-    /// Whether there is nobody to tell.
+    /// Returns `true` if no receiver is configured.
     pub fn is_empty(&self) -> bool {
         self.senders.is_empty()
     }
 
-    /// The key that receivers verify with.
+    /// The public key with which receivers verify messages.
     pub fn public_key(&self) -> WebhookPublicKey {
         self.key.public()
     }
 
-    /// Keeps a message for every receiver. The same `id` at the same second is the same message.
+    /// Queues a message for every receiver. A second message with the same `id` and `at` replaces the first.
     ///
     /// # Errors
-    /// If one of them cannot be kept; the others are.
+    /// [`NotQueued`] if it cannot be queued for a receiver; the other receivers are not affected.
     pub fn tell(&self, id: &str, kind: &str, at: u64, data: &impl Serialize) -> Result<(), NotQueued> {
         let timestamp = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
         let timestamp = timestamp.unwrap_or_default().to_string();
@@ -110,12 +112,12 @@ impl Webhooks {
         kept.into_iter().collect()
     }
 
-    /// How many messages wait.
+    /// The number of queued messages.
     pub fn waiting(&self) -> usize {
         self.queue.count().unwrap_or(0)
     }
 
-    /// Sends until the future is dropped, and says what came of each pass over the queue.
+    /// Delivers messages until the future is dropped; calls `told` with the result of each pass.
     pub async fn run(&self, now: impl Fn() -> u64, told: impl Fn(Pass)) {
         loop {
             let pass = self.pass(now()).await;
@@ -129,7 +131,7 @@ impl Webhooks {
         }
     }
 
-    /// Tries every message that is due, receivers side by side.
+    /// Attempts all due messages, concurrently for different receivers.
     pub async fn pass(&self, now: u64) -> Pass {
         let waiting = self.queue.all().unwrap_or_else(|error| {
             tracing::error!(%error, "the webhook queue cannot be read");
@@ -143,11 +145,11 @@ impl Webhooks {
         join_all(passes).await.into_iter().fold(Pass::default(), Pass::and)
     }
 
-    /// One receiver's messages in their order, until it is plain that it is down.
+    /// Sends the due messages of one receiver in order; stops if the receiver is down.
     async fn pass_to(&self, target: &str, due: Vec<&Pending>, now: u64) -> Pass {
         let mut pass = Pass::default();
         let Some(sender) = self.senders.iter().find(|sender| sender.url() == target) else {
-            // The operator took the receiver out of the configuration: what waited for it has nowhere to go.
+            // The receiver was removed from the configuration: its messages cannot be delivered.
             return due
                 .into_iter()
                 .fold(pass, |pass, message| pass.and(self.give_up(message, "no such webhook")));
@@ -173,7 +175,7 @@ impl Webhooks {
         Pass { delivered: 1, ..Pass::default() }
     }
 
-    /// What it came to, and when the receiver is asked again.
+    /// Schedules the next attempt, or gives up; returns the result and the time of the next attempt.
     fn again(&self, message: &Pending, why: &str, after: Option<Duration>, now: u64) -> (Pass, u64) {
         let wait = wait_after(message.attempts).max(after.unwrap_or_default().min(WEBHOOK_RETRY_LONGEST));
         let next_at = now.saturating_add(wait.as_secs().max(1));
@@ -215,7 +217,7 @@ impl Webhooks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(target.to_owned(), until);
     }
 
-    /// Not before its receiver is asked again.
+    /// Time of the next attempt, not before the end of its receiver's hold.
     fn due_at(&self, message: &Pending) -> u64 {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.get(&message.target).map_or(message.next_at, |until| message.next_at.max(*until))
@@ -232,8 +234,8 @@ impl Pass {
     }
 }
 
-/// The wait after so many attempts, three quarters to five quarters of what the table says: those that failed together
-/// do not come back together.
+/// Wait after the given number of failed attempts: 75 % to 125 % of the value in [`WEBHOOK_WAITS`], so that messages
+/// that failed together are not retried together.
 fn wait_after(attempts: u32) -> Duration {
     let at = usize::try_from(attempts).unwrap_or(usize::MAX).min(WEBHOOK_WAITS.len() - 1);
     let random = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);

@@ -1,4 +1,4 @@
-//! Webhooks as the configuration has them: keys and secrets from their files.
+//! Opening webhooks as configured: reads keys and secrets from their files.
 
 use std::fs::Permissions;
 use std::io;
@@ -11,43 +11,44 @@ use super::{NotAKey, SetupError, SharedSecret, Target, WebhookKey, Webhooks};
 use crate::config::{Config, Hook};
 use crate::limits::KEY_FILE_BYTES;
 
-/// The key's name in the state directory.
+/// Name of the key file in the state directory.
 const KEY: &str = "webhook.key";
-/// Who else than its owner may use a file.
+/// Permission bits of the group and of others.
 const OTHERS: u32 = 0o077;
 
-/// Why nobody can be told anything.
+/// Errors of opening webhooks.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A target cannot be used.
+    /// A receiver's URL cannot be used.
     #[error(transparent)]
     Target(#[from] SetupError),
     /// A file cannot be read or written.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         why: io::Error,
     },
-    /// A key's file is there for others, too.
+    /// A key file is accessible to the group or to others.
     #[error("{}: others may read it (chmod 600)", .0.display())]
     Open(PathBuf),
-    /// It holds no key.
+    /// The file does not contain a valid key.
     #[error("{}: {why}", path.display())]
     NotAKey {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason for the rejection.
         why: NotAKey,
     },
 }
 
 impl Webhooks {
-    /// All receivers of a configuration. The key is made where there is none yet, and no other was named.
+    /// Opens all configured receivers. If no key file is configured, a key is generated in the state directory at the
+    /// first start.
     ///
     /// # Errors
-    /// If a key or a secret cannot be read, or a receiver cannot be sent to.
+    /// [`OpenError`] if a key or secret cannot be read, or a receiver cannot be used.
     pub fn open(config: &Config) -> Result<Self, OpenError> {
         let targets = config.webhooks.iter().map(target).collect::<Result<Vec<_>, _>>()?;
         let key = match (&config.webhook_key, targets.is_empty()) {

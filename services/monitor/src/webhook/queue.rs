@@ -1,7 +1,7 @@
-//! Messages that were promised and did not arrive yet: a file each, so that a crash forgets none.
+//! The queue of undelivered messages: one file for each message and receiver, so that a crash loses none.
 //!
-//! A message is on disk before whoever wrote it goes on, and is taken away after its receiver has said that it has it. A
-//! crash between these two sends it again: at least once. Files sort by the time of their messages.
+//! A message is durable before its sender continues, and is removed after its receiver has acknowledged it. After a
+//! crash between the two it is sent again: at-least-once delivery. File names sort by the time of the message.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::{WEBHOOK_BYTES, WEBHOOK_LIFE, WEBHOOK_QUEUE};
 
-/// A message on its way to one receiver.
+/// A queued message for one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The message, the same for all receivers and all attempts.
+    /// The message ID (`webhook-id`), the same for all receivers and attempts.
     pub id: String,
     /// The receiver's URL.
     pub target: String,
-    /// Unix seconds when it was promised.
+    /// Time at which the message was queued, in Unix seconds.
     pub made_at: u64,
-    /// How often it was tried.
+    /// Number of failed attempts.
     pub attempts: u32,
-    /// Unix seconds before which it is not tried again.
+    /// Time of the next attempt, in Unix seconds.
     pub next_at: u64,
-    /// What went wrong the last time.
+    /// Description of the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What is sent, as it is signed.
+    /// The body, as sent and signed.
     pub body: String,
 }
 
 impl Pending {
-    /// Whether its time is over: the next failure is the last.
+    /// Returns `true` after [`WEBHOOK_LIFE`]: the next failed attempt is the last.
     pub fn is_spent(&self, now: u64) -> bool {
         now >= self.made_at.saturating_add(WEBHOOK_LIFE.as_secs())
     }
@@ -47,22 +47,22 @@ impl Pending {
     }
 }
 
-/// The folder of these files.
+/// The folder of queued messages.
 #[derive(Clone, Debug)]
 pub struct Queue {
     folder: PathBuf,
 }
 
-/// Why a message was not taken.
+/// Errors of queueing a message.
 #[derive(Debug, thiserror::Error)]
 pub enum NotQueued {
-    /// Nobody fetches them, or far too many come.
+    /// [`WEBHOOK_QUEUE`] messages are queued for this receiver already.
     #[error("{WEBHOOK_QUEUE} webhooks wait for this receiver already")]
     Full,
-    /// It is larger than any of ours.
+    /// The body is longer than [`WEBHOOK_BYTES`].
     #[error("a webhook of more than {WEBHOOK_BYTES} bytes")]
     TooLong,
-    /// The disk failed.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -73,7 +73,7 @@ impl Queue {
         Self { folder: state.join("webhooks") }
     }
 
-    /// Keeps a message. Once `Ok`, it survives power loss.
+    /// Queues a message. Once `Ok`, it survives power loss.
     pub fn keep(&self, message: &Pending) -> Result<(), NotQueued> {
         if message.body.len() > WEBHOOK_BYTES {
             return Err(NotQueued::TooLong);
@@ -88,7 +88,7 @@ impl Queue {
         Ok(durable::replace(&path, &bytes, Access::Secret).map_err(io::Error::from)?)
     }
 
-    /// What waits, oldest first. A file that is none of ours is left alone.
+    /// All queued messages, oldest first. Files that are not messages are skipped.
     pub fn all(&self) -> io::Result<Vec<Pending>> {
         let read = |name: String| {
             let bytes = durable::read(&self.folder.join(&name), 2 * WEBHOOK_BYTES as u64 + 4096);
@@ -101,12 +101,12 @@ impl Queue {
         Ok(self.names()?.into_iter().filter_map(read).collect())
     }
 
-    /// How many wait.
+    /// The number of queued messages.
     pub fn count(&self) -> io::Result<usize> {
         Ok(self.names()?.len())
     }
 
-    /// Takes a message away, for it has arrived or was given up.
+    /// Removes a message that was delivered or given up.
     pub fn forget(&self, message: &Pending) -> io::Result<()> {
         durable::remove(&self.folder.join(message.file_name()))
     }

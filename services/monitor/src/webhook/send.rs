@@ -1,4 +1,4 @@
-//! One receiver: its client, and one attempt.
+//! Delivery to one receiver: the HTTP client, and one attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,63 +12,63 @@ use super::queue::Pending;
 use super::signing::{Message, SharedSecret, WebhookKey};
 use crate::limits::{WEBHOOK_CONNECT, WEBHOOK_EXCHANGE};
 
-/// Where to send alarms, as the operator says.
+/// A webhook receiver, as configured.
 #[derive(Debug)]
 pub struct Target {
     /// The receiver's URL.
     pub url: String,
-    /// Whether it may be an address that is not public, and be reached without TLS.
+    /// Permits non-public addresses and plain HTTP.
     pub allow_private: bool,
-    /// Signs with HMAC too, for receivers that know nothing else.
+    /// Adds an HMAC signature, for receivers that do not support Ed25519.
     pub secret: Option<SharedSecret>,
 }
 
-/// Why a target cannot be sent to.
+/// Errors in a receiver's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// Not a URL.
+    /// The URL is malformed or not `http` or `https`.
     #[error("webhook {0}: not an HTTP URL")]
     NotAUrl(String),
-    /// The URL would be kept in files and shown.
+    /// The URL contains credentials, which would be stored in files and logged.
     #[error("webhook {0}: a URL with a user name or password in it")]
     Credentials(String),
-    /// Readable and changeable on the way.
+    /// Plain HTTP: the message could be read and altered in transit.
     #[error("webhook {0}: use https, or set allow_private for a receiver in your own network")]
     Plaintext(String),
-    /// Not public.
+    /// The URL's IP address is not public.
     #[error("webhook {url}: {why}")]
     Private {
-        /// The URL.
+        /// The receiver's URL.
         url: String,
         /// The address.
         why: NotPublic,
     },
-    /// There is no client to be had.
+    /// The HTTP client cannot be created.
     #[error("webhooks: {0}")]
     Client(String),
 }
 
-/// A receiver that can be sent to.
+/// A receiver with its HTTP client.
 pub struct Sender {
     target: Target,
     url: Url,
     http: reqwest::Client,
 }
 
-/// What came of one attempt.
+/// Result of one delivery attempt.
 pub enum Attempt {
-    /// The receiver has it.
+    /// The receiver accepted the message (2xx).
     Delivered,
-    /// It does not want this one.
+    /// The receiver rejected this message; others may succeed.
     Refused {
-        /// In words.
+        /// Description of the response.
         why: String,
     },
-    /// It does not take any, for now.
+    /// The receiver is temporarily unavailable for all messages.
     Down {
-        /// In words.
+        /// Description of the failure.
         why: String,
-        /// How long it asks to be left alone.
+        /// The receiver's `Retry-After`.
         after: Option<Duration>,
     },
 }
@@ -76,7 +76,7 @@ pub enum Attempt {
 impl Sender {
     pub fn new(target: Target) -> Result<Self, SetupError> {
         let url = check(&target)?;
-        // Whoever came first chose the provider; ours is the same one.
+        // Fails if a provider is installed already; it is the same one in this workspace.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -96,7 +96,7 @@ impl Sender {
         &self.target.url
     }
 
-    /// Signs and sends.
+    /// Signs the message and sends it once.
     pub async fn attempt(&self, key: &WebhookKey, pending: &Pending, now: u64) -> Attempt {
         let message = Message { id: &pending.id, timestamp: now, body: pending.body.as_bytes() };
         let shared = self.target.secret.as_ref().map(|secret| secret.sign(message));
@@ -116,7 +116,7 @@ impl Sender {
     }
 }
 
-/// Only 2xx is a yes; a redirect is none, and is not followed.
+/// Classifies a response: only 2xx is success; redirects are not followed and count as a rejection.
 fn judge(status: StatusCode, headers: &HeaderMap) -> Attempt {
     let why = format!("answered {status}");
     let busy = status.is_server_error()
@@ -151,7 +151,7 @@ fn check(target: &Target) -> Result<Url, SetupError> {
     Ok(url)
 }
 
-/// The innermost reason is the one that helps.
+/// The innermost cause of an error is the most helpful.
 fn in_words(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

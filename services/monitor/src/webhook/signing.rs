@@ -1,7 +1,7 @@
-//! Signatures of webhooks, as Standard Webhooks 1.0 has them: over `id.timestamp.body`.
+//! Signatures of Standard Webhooks 1.0, over `id.timestamp.body`.
 //!
-//! `v1a,` is Ed25519 with a key that signs nothing else (`whsk_` and `whpk_`), so that a receiver who is broken into
-//! cannot forge our messages; `v1,` is HMAC-SHA-256 with a secret that receiver and monitor share (`whsec_`).
+//! `v1a,` is Ed25519 with a dedicated key (`whsk_` and `whpk_`), so that a compromised receiver cannot forge messages;
+//! `v1,` is HMAC-SHA-256 with a secret shared by receiver and monitor (`whsec_`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,45 +13,45 @@ use zeroize::Zeroizing;
 
 use crate::limits::{WEBHOOK_SECRET_BYTES, WEBHOOK_SECRET_BYTES_MIN};
 
-/// What a secret Ed25519 key starts with.
+/// Prefix of a secret Ed25519 key.
 const SECRET_KEY: &str = "whsk_";
-/// What a public one starts with.
+/// Prefix of a public Ed25519 key.
 const PUBLIC_KEY: &str = "whpk_";
-/// What a shared secret starts with.
+/// Prefix of a shared secret.
 const SHARED: &str = "whsec_";
-/// An Ed25519 seed.
+/// Length of an Ed25519 seed.
 const SEED_BYTES: usize = 32;
 
-/// The text is not a key.
+/// Errors of parsing a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAKey {
-    /// Not the prefix and base64.
+    /// The prefix is missing, or the rest is not base64 of a key.
     #[error("give {0}… in base64")]
     Form(&'static str),
-    /// The two halves of a secret key are of different keys.
+    /// The public half does not belong to the secret half.
     #[error("the public half is not that of the secret half")]
     Halves,
-    /// Too short to be secret, or longer than anybody makes them.
+    /// The shared secret's length is out of bounds.
     #[error("a shared secret has {WEBHOOK_SECRET_BYTES_MIN} to {WEBHOOK_SECRET_BYTES} bytes")]
     Length,
 }
 
-/// The monitor's own Ed25519 key for webhooks.
+/// The monitor's Ed25519 signing key for webhooks.
 pub struct WebhookKey(SigningKey);
 
-/// Its public half: what a receiver is given once, by hand.
+/// The public key, configured at receivers by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookPublicKey(VerifyingKey);
 
-/// A secret that one receiver shares with us.
+/// A secret shared with one receiver.
 pub struct SharedSecret(hmac::Key);
 
-/// What is signed.
+/// The signed parts of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// The same on every attempt: receivers tell repetitions by it.
+    /// The message ID (`webhook-id`); the same for all attempts, so that receivers can detect duplicates.
     pub id: &'a str,
-    /// Unix seconds of this attempt.
+    /// Time of this attempt, in Unix seconds (`webhook-timestamp`).
     pub timestamp: u64,
     /// The bytes of the body.
     pub body: &'a [u8],
@@ -66,34 +66,34 @@ impl Message<'_> {
 }
 
 impl WebhookKey {
-    /// A new key.
+    /// Generates a key.
     ///
     /// # Errors
-    /// If the system has no randomness to give.
+    /// If the system's random number generator fails.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut seed = Zeroizing::new([0; SEED_BYTES]);
         getrandom::fill(seed.as_mut_slice())?;
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The text to keep: seed and public key, as the standard's libraries write it.
+    /// The secret key in the text format of the standard's libraries: `whsk_` and base64 of seed and public key.
     pub fn to_secret_text(&self) -> Zeroizing<String> {
         let whole = Zeroizing::new(self.0.to_keypair_bytes());
         Zeroizing::new(format!("{SECRET_KEY}{}", BASE64.encode(whole.as_slice())))
     }
 
-    /// The public half.
+    /// The public key.
     pub fn public(&self) -> WebhookPublicKey {
         WebhookPublicKey(self.0.verifying_key())
     }
 
-    /// `v1a,…`
+    /// Signs a message with Ed25519; the result has the form `v1a,…`.
     pub fn sign(&self, message: Message<'_>) -> String {
         format!("v1a,{}", BASE64.encode(&self.0.sign(&message.signed_bytes()).to_bytes()))
     }
 }
 
-/// A seed alone, or with the public key behind it.
+/// Parses `whsk_` and base64 of a seed, optionally followed by the public key.
 impl FromStr for WebhookKey {
     type Err = NotAKey;
 
@@ -118,7 +118,7 @@ impl fmt::Debug for WebhookKey {
 }
 
 impl WebhookPublicKey {
-    /// Whether one of the signatures in the header is this key's over the message.
+    /// Returns `true` if the `webhook-signature` header has a valid Ed25519 signature of the message by this key.
     pub fn verifies(&self, message: Message<'_>, header: &str) -> bool {
         let ours = header.split(' ').filter_map(|one| one.strip_prefix("v1a,"));
         let mut signatures = ours.filter_map(|text| BASE64.decode(text.as_bytes()).ok());
@@ -147,7 +147,7 @@ impl FromStr for WebhookPublicKey {
 }
 
 impl SharedSecret {
-    /// `v1,…`
+    /// Signs a message with HMAC-SHA-256; the result has the form `v1,…`.
     pub fn sign(&self, message: Message<'_>) -> String {
         format!("v1,{}", BASE64.encode(hmac::sign(&self.0, &message.signed_bytes()).as_ref()))
     }

@@ -1,4 +1,4 @@
-//! Real HTTP, a real receiver on this machine, and a clock in the test's hand.
+//! Delivery over HTTP to a local receiver, with the time set by the test.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use super::*;
 const NOW: u64 = 1_790_000_000;
 const DAY: u64 = 24 * 3600;
 
-/// A receiver that answers what it is told to, 204 afterwards, and remembers what came.
+/// A receiver that sends the given responses, then 204, and records the requests.
 #[derive(Clone, Default)]
 struct Receiver {
     answers: Arc<Mutex<Vec<(StatusCode, &'static str)>>>,
