@@ -1,9 +1,9 @@
-//! The witness's key, and the state directory that belongs to it.
+//! The witness's signing key, and its binding to a state directory.
 //!
-//! A key that has cosigned must never cosign again without knowing what: a state directory therefore names its key, in the
-//! file `vkey`, and a key that comes with an empty directory is refused. At the first start the key is made here. It is
-//! written aside, then `vkey`, then it takes its place: wherever that is cut short, the next start either finishes it or
-//! begins anew with a key that never signed.
+//! A key that has cosigned must never be used without the record of its cosignatures. Therefore a state directory names
+//! its key in the file `vkey`, and an existing key with an empty directory is refused. At the first start the key is
+//! generated: it is written under a temporary name, then `vkey` is written, then the key is renamed. After an
+//! interruption the next start either completes this or generates a new key that never signed.
 
 use std::fs;
 use std::io;
@@ -20,89 +20,89 @@ use zeroize::Zeroizing;
 
 use crate::files;
 
-/// The largest file that is read as a key.
+/// Maximum size of a key file.
 const KEY_BYTES: u64 = 16 << 10;
 
-/// Why there is no key to sign with.
+/// Errors of opening the signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// A first start needs a name.
+    /// A new witness needs a key name: `Config::name`.
     #[error("a new witness needs a name")]
     NoName,
-    /// The state belongs to a key that is not there.
+    /// The key to which the state belongs does not exist.
     #[error("{path}: the key {key}, to which this state belongs, is not there")]
     Missing {
-        /// Where it should be.
+        /// Expected path of the key file.
         path: PathBuf,
-        /// Which it is.
+        /// The key named in `vkey`.
         key: Box<VerifierKey>,
     },
     /// The state belongs to another key.
     #[error("the state belongs to {expected}, and {path} is {found}")]
     Other {
-        /// The key's file.
+        /// Path of the key file.
         path: PathBuf,
-        /// As the state directory says.
+        /// The key named in `vkey`.
         expected: Box<VerifierKey>,
-        /// As it is.
+        /// The key in the key file.
         found: Box<VerifierKey>,
     },
-    /// A witness that has a name is started with another.
+    /// The configured name differs from the existing witness's name.
     #[error("this witness is named {is}, not {asked}")]
     OtherName {
-        /// Its name.
+        /// The existing name.
         is: KeyName,
-        /// The name asked for.
+        /// The configured name.
         asked: KeyName,
     },
-    /// A key without its state: what it has cosigned is not known.
+    /// A key exists without its state, so its earlier cosignatures are unknown; see `Config::unused_key`.
     #[error("{0} is a key, and the state directory does not know what it has cosigned")]
     WithoutState(PathBuf),
-    /// Logs were witnessed here, and the file that names the key is gone.
+    /// Logs were witnessed in this directory, but `vkey` is missing.
     #[error("{0} is gone, and logs were witnessed here")]
     StateWithoutName(PathBuf),
-    /// The key's file is open to others.
+    /// The key file is accessible to the group or to others.
     #[error("{0} can be read by others (chmod 600)")]
     Open(PathBuf),
-    /// Not a key.
+    /// The file does not contain a valid key.
     #[error("{path}: {flaw}")]
     Unusable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         flaw: BadKey,
     },
-    /// The file system failed.
+    /// An I/O error.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         error: io::Error,
     },
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The system gives no random bytes.
+    /// The system's random number generator failed.
     #[error("no random bytes for a key: {0}")]
     Random(String),
 }
 
-/// Where the key is, what it is called, and whether it is told to be unused.
+/// Paths and name of the key, and whether an existing key without state may be used.
 #[derive(Clone, Debug)]
 pub struct KeyPlace {
-    /// The key, PKCS #8 PEM.
+    /// Path of the key file (PKCS #8 PEM).
     pub key: PathBuf,
-    /// The file that names it.
+    /// Path of the file `vkey`.
     pub vkey: PathBuf,
-    /// Its name, for the first start.
+    /// The configured key name; required at the first start.
     pub name: Option<KeyName>,
-    /// The operator says that a key without state has never cosigned.
+    /// The operator states that a key without state has never cosigned.
     pub unused: bool,
 }
 
 impl KeyPlace {
-    /// The key to sign with. `used`: logs were witnessed in this directory.
+    /// Opens the signing key, or generates it at the first start. `used`: logs were witnessed in this directory.
     pub fn open(&self, used: bool) -> Result<LocalKey, KeyError> {
         match self.named()? {
             Some(named) => self.belonging_to(&named),
@@ -111,7 +111,7 @@ impl KeyPlace {
         }
     }
 
-    /// The key that the directory names.
+    /// Reads the key named in `vkey`; `None` if the file does not exist.
     fn named(&self) -> Result<Option<VerifierKey>, KeyError> {
         let Some(text) = read(&self.vkey)? else { return Ok(None) };
         let flaw = |flaw| KeyError::Unusable { path: self.vkey.clone(), flaw };
@@ -183,7 +183,7 @@ fn generate(name: KeyName) -> Result<(LocalKey, Zeroizing<String>), Box<dyn std:
     Ok((LocalKey::cosigner(name, secret)?, pem))
 }
 
-/// The name under which a key waits until the directory names it: always the same, for the next start may have to find it.
+/// The temporary name of a new key. It is fixed, because the next start may have to find the file.
 fn aside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");

@@ -1,7 +1,7 @@
-//! The decision and its record as one step: for each log, one request at a time is judged, kept and only then answered.
+//! Decides and records cosignatures: for each log, one request at a time is judged, saved and only then answered.
 //!
-//! Everything here blocks, on a log's lock and on the disk. What was kept without being answered, because the process or
-//! the connection ended in between, is found by the log as a 409.
+//! All functions block, on a log's lock and on the disk. If the process or the connection ends after a checkpoint was
+//! saved and before the response, the log learns of it by a 409 to its next request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,65 +20,65 @@ use crate::list::{Log, LogList};
 use crate::pace::Pace;
 use crate::state::{Latest, StateDir};
 
-/// Why there is no cosignature.
+/// Reasons for not cosigning, with the HTTP status.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCosigned {
-    /// 404: the log is not one of ours.
+    /// 404: the log is not in the list.
     #[error("no such log is witnessed here")]
     UnknownLog,
-    /// What [`Refusal::status`] says.
+    /// A rejected request; [`Refusal::status`] is the HTTP status.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// 429: the log has grown a moment ago, or a larger tree of it has been sent and comes first.
+    /// 429: the log has grown too recently, or a larger tree that was sent earlier takes precedence.
     #[error("this log may grow {per_day} times a day")]
     TooOften {
-        /// As listed.
+        /// The configured `qpd`.
         per_day: u32,
-        /// Seconds until it may again.
+        /// Seconds until the next growth is accepted.
         wait: u64,
     },
-    /// 503: the clock is behind what was signed. Whoever compared the two cosignatures would find that one is a lie.
+    /// 503: the clock is behind the last cosignature. A cosignature with an earlier time would contradict that one.
     #[error("the witness's clock is behind its last cosignature")]
     ClockBehind,
-    /// 503: it could not be kept. Nothing has changed.
+    /// 503: the checkpoint could not be saved; the state is unchanged.
     #[error("the checkpoint could not be kept")]
     NotKept(#[source] WriteError),
-    /// 500: what is on disk is not known. The process must end.
+    /// 500: the contents of the disk are unknown. The process must exit.
     #[error("the witness does not know what it has kept")]
     InDoubt,
-    /// 500: the key did not sign.
+    /// 500: the key failed to sign.
     #[error(transparent)]
     Sign(#[from] SignFailed),
-    /// 500: the log's signatures and ours make no note.
+    /// 500: the log's signature and the cosignature do not form a valid note.
     #[error(transparent)]
     Note(#[from] NotANote),
 }
 
-/// What a log's cosigned checkpoints are, and who may add one.
+/// The cosigned checkpoints of all logs, and the rules for adding one.
 pub struct Ledger {
     state: StateDir,
     signer: LocalKey,
     logs: RwLock<Arc<LogList>>,
-    /// By the digests of origins, as they are asked for.
+    /// State of each log, by the digest of its origin.
     pages: Mutex<HashMap<String, Arc<Mutex<Page>>>>,
     in_doubt: CancellationToken,
 }
 
-/// One log.
+/// State of one log.
 #[derive(Debug, Default)]
 struct Page {
     latest: Option<Latest>,
-    /// When it may grow again.
+    /// Rate limiter for growth.
     pace: Pace,
-    /// The last cosignature is of a future that the operator says never was: the next may be of before it.
+    /// Allows one cosignature with a time before the last one, after the operator's `--clock-was-ahead`.
     goes_back: bool,
 }
 
 impl Ledger {
-    /// A ledger that goes on from what is kept.
+    /// Creates a ledger from the saved state.
     ///
-    /// `back_to` is the time now (Unix seconds) if the clock was ahead and is not any more: of logs whose last
-    /// cosignature is of a later time, one more may be of an earlier one. What was seen of them stays seen.
+    /// `back_to` is the current time (Unix seconds) if the clock was ahead and has been corrected: logs whose last
+    /// cosignature is later than that may get one cosignature with an earlier time. Their checkpoints remain binding.
     pub fn new(
         state: StateDir,
         signer: LocalKey,
@@ -100,47 +100,47 @@ impl Ledger {
         }
     }
 
-    /// The key that cosigns.
+    /// The cosigning key.
     pub fn signer(&self) -> &LocalKey {
         &self.signer
     }
 
-    /// The logs that are witnessed.
+    /// The list of witnessed logs.
     pub fn logs(&self) -> Arc<LogList> {
         self.logs.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Witnesses these logs from now on. What is kept of others stays kept.
+    /// Replaces the list of witnessed logs. The state of removed logs is kept.
     pub fn witness(&self, logs: LogList) {
         *self.logs.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(logs);
     }
 
-    /// Whether the process must end: see [`NotCosigned::InDoubt`].
+    /// Returns `true` if the process must exit: see [`NotCosigned::InDoubt`].
     pub fn is_in_doubt(&self) -> bool {
         self.in_doubt.is_cancelled()
     }
 
-    /// Resolves once the process must end.
+    /// Resolves when the process must exit.
     pub async fn doubt(&self) {
         self.in_doubt.cancelled().await;
     }
 
-    /// The newest checkpoint of the log whose origin has this digest, if any was cosigned.
+    /// The newest cosigned checkpoint of the log whose origin has this digest; `None` if there is none.
     pub fn latest(&self, digest: &str) -> Option<Latest> {
         let page = lock(&self.pages).get(digest)?.clone();
         lock(&page).latest.clone()
     }
 
-    /// Every log's newest checkpoint.
+    /// The newest cosigned checkpoint ([`Latest`]) of each log.
     pub fn all(&self) -> Vec<Latest> {
         let pages: Vec<_> = lock(&self.pages).values().cloned().collect();
         pages.iter().filter_map(|page| lock(page).latest.clone()).collect()
     }
 
-    /// Cosigns a checkpoint at `now` (Unix seconds), once it is kept.
+    /// Cosigns a checkpoint at `now` (Unix seconds) after saving it.
     pub fn add(&self, request: &AddCheckpoint, now: u64) -> Result<SignatureLine, NotCosigned> {
         let log = self.log_of(request).ok_or(NotCosigned::UnknownLog)?;
-        // Before the lock: nobody waits for what anybody could send.
+        // Verify the signature before locking: unsigned requests of third parties must not block a log.
         let keys = keys_for(&log, &request.checkpoint);
         request.checkpoint.verify(&keys).map_err(Refusal::from)?;
         let page = lock(&self.pages).entry(log.origin.digest()).or_default().clone();
@@ -167,8 +167,8 @@ impl Ledger {
         Ok(line)
     }
 
-    /// What carries our own cosignature is known here; if it is not, the state is an older copy, or another process has the
-    /// key. Neither may go on.
+    /// Checks that a note with this witness's own cosignature matches the state. If not, the state is an older copy or
+    /// another process uses the key, and the witness must stop.
     fn must_remember(&self, seen: Option<Seen>, note: &Note) -> Result<(), NotCosigned> {
         let ours = cosignature::verified(note, self.signer.key()).is_some();
         let Some(checkpoint) = Checkpoint::parse_text(note.text()).ok().filter(|_| ours) else {
@@ -196,14 +196,15 @@ impl Ledger {
         self.logs().get(&origin).cloned()
     }
 
-    /// The checkpoint that was cosigned this very second is answered with what is kept: anybody may send it again.
+    /// Returns the saved cosignature if the same checkpoint was cosigned in this second: repeated requests are
+    /// harmless.
     fn same_second(&self, latest: &Latest, request: &AddCheckpoint, now: u64) -> Option<SignatureLine> {
         let same = latest.time == now && latest.note.text() == request.checkpoint.text();
         let ours = |line: &&SignatureLine| line.is_by(self.signer.key());
         latest.note.signatures().iter().find(ours).filter(|_| same).cloned()
     }
 
-    /// What will be kept: the log's own signatures and ours, and none of strangers.
+    /// Cosigns, and assembles the note to save: the log's signature and the cosignature, without third parties' lines.
     fn cosign(
         &self,
         log: &Log,
@@ -230,7 +231,7 @@ impl Ledger {
         }
     }
 
-    /// Two trees of one size, both signed by the log: whoever sees both files needs nobody's word.
+    /// Saves two checkpoints of one size, both signed by the log, as self-contained proof of a fork.
     fn keep_fork(&self, refusal: &Refusal, page: &Page, request: &AddCheckpoint) {
         let (Refusal::Fork { .. }, Some(seen)) = (refusal, &page.latest) else { return };
         let Ok(given) = Checkpoint::parse_text(request.checkpoint.text()) else { return };
@@ -248,7 +249,8 @@ impl Ledger {
 }
 
 impl Page {
-    /// The time to sign. A cosignature says that at its time no larger tree was seen: so it is never of before the last one.
+    /// The time to sign: never before the last one, because a cosignature states that at its time no larger tree was
+    /// seen.
     fn not_before(&self, now: u64) -> Result<u64, NotCosigned> {
         let last = self.latest.as_ref().map_or(0, |latest| latest.time);
         if self.goes_back {
@@ -271,7 +273,7 @@ impl Page {
         Ok(now.max(last))
     }
 
-    /// Counts a growth, or says when it may be. What has not grown is not counted.
+    /// Applies the rate limit to a growth. A request without growth is not counted.
     fn grow(&self, pace: &mut Pace, log: &Log, size: TreeSize, now: u64) -> Result<(), NotCosigned> {
         let same = self.latest.as_ref().is_some_and(|latest| latest.checkpoint.size() == size);
         match log.per_day {
@@ -283,12 +285,12 @@ impl Page {
     }
 }
 
-/// What is behind a lock is changed only after it is kept: a panic leaves it whole.
+/// Locks a mutex even if it is poisoned: data is modified only after it was saved, so a panic leaves it consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log's keys whose signature over the tree of this note counts. What is no checkpoint is refused later.
+/// The log's keys in force for the note's tree size. A malformed checkpoint is rejected later.
 fn keys_for(log: &Log, note: &Note) -> Vec<VerifierKey> {
     let size = Checkpoint::parse_text(note.text()).map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
     log.keys_for(size)

@@ -1,4 +1,4 @@
-//! What the clock may do.
+//! Effects of clock changes on cosignatures.
 #![allow(clippy::unwrap_used)]
 
 use ed25519_dalek::SigningKey;
@@ -8,7 +8,7 @@ use tlog::checkpoint::Checkpoint;
 
 use super::*;
 
-/// When all this happens.
+/// The time of the tests, in Unix seconds.
 const NOON: u64 = 1_800_000_000;
 
 fn key() -> LocalKey {
@@ -27,7 +27,7 @@ fn open_at(folder: &TempDir, back_to: Option<u64>) -> Ledger {
     Ledger::new(state, signer, kept, logs, back_to)
 }
 
-/// From nothing to one leaf, or the same again.
+/// A request for the tree of one leaf, with the old size 0 or 1.
 fn request(old: u64) -> AddCheckpoint {
     let mut range = CompactRange::default();
     range.append(hash_leaf(b""));
@@ -43,13 +43,13 @@ fn the_time_that_is_signed_never_goes_back() {
     let time = |line: SignatureLine| cosignature::time_of(&line).unwrap();
     assert_eq!(time(ledger.add(&request(0), NOON).unwrap()), NOON);
     assert_eq!(time(ledger.add(&request(1), NOON + 5).unwrap()), NOON + 5);
-    // A clock that is set a little is waited for; one that went back is not followed.
+    // A clock slightly behind signs the last time again; one that is far behind is an error.
     assert_eq!(time(ledger.add(&request(1), NOON).unwrap()), NOON + 5);
     for behind in [NOON - 56, NOON - 86_400, 0] {
         assert!(matches!(ledger.add(&request(1), behind), Err(NotCosigned::ClockBehind)), "{behind}");
     }
     drop(ledger);
-    // It is kept with the rest.
+    // The time is saved with the checkpoint.
     let ledger = open(&folder);
     assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
     assert_eq!(time(ledger.add(&request(1), NOON + 6).unwrap()), NOON + 6);
@@ -71,13 +71,13 @@ fn a_clock_that_was_ahead_is_put_right_by_the_operator_once_and_never_signs_anot
     assert!(matches!(fork, Err(NotCosigned::Refused(Refusal::Fork { .. }))), "{fork:?}");
     assert!(matches!(ledger.add(&request(0), NOON), Err(NotCosigned::Refused(Refusal::Seen(_)))));
     assert_eq!(cosignature::time_of(&ledger.add(&request(1), NOON).unwrap()), Some(NOON));
-    // Once: from now on time runs forward as before, also without the flag.
+    // The exception applies once: afterwards time must advance again, even without the flag.
     assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
     drop(ledger);
     let ledger = open(&folder);
     assert_eq!(cosignature::time_of(&ledger.add(&request(1), NOON + 5).unwrap()), Some(NOON + 5));
     drop(ledger);
-    // Whose time is not in the future is not touched.
+    // A log whose last cosignature is not in the future is not affected.
     let ledger = open_at(&folder, Some(NOON + 6));
     assert!(matches!(ledger.add(&request(1), NOON - 86_400), Err(NotCosigned::ClockBehind)));
 }

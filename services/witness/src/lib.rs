@@ -1,14 +1,14 @@
-//! A small witness: it cosigns the checkpoints of logs that it has seen grow (C2SP tlog-witness v1.0.0).
+//! A small witness that cosigns the checkpoints of logs after verifying their growth (C2SP tlog-witness v1.0.0).
 //!
-//! Whoever requires cosignatures of witnesses he trusts cannot be shown another history than they saw. All that rests on
-//! a witness never forgetting: what it has seen of a log is on disk before its cosignature leaves (`state.rs`), one
-//! process works on a state directory, one request on a log (`ledger.rs`), and a state that cannot be read whole
-//! ends the start. The decision itself is `tlog::witness::judge`.
+//! A relying party that requires cosignatures of trusted witnesses cannot be shown a different history than they saw.
+//! This depends on a witness never forgetting: the checkpoint is on disk before its cosignature is sent (`state.rs`), a
+//! state directory is used by one process, requests for a log are serialized (`ledger.rs`), and an unreadable state
+//! aborts the start. The decision itself is `tlog::witness::judge`.
 //!
-//! * `POST /add-checkpoint`: for logs; `GET /<hex sha256(origin)>/checkpoint`: for monitors;
-//! * `/livez`, `/readyz`, `/metrics` on a listener of their own.
+//! * `POST /add-checkpoint` for logs, and `GET /<hex sha256(origin)>/checkpoint` for monitors;
+//! * `/livez`, `/readyz` and `/metrics` on a separate listener.
 //!
-//! Not here: TLS (a proxy's), bastions, `sign-subtree`, ML-DSA-44 keys, and flags and files of the command line.
+//! Not here: TLS (a reverse proxy's task), bastions, `sign-subtree`, ML-DSA-44 keys, and the command line.
 
 mod files;
 mod key;

@@ -1,44 +1,44 @@
-//! Every bound that a witness keeps, in one place.
+//! All bounds of a witness, in one place.
 
 use std::time::Duration;
 
 use tlog::MAX_NOTE_BYTES;
 use tlog::witness::MAX_PROOF;
 
-/// The longest request: the old size, the longest proof, and the longest note.
+/// Maximum size of a request: the old size, the longest proof, and the longest note.
 pub const REQUEST_BYTES: usize = MAX_NOTE_BYTES + 45 * MAX_PROOF + 64;
-/// The longest list of logs.
+/// Maximum size of the list of logs.
 pub const LIST_BYTES: u64 = 16 << 20;
-/// The most logs in it.
+/// Maximum number of logs in the list.
 pub const LOGS: usize = 100_000;
-/// How long a request may take, its body included.
+/// Timeout for reading a request with its body.
 pub const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Connections at one time: each has one request under way.
+/// Maximum number of public connections; each has at most one request in flight.
 pub const CONNECTIONS: usize = 256;
-/// Connections of the admin listener.
+/// Maximum number of connections of the admin listener.
 pub const ADMIN_CONNECTIONS: usize = 16;
-/// How long a head may take, and how long a connection may rest between two requests: logs come back every few seconds.
+/// Timeout for reading a request head, and for an idle connection between two requests: logs return every few seconds.
 pub const HEADER_TIME: Duration = Duration::from_secs(30);
-/// Headers of a request.
+/// Maximum number of headers in a request.
 pub const HEADERS: usize = 64;
-/// Bytes of them.
+/// Maximum size of a request head.
 pub const HEAD_BYTES: usize = 16 << 10;
-/// How long requests under way may run on after a stop was asked for.
+/// Time for which requests in flight may continue after a stop was requested.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
-/// How long to wait after a failed `accept` before trying again.
+/// Pause after a failed `accept`.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What is asked of those whom a witness cannot serve now.
+/// `Retry-After` of a 503.
 pub const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// Forks of one log that are kept as evidence.
+/// Maximum number of forks saved as evidence for each log.
 pub const FORKS: usize = 16;
-/// By so many seconds the clock may be behind the last cosignature, which is then the time that is signed.
+/// Tolerated lag of the clock behind the last cosignature, in seconds; within it the last time is signed again.
 pub const CLOCK_SLACK: u64 = 60;
-/// Growths of one log that may come at once, of those that `qpd` spreads over the day.
+/// Number of growths of one log that may occur in a burst; otherwise `qpd` spreads them over the day.
 pub const GROWTH_BURST: u64 = 2;
-/// How long a peer may leave an answer unread.
+/// Timeout for a peer that does not read the response.
 pub const WRITE_TIME: Duration = Duration::from_secs(15);
-/// How old a connection may become, however busy it is; it is closed between two requests.
+/// Maximum age of a connection, even if busy; it is closed between two requests.
 pub const CONNECTION_AGE: Duration = Duration::from_secs(600);
-/// Connections of one peer at one time: an address, or a network of 64 bits. This machine's own are not counted:
-/// they are the proxy's.
+/// Maximum number of connections of one peer: an IPv4 address or an IPv6 /64 network. Loopback connections are not
+/// counted, because they come from the reverse proxy.
 pub const PEER_CONNECTIONS: usize = 32;

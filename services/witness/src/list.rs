@@ -1,25 +1,25 @@
-//! Which logs are witnessed: a C2SP tlog-list, so that the lists of the public witness network can be used as they are.
+//! The list of witnessed logs: a C2SP tlog-list, so that the lists of the public witness network can be used unchanged.
 //!
 //! ```text
 //! logs/v0
 //!
-//! # one log: its key, whose name is its origin unless another is given
+//! # one log: its key, whose name is the origin unless an `origin` line follows
 //! vkey log.example+d0a1b2c3+AbCd…
 //! origin log.example
 //! qpd 86400
 //! contact ops@log.example
 //! ```
 //!
-//! A log that replaced its key has, in a list written by hand, one line more for each older key, with the first tree size
-//! that the key signs no more:
+//! An extension for lists written by hand: a log that replaced its key has an additional line for each retired key,
+//! with the first tree size that this key must not sign:
 //!
 //! ```text
 //! vkey log.example+d0a1b2c3+AbCd…
 //! retired log.example+00c0ffee+EfGh… 1204
 //! ```
 //!
-//! For lists written by hand `qpd` and `contact` may be left out. `qpd`, how often a day the log may grow, is enforced;
-//! `contact` is for people.
+//! Lists written by hand may omit `qpd` and `contact`. `qpd`, the maximum number of growths per day, is enforced;
+//! `contact` is informational.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -30,112 +30,112 @@ use tlog::key::{BadKey, KeyKind, VerifierKey};
 
 use crate::limits::LOGS;
 
-/// The first line.
+/// First line of the file.
 const HEADER: &str = "logs/v0";
-/// A key's lines, in this order.
+/// Fields of a log, in this order.
 const FIELDS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
 
-/// A log that is witnessed.
+/// A witnessed log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Who it says it is.
+    /// The log's origin.
     pub origin: Origin,
-    /// The key that must have signed its checkpoints; of type 0x01.
+    /// The key that must sign the checkpoints; of type 0x01 (Ed25519).
     pub key: VerifierKey,
-    /// Keys that it had before, each with the first tree size that it signs no more.
+    /// Retired keys, each with the first tree size that it must not sign.
     pub retired: Vec<(VerifierKey, TreeSize)>,
-    /// How often a day it may grow.
+    /// Maximum number of growths per day (`qpd`); unlimited if `None`.
     pub per_day: Option<u32>,
 }
 
 impl Log {
-    /// The keys whose signature over a tree of this size counts.
+    /// The keys whose signature is accepted for a tree of this size.
     pub fn keys_for(&self, size: TreeSize) -> Vec<VerifierKey> {
         let retired = self.retired.iter().filter(|(_, end)| size < *end).map(|(key, _)| key);
         std::iter::once(&self.key).chain(retired).cloned().collect()
     }
 }
 
-/// The logs, by their origins: no two have the same.
+/// The logs by origin; at most `LOGS`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogList(HashMap<Origin, Log>);
 
-/// Why a text is no list.
+/// Errors of parsing a list of logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAList {
-    /// Another first line.
+    /// The first line is not the header.
     #[error("line {0}: a list of logs starts with \"{HEADER}\"")]
     Header(usize),
-    /// A line that is not one of a log's, or out of order.
+    /// The line is not a field of a log, or out of order.
     #[error("line {line}: expected \"vkey\", \"origin\", \"qpd\" or \"contact\" and a value, in this order")]
     Form {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Not a key that signs checkpoints.
+    /// The `vkey` is malformed.
     #[error("line {line}: {flaw}")]
     Key {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         flaw: BadKey,
     },
-    /// A key of another type.
+    /// The key is not of type 0x01 (Ed25519).
     #[error("line {line}: a log's key has type 0x01 (Ed25519)")]
     NotALogKey {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Not a key and a tree size.
+    /// A `retired` line without a key and a tree size.
     #[error(
         "line {line}: expected \"retired\", a key of type 0x01 and the first tree size that it signs no more"
     )]
     Retired {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Not an origin.
+    /// The `origin` is malformed.
     #[error("line {line}: {flaw}")]
     Origin {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         flaw: NotAnOrigin,
     },
-    /// Not a number of requests.
+    /// `qpd` is not a number from 1 to 2^31 - 1.
     #[error("line {line}: \"qpd\" is a number from 1 to 2147483647")]
     PerDay {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Two logs of one origin.
+    /// Two logs have the same origin.
     #[error("line {line}: another log has the same origin")]
     Twice {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Too many.
+    /// More than `LOGS` logs (100,000).
     #[error("more than {LOGS} logs")]
     TooMany,
 }
 
 impl LogList {
-    /// The log that says it is this one.
+    /// The log with this origin.
     pub fn get(&self, origin: &Origin) -> Option<&Log> {
         self.0.get(origin)
     }
 
-    /// All of them, in no order.
+    /// All logs, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = &Log> {
         self.0.values()
     }
 
-    /// How many.
+    /// The number of logs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the list has no logs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -187,10 +187,10 @@ impl FromStr for LogList {
     }
 }
 
-/// A log whose lines are still being read.
+/// A log while its lines are parsed.
 struct Entry {
     log: Log,
-    /// The last field that was given.
+    /// Index of the last parsed field in [`FIELDS`].
     last: usize,
 }
 
@@ -220,7 +220,7 @@ impl Entry {
     }
 }
 
-/// Which field a line gives, and its value.
+/// Parses a line to its index in [`FIELDS`] and its value.
 fn field(line: &str) -> Option<(usize, &str)> {
     let (name, value) = line.split_once([' ', '\t'])?;
     let field = FIELDS.iter().position(|field| *field == name)?;
@@ -233,7 +233,7 @@ fn retired_key(value: &str) -> Option<(VerifierKey, TreeSize)> {
     (key.kind() == KeyKind::Ed25519).then_some((key, TreeSize::new(size.trim().parse().ok()?)))
 }
 
-/// From 1 to 2^31 - 1, without needless zeros and signs.
+/// Parses a decimal number from 1 to 2^31 - 1 without leading zeros or signs.
 fn per_day(value: &str) -> Option<u32> {
     let number: u32 = value.parse().ok()?;
     let fits = (1..1 << 31).contains(&number) && number.to_string() == value;

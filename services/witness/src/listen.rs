@@ -1,4 +1,4 @@
-//! Connections: bounded in number and time, drained on stop. HTTP/1.1 without TLS: that is the proxy's in front.
+//! HTTP/1.1 connections: limited in number and duration, drained on stop. TLS is the reverse proxy's task.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use crate::limits::{
 };
 use crate::peer::{Impatient, Peer, Peers};
 
-/// A listener being served.
+/// A running listener.
 pub struct Serving {
-    /// Where.
+    /// The bound address.
     pub address: SocketAddr,
     stop: CancellationToken,
     kill: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// Accepts connections, so many at one time, until drained.
+/// Accepts up to `connections` concurrent connections until drained.
 pub fn serve(tcp: TcpListener, connections: usize, router: Router) -> std::io::Result<Serving> {
     let serving = Serving {
         address: tcp.local_addr()?,
@@ -70,7 +70,7 @@ async fn accept(
     }
 }
 
-/// Runs a connection to its end; once stopped or too old, to the end of what it is answering, for so long.
+/// Serves a connection. After a stop or [`CONNECTION_AGE`] it finishes the request in flight, within a timeout.
 async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -107,7 +107,7 @@ async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
 }
 
 impl Serving {
-    /// Takes no more connections, lets requests under way finish, cuts what is left after [`DRAIN_TIME`].
+    /// Stops accepting, finishes requests in flight, and closes remaining connections after [`DRAIN_TIME`].
     pub async fn drain(self) {
         self.stop.cancel();
         self.tasks.close();
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Without a bound the writes below would wait for ever, and so would the next in line.
+    /// Without [`WRITE_TIME`] the writes below would block forever, and the next connection would wait for the slot.
     #[tokio::test]
     async fn who_asks_and_never_reads_keeps_no_place() {
         let router = Router::new().route("/", get(|| async { "x".repeat(1 << 20) }));

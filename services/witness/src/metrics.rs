@@ -1,4 +1,4 @@
-//! What is counted. The only label that names anybody is the origin of a listed log.
+//! Prometheus metrics. The only label with a name is the origin of a listed log.
 
 use http::StatusCode;
 use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
@@ -6,7 +6,7 @@ use tlog::checkpoint::Origin;
 
 use crate::ledger::Ledger;
 
-/// Every metric of a witness.
+/// All metrics of a witness.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -18,7 +18,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A registry with all of them at nothing.
+    /// Creates a registry with all metrics at zero.
     pub fn new() -> Result<Self, prometheus::Error> {
         let counter = |name, help, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
         let gauge = |name, help| IntGaugeVec::new(Opts::new(name, help), &["log"]);
@@ -50,17 +50,17 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts an answer.
+    /// Counts a response to `add-checkpoint` by its status.
     pub fn answered(&self, status: StatusCode) {
         self.requests.with_label_values(&[status.as_str()]).inc();
     }
 
-    /// Counts a checkpoint that its log has signed and that is not what was cosigned, grown.
+    /// Counts a checkpoint, signed by its log, that is not proven to extend the last cosigned one.
     pub fn inconsistent(&self, log: &Origin) {
         self.forks.with_label_values(&[log.as_str()]).inc();
     }
 
-    /// All of them in the text format.
+    /// All metrics in Prometheus's text format.
     pub fn text(&self, ledger: &Ledger) -> Result<Vec<u8>, prometheus::Error> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.logs.set(number(ledger.logs().len() as u64));

@@ -1,32 +1,33 @@
-//! How fast a log may grow: `qpd` times a day, evenly, so that nobody uses up the log's day.
+//! Rate limiter for the growth of a log: `qpd` growths per day, evenly spaced.
 //!
-//! Anybody may send any checkpoint that a log has published. A count by the day would let a stranger spend it on old
-//! ones; here a growth is due every `1/qpd` of a day, and once a larger tree was sent too early, no smaller one is
-//! taken before it: the newest waits for one interval at most.
+//! Checkpoints are public, so third parties can submit old ones. With a daily counter they could exhaust the log's
+//! quota. Here a growth is permitted every `1/qpd` of a day, and after a larger tree was sent too early, smaller ones
+//! are rejected until it had its chance: the newest checkpoint waits for at most one interval.
 
 use merkle::TreeSize;
 
 use crate::limits::GROWTH_BURST;
 
-/// Microseconds of a second and of a day.
+/// Microseconds in a second; `DAY`: in a day.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// When one log may grow again. All times in microseconds since 1970.
+/// State of one log's rate limiter. All times are in microseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// By when all that was taken would have been due.
+    /// Time at which all accepted growths would have been due.
     paid: u64,
-    /// The largest tree that came too early, and until when smaller ones wait for it.
+    /// The largest tree that was sent too early, and the time until which smaller ones are rejected in its favour.
     awaited: Option<(TreeSize, u64)>,
 }
 
 impl Pace {
-    /// Counts a growth at `now` (Unix seconds); or gives the seconds to wait, and remembers what waits.
+    /// Counts a growth to `size` at `now` (Unix seconds). If it is too early, returns the seconds to wait and remembers
+    /// `size`.
     pub fn grow(&mut self, per_day: u32, size: TreeSize, now: u64) -> Result<(), u64> {
         let now = now.saturating_mul(SECOND);
         let interval = (DAY / u64::from(per_day.max(1))).max(1);
-        // The clock is read in seconds: a second's growths are taken in one.
+        // The clock has a resolution of one second: a second's growths are accepted together.
         let ahead = interval.saturating_mul(GROWTH_BURST - 1).max(SECOND);
         let due = self.paid.saturating_sub(ahead);
         if now < due {
@@ -50,7 +51,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// When all this happens.
+    /// The time of the tests, in Unix seconds.
     const NOON: u64 = 1_800_000_000;
 
     fn size(size: u64) -> TreeSize {
@@ -60,7 +61,7 @@ mod tests {
     #[test]
     fn whoever_sends_every_old_checkpoint_keeps_the_newest_out_for_one_interval_at_most() {
         let (mut pace, mut taken) = (Pace::default(), 0);
-        // Every second all day, one larger each time; 24 may be taken.
+        // One growth per second for half a day; `qpd` is 24.
         for second in 0..43_300 {
             taken += u64::from(pace.grow(24, size(second), NOON + second).is_ok());
         }
@@ -68,7 +69,7 @@ mod tests {
         let now = NOON + 43_300;
         let wait = pace.grow(24, size(1_000_000), now).expect_err("not at once");
         assert!(wait <= 3_600, "{wait}");
-        // The stranger is there first, and comes after.
+        // The third party submits first and is rejected in favour of the larger tree.
         for second in 0..=wait {
             assert!(pace.grow(24, size(50_000 + second), now + second).is_err(), "{second}");
         }

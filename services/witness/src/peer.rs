@@ -1,4 +1,4 @@
-//! Who is at the other end: how many connections one peer has, and one that does not read.
+//! Limits for peers: the number of connections, and a timeout for writes.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,16 +13,16 @@ use tokio::time::{Sleep, sleep};
 
 use crate::limits::{PEER_CONNECTIONS, WRITE_TIME};
 
-/// How many connections each peer has.
+/// Number of connections of each peer.
 #[derive(Clone, Debug, Default)]
 pub struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One of them, until dropped.
+/// A counted connection; released on drop.
 #[derive(Debug)]
 pub struct Peer(Option<(Peers, IpAddr)>);
 
 impl Peers {
-    /// Room for one more; `None` if this peer has enough.
+    /// Counts a connection; `None` if the peer has [`PEER_CONNECTIONS`] already.
     pub fn enter(&self, address: IpAddr) -> Option<Peer> {
         let Some(peer) = counted(address) else { return Some(Peer(None)) };
         let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,8 @@ impl Drop for Peer {
     }
 }
 
-/// As whom an address counts: one customer has a whole network of 64 bits. `None`: the proxy on this machine.
+/// The unit that an address is counted for: an IPv6 customer has a whole /64 network. `None` for loopback, the reverse
+/// proxy.
 fn counted(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     match address {
@@ -58,15 +59,15 @@ fn counted(address: IpAddr) -> Option<IpAddr> {
     }
 }
 
-/// A stream whose writes fail once the peer has taken nothing for [`WRITE_TIME`].
+/// A stream whose writes fail after the peer has read nothing for [`WRITE_TIME`].
 pub struct Impatient {
     stream: TcpStream,
-    /// Runs while a write waits.
+    /// Timer of a pending write.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Impatient {
-    /// Over this stream.
+    /// Wraps a stream.
     pub fn new(stream: TcpStream) -> Self {
         Self { stream, waiting: None }
     }

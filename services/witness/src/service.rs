@@ -1,4 +1,4 @@
-//! Starting, re-reading the list, and stopping.
+//! Starts and stops a witness, and reloads its list of logs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,74 +20,75 @@ use crate::metrics::Metrics;
 use crate::routes::{self, Desk};
 use crate::state::{StateDir, StateError};
 
-/// All that a witness is told.
+/// Configuration of a witness.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where logs and monitors come.
+    /// Public listen address, for logs and monitors.
     pub listen: SocketAddr,
-    /// Where the operator's metrics are.
+    /// Listen address of the metrics and health endpoints, if any.
     pub admin_listen: Option<SocketAddr>,
-    /// What has been seen; made if there is none.
+    /// State directory; created if it does not exist.
     pub state: PathBuf,
-    /// The key, PKCS #8 PEM; `key.pem` in the state directory unless said. Made at the first start.
+    /// Key file (PKCS #8 PEM), by default `key.pem` in the state directory; generated at the first start.
     pub key: Option<PathBuf>,
-    /// The witness's name: needed at the first start, and the same ever after.
+    /// The witness's key name: required at the first start, and unchangeable afterwards.
     pub name: Option<KeyName>,
-    /// A key that comes without state is one that never cosigned.
+    /// Accepts a key without state, which the operator knows to be unused.
     pub unused_key: bool,
-    /// The clock was ahead when some logs were cosigned last, and is right now: it may go back once for each of them.
+    /// Allows each log one cosignature with an earlier time, after the clock was ahead and has been corrected.
     pub clock_was_ahead: bool,
-    /// The list of logs (C2SP tlog-list).
+    /// Path of the list of logs (C2SP tlog-list).
     pub logs: PathBuf,
 }
 
-/// Why a witness did not start.
+/// Errors of starting a witness.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The state is in use, damaged or out of reach.
+    /// The state directory ([`Config::state`]) is locked, damaged or inaccessible.
     #[error(transparent)]
     State(#[from] StateError),
-    /// There is no key to cosign with.
+    /// The signing key cannot be opened.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The list of logs cannot be read.
+    /// The list of logs ([`Config::logs`]) cannot be loaded.
     #[error(transparent)]
     List(#[from] ListError),
-    /// The address cannot be taken.
+    /// The listen address cannot be bound.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// The address.
+        /// The configured address.
         address: SocketAddr,
-        /// What the system said.
+        /// The underlying error.
         error: io::Error,
     },
-    /// The metrics could not be set up.
+    /// The metrics cannot be registered.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
 }
 
-/// Why a list of logs is not in force.
+/// Errors of loading the list of logs.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    /// The file could not be read.
+    /// The file cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         error: io::Error,
     },
-    /// It is no list.
+    /// The file is not a valid list.
     #[error("{path}: {flaw}")]
     Form {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         flaw: NotAList,
     },
 }
 
-/// The witness does not know what it has kept, or has cosigned what it does not know: only a new start tells.
+/// Error: the contents of the state directory are uncertain, or the key has cosigned something unknown to it. Restart
+/// the witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what is kept is not known, or not all that was cosigned: the log of this process says which")]
 pub struct InDoubt;
@@ -101,7 +102,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Takes the state directory, verifies all that is in it, and serves.
+    /// Opens and verifies the state directory, opens the key, and starts the listeners.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let list = read_list(&config.logs)?;
         let state = StateDir::open(&config.state)?;
@@ -125,30 +126,30 @@ impl Witness {
         Ok(Self { desk, list: config.logs, public, admin })
     }
 
-    /// Where logs and monitors come.
+    /// The public listen address.
     pub fn address(&self) -> SocketAddr {
         self.public.address
     }
 
-    /// Where the operator's metrics are.
+    /// The listen address of the metrics, if any.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|admin| admin.address)
     }
 
-    /// The key that relying parties put into their policies.
+    /// The public key, for the policies of relying parties.
     pub fn key(&self) -> &VerifierKey {
         self.desk.ledger.signer().key()
     }
 
-    /// How many logs are witnessed.
+    /// The number of witnessed logs.
     pub fn logs(&self) -> usize {
         self.desk.ledger.logs().len()
     }
 
-    /// Serves until `shutdown` resolves; reads the list of logs again whenever `reread` is notified.
+    /// Serves until `shutdown` resolves; reloads the list of logs whenever `reread` is notified.
     ///
     /// # Errors
-    /// When it cannot know any more what it has kept.
+    /// [`InDoubt`] if the contents of the state directory have become uncertain.
     pub async fn run_until(
         self,
         reread: Arc<Notify>,

@@ -1,18 +1,18 @@
-//! What the witness has seen, on disk: one file a log, which is the newest checkpoint with our cosignature.
+//! The witness's state on disk: for each log one file with the newest checkpoint and this witness's cosignature.
 //!
 //! ```text
-//! lock             held by the one process that works here
-//! vkey             the key to which all this belongs
-//! key.pem          that key, unless it is kept elsewhere
+//! lock             held by the process that uses the directory
+//! vkey             the public key to which the directory belongs
+//! key.pem          the signing key, unless configured elsewhere
 //! logs/<hex sha256(origin)>
 //! known/<hex sha256(origin)>, empty: this log has a file in logs/
-//! forgotten        a checkpoint that this key has cosigned and that is not known here: no start any more
+//! forgotten        a checkpoint cosigned by this key but unknown to the state: prevents any further start
 //! forks/<hex sha256(origin)>/<size>.seen, <size>.given.<root>
 //! ```
 //!
-//! A log's file needs no checksum: it carries our own signature, and at a start each is verified. One that is not as
-//! it was written, or is gone although `known` names it, ends the start: a witness that forgets may be made to
-//! cosign a second history. The order is file, then `known`, then the answer.
+//! A log's file needs no checksum: it carries this witness's own signature, which is verified at each start. An altered
+//! file, or a missing one that `known` lists, aborts the start: a witness that forgets could be made to cosign a second
+//! history. Write order: the file, then `known`, then the response.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -31,55 +31,55 @@ use tlog::witness::Seen;
 use crate::files;
 use crate::limits::FORKS;
 
-/// The file that says that a state is not to be gone on from.
+/// File that prevents a further start.
 const FORGOTTEN: &str = "forgotten";
 
-/// The newest checkpoint of a log that was cosigned.
+/// The newest cosigned checkpoint of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latest {
-    /// What it says.
+    /// The parsed checkpoint.
     pub checkpoint: Checkpoint,
-    /// The checkpoint with the log's signatures and our cosignature.
+    /// The note with the log's signature and the cosignature.
     pub note: Note,
-    /// When it was cosigned, in Unix seconds.
+    /// Time of the cosignature, in Unix seconds.
     pub time: u64,
 }
 
 impl Latest {
-    /// As much as a decision needs.
+    /// Size and root, for `tlog::witness::judge`.
     pub fn seen(&self) -> Seen {
         Seen { size: self.checkpoint.size(), root: self.checkpoint.root() }
     }
 }
 
-/// Why the state cannot be worked with.
+/// Errors of the state directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another process works here.
+    /// Another process holds the file `lock`.
     #[error("another witness works on {0}")]
     Locked(PathBuf),
-    /// A file is not what was written.
+    /// A file's contents are invalid.
     #[error("{path}: {flaw}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for the rejection.
         flaw: String,
     },
-    /// The key has cosigned more than is known here.
+    /// The key has cosigned a checkpoint that is unknown to this state: the file `forgotten` exists.
     #[error(
         "{0}: this key has cosigned it, and it is not known here: the state is a copy, or the key has another one"
     )]
     Forgotten(PathBuf),
-    /// A log's file is gone.
+    /// The file of a log listed in `known` is missing.
     #[error("{0}: gone, and this log was witnessed here")]
     Gone(PathBuf),
-    /// The file system failed.
+    /// An I/O error.
     #[error("{path}: {error}")]
     Io {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The underlying error.
         error: io::Error,
     },
     /// A file could not be written.
@@ -87,17 +87,17 @@ pub enum StateError {
     Write(#[from] WriteError),
 }
 
-/// A state directory in which nobody else works.
+/// A locked state directory.
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
-    /// The names in `known`.
+    /// Names in the folder `known`.
     known: Mutex<HashSet<String>>,
     _lock: Lock,
 }
 
 impl StateDir {
-    /// Takes a directory, which is made if there is none.
+    /// Locks a directory; creates it if it does not exist.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         for folder in [path.join("logs"), path.join("known")] {
             durable::make_folder(&folder, Access::Public).map_err(|error| failed(&folder, error))?;
@@ -113,24 +113,24 @@ impl StateDir {
         Ok(Self { path: path.to_owned(), known: Mutex::new(known), _lock: lock })
     }
 
-    /// A file of the directory.
+    /// Path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether any log was witnessed here.
+    /// Returns `true` if any log was witnessed with this directory.
     pub fn is_used(&self) -> Result<bool, StateError> {
         Ok(!names(&self.path.join("logs"))?.is_empty() || !self.known().is_empty())
     }
 
-    /// Everything that this key has cosigned last, verified.
+    /// Loads and verifies the newest checkpoint of each log.
     pub fn load(&self, key: &VerifierKey) -> Result<HashMap<Origin, Latest>, StateError> {
         let folder = self.path.join("logs");
         let mut found = HashMap::new();
         for name in names(&folder)? {
             let path = folder.join(&name);
             if durable::is_aside(&name) || name.ends_with(".new") {
-                // Cut short before it took its place: its cosignature never left.
+                // Interrupted before the rename: its cosignature was never sent.
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
                 continue;
             }
@@ -141,19 +141,19 @@ impl StateDir {
         Ok(found)
     }
 
-    /// Replaces what is known of a log. Once `Ok`, it survives power loss, and the cosignature may leave.
+    /// Saves a log's newest checkpoint. Once `Ok`, it survives power loss, and the cosignature may be sent.
     pub fn keep(&self, latest: &Latest) -> Result<(), WriteError> {
         let digest = latest.checkpoint.origin().digest();
         durable::replace(&self.log(&digest), latest.note.to_string().as_bytes(), Access::Public)?;
         self.mark(digest)
     }
 
-    /// Keeps what proves that this state is not all that its key has cosigned: nobody starts from it any more.
+    /// Saves the proof that the key has cosigned something unknown to this state; prevents any further start.
     pub fn keep_forgotten(&self, note: &Note) -> Result<(), WriteError> {
         durable::replace(&self.path.join(FORGOTTEN), note.to_string().as_bytes(), Access::Public)
     }
 
-    /// Keeps what proves that a log has two trees of one size. Gives the folder; `None` if it holds enough already.
+    /// Saves two checkpoints that prove a fork. Returns the folder; `None` if saved already, or [`FORKS`] are saved.
     pub fn keep_fork(
         &self,
         seen: &Latest,
@@ -174,7 +174,7 @@ impl StateDir {
         Ok(Some(folder))
     }
 
-    /// Enters a log in `known`, after its file.
+    /// Adds a log to `known`, after its file was written.
     fn mark(&self, digest: String) -> Result<(), WriteError> {
         if self.known().contains(&digest) {
             return Ok(());
@@ -184,7 +184,7 @@ impl StateDir {
         Ok(())
     }
 
-    /// Every log that is known must have its file. One that has a file and is not known was cut short between the two.
+    /// Checks that each log in `known` has its file; adds logs whose write was interrupted before `known`.
     fn compare_with_known(&self, found: &HashMap<Origin, Latest>) -> Result<(), StateError> {
         let digests: HashSet<String> = found.keys().map(Origin::digest).collect();
         if let Some(gone) = self.known().difference(&digests).next() {
@@ -202,7 +202,7 @@ impl StateDir {
     }
 }
 
-/// The names in a folder.
+/// The file names in a folder.
 fn names(folder: &Path) -> Result<Vec<String>, StateError> {
     let found = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
     let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
