@@ -1,7 +1,8 @@
-//! Many statements in one request (`POST /v1/entries/batch`): Tabellion's own, not SCRAPI's.
+//! Batch registration: several statements in one request (`POST /v1/entries/batch`). A Tabellion extension, not part of
+//! SCRAPI.
 //!
-//! A batch is a faster way to do the same: what it leaves open (accepted for later, turned away for now) is registered
-//! one by one, so that each statement ends as it would have ended alone.
+//! A batch is an optimization: statements whose result stays open (202, 429, server errors) are registered one by one,
+//! so that each has the same result as alone.
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
@@ -16,10 +17,10 @@ use crate::retry::Backoff;
 use crate::wire::{MAX_ANSWER_BYTES, error_of, problem_in_json};
 use crate::{Client, ClientError, Registered};
 
-/// Statements that one batch may hold.
+/// Maximum number of statements in one batch.
 pub const BATCH_STATEMENTS: usize = 256;
 
-/// A statement and what is sent for it: certificates in its unprotected header included.
+/// A statement and its encoding as sent, including certificates in the unprotected header.
 pub type Message<'m> = (&'m SignedStatement, &'m Bytes);
 
 #[derive(Deserialize)]
@@ -36,10 +37,11 @@ struct Part {
 }
 
 impl Client {
-    /// Registers up to [`BATCH_STATEMENTS`] statements in one request, and verifies each receipt: one result for each.
+    /// Registers up to [`BATCH_STATEMENTS`] statements in one request and verifies each receipt. One result for each
+    /// statement.
     ///
     /// # Errors
-    /// If the service does not take batches, or this one as a whole; nothing is known then about any statement.
+    /// If the service rejects the batch as a whole; the results of its statements are then unknown.
     pub async fn register_batch(
         &self,
         messages: &[Message<'_>],
@@ -54,9 +56,9 @@ impl Client {
         Ok(outcomes)
     }
 
-    /// Hands in up to [`BATCH_STATEMENTS`] statements in one request: for each, the receipt that came, which nobody has
-    /// verified yet. What the service leaves open is an error of its statement that says so
-    /// ([`StillRunning`](ClientError::StillRunning), [`TryAgain`](ClientError::TryAgain)), for whoever keeps a queue.
+    /// Submits up to [`BATCH_STATEMENTS`] statements in one request and returns the unverified receipts. For callers
+    /// with their own queue: a statement whose result stays open has the error
+    /// [`StillRunning`](ClientError::StillRunning) or [`TryAgain`](ClientError::TryAgain).
     ///
     /// # Errors
     /// As [`register_batch`](Self::register_batch).
@@ -68,7 +70,7 @@ impl Client {
         Ok(results.into_iter().map(|part| part.receipt(&url)).collect())
     }
 
-    /// The results of a batch, one for each message, and where they came from.
+    /// Sends a batch; returns one result for each message, and the URL of the response.
     async fn post_batch<'m>(
         &self,
         messages: impl ExactSizeIterator<Item = &'m [u8]>,
@@ -115,7 +117,7 @@ impl Client {
 }
 
 impl Part {
-    /// The receipt, if that is what the part holds.
+    /// The receipt of a 201 result; otherwise the error.
     fn receipt(self, url: &Url) -> Result<Bytes, ClientError> {
         let status = StatusCode::from_u16(self.status)
             .map_err(|_| ClientError::Nonsense(format!("status {} in a batch", self.status)))?;

@@ -1,4 +1,4 @@
-//! What would become of a statement: `POST /v1/policy/evaluate`. Nothing is registered.
+//! Policy evaluation without registration: `POST /v1/policy/evaluate`.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -6,38 +6,38 @@ use serde::Deserialize;
 use crate::retry::Backoff;
 use crate::{Body, Client, ClientError};
 
-/// Bytes of an answer.
+/// Maximum size of a response.
 const EVALUATION_BYTES: usize = 1 << 20;
 
-/// What a service says would become of a statement.
+/// The service's prediction for a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Evaluation {
-    /// Whether registering it now would be answered with a receipt.
+    /// `true` if registration would now return a receipt.
     pub would_admit: bool,
-    /// The leaf that holds it already.
+    /// The leaf index, if the statement is registered already.
     pub registered_at: Option<u64>,
-    /// The rule that admits.
+    /// The policy rule that admits the statement.
     pub rule: Option<String>,
-    /// The rule that refuses.
+    /// The policy rule that refuses the statement.
     pub violation: Option<Violation>,
 }
 
-/// A rule that a statement breaks, as the service tells it.
+/// A violated policy rule, as reported by the service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Violation {
-    /// The rule.
+    /// Name of the rule.
     pub rule: String,
-    /// Where.
+    /// Location in the statement.
     pub place: String,
-    /// What was found there.
+    /// Description of the value found there.
     pub detail: String,
 }
 
 impl Client {
-    /// What would become of a statement.
+    /// Evaluates a statement against the service's policy, without registering it.
     ///
     /// # Errors
-    /// If the service cannot be reached, or cannot say.
+    /// [`ClientError`] if the service cannot be reached, or cannot evaluate the statement.
     pub async fn evaluate(&self, message: &Bytes) -> Result<Evaluation, ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let url = self.url("v1/policy/evaluate")?;

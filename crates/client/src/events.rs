@@ -1,8 +1,8 @@
-//! Entries as they come, from `GET /v1/entries/stream`: server-sent events (HTML, section 9.2), read by somebody who comes
-//! back by himself.
+//! Stream of new entries from `GET /v1/entries/stream`: server-sent events (HTML, section 9.2) with automatic
+//! reconnection.
 //!
-//! Whenever the stream ends, breaks off or falls silent, it is asked for again behind the last event that was seen
-//! (`Last-Event-ID`), so nothing is lost and nothing comes twice. That the leaves come in order is checked here.
+//! When the stream ends, breaks off or falls silent, the client reconnects with `Last-Event-ID`, so that no event is
+//! lost or repeated. The client checks that leaf indexes are in order.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,44 +17,44 @@ use crate::retry::Backoff;
 use crate::wire::{Answer, unreachable};
 use crate::{Client, ClientError};
 
-/// The service speaks every 15 seconds; after three times as much silence the connection is taken to be dead.
+/// Silence after which the connection counts as dead: three times the service's keep-alive interval of 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
-/// A stream has no end: nothing but silence ends it.
+/// Request timeout of a stream; effectively none, since [`SILENCE`] ends it.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
-/// How long a reader waits who was told that the stream ends.
+/// Pause before reconnecting after the stream ended.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The longest line that is read.
+/// Maximum length of a line.
 const MAX_LINE_BYTES: usize = 8 << 20;
 
-/// An entry, as the log tells of it. Nobody has verified it.
+/// An entry as reported by the log; not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The leaf.
+    /// The leaf index.
     pub index: u64,
-    /// JSON, as `/v1/entries` lists it.
+    /// JSON, in the format of a row of `GET /v1/entries`.
     pub data: String,
 }
 
-/// Where a reader begins.
+/// Starting position of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// With the first entry.
+    /// The first entry of the log.
     Start,
-    /// Behind this leaf.
+    /// The entry after this leaf.
     After(u64),
-    /// With what comes next.
+    /// The next new entry.
     Now,
 }
 
-/// A stream of entries that goes on by itself.
+/// A stream of entries that reconnects automatically.
 #[derive(Debug)]
 pub struct Events {
     client: Client,
     url: Url,
-    /// Whether every leaf is told, so that one that is missing is noticed.
+    /// `true` if no filter is set, so that every leaf must be reported.
     all: bool,
     last_id: Option<String>,
-    /// The leaf that comes next at the earliest.
+    /// Lowest leaf index that the next event may have.
     next: Option<u64>,
     backoff: Backoff,
     open: Option<Open>,
@@ -67,10 +67,10 @@ struct Open {
 }
 
 impl Client {
-    /// Entries from here on. `filters` are parameters of the search, encoded as a query, and may be empty.
+    /// Opens a stream of entries. `filters` is a URL query with search parameters; may be empty.
     ///
     /// # Errors
-    /// If the filters are no query.
+    /// [`ClientError::Setup`] if the URL cannot be built.
     pub fn events(&self, begin: Begin, filters: &str) -> Result<Events, ClientError> {
         let mut url = self.url("v1/entries/stream")?;
         if !filters.is_empty() {
@@ -87,10 +87,11 @@ impl Client {
 }
 
 impl Events {
-    /// The next entry, whenever it comes. Waits out what passes within the client's patience.
+    /// Waits for the next entry. Temporary failures are retried within the client's patience.
     ///
     /// # Errors
-    /// If the service refuses, cannot be reached for too long, or tells entries out of order.
+    /// If the service refuses, is unreachable for too long, or reports entries out of order
+    /// ([`ClientError::Nonsense`]).
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             let open = match self.open.take() {
@@ -99,13 +100,13 @@ impl Events {
             };
             match self.read(open).await? {
                 Some(event) => return Ok(event),
-                // It ended, and says so or not: what it had told was taken.
+                // The stream ended; all events received were processed.
                 None => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    /// Asks until there is a stream; fails when another try is no use or patience is used up.
+    /// Connects, with retries; fails if a retry is useless or the patience is used up.
     async fn connect(&mut self) -> Result<Open, ClientError> {
         loop {
             let mut request = self.client.authorized(self.client.http.get(self.url.clone()));
@@ -126,7 +127,7 @@ impl Events {
         }
     }
 
-    /// The next entry of this connection; `None` when it has ended.
+    /// Reads the next entry of this connection; `None` if it has ended.
     async fn read(&mut self, mut open: Open) -> Result<Option<Event>, ClientError> {
         loop {
             while let Some(told) = open.lines.next() {
@@ -141,12 +142,12 @@ impl Events {
         }
     }
 
-    /// What one block of lines means.
+    /// Processes one event.
     fn take(&mut self, told: Told) -> Result<Option<Event>, ClientError> {
         self.backoff = Backoff::within(self.client.patience());
         if let Some(id) = told.id {
             if self.next.is_none() && self.all {
-                // Where a stream of what is to come begins, the service says first.
+                // For a stream that starts now, the service first sends an event with the position.
                 self.next = id.parse().ok().and_then(|id: u64| id.checked_add(1)).or(Some(0));
             }
             self.last_id = Some(id);
@@ -168,7 +169,7 @@ impl Events {
     }
 }
 
-/// A block of lines that belong together.
+/// The fields of one event.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     kind: String,
@@ -176,13 +177,13 @@ struct Told {
     id: Option<String>,
 }
 
-/// Lines of a stream, put together from what the network hands over.
+/// Incremental parser of the stream's lines.
 #[derive(Debug, Default)]
 struct Lines {
     bytes: BytesMut,
-    /// Bytes that hold no line end for sure.
+    /// Number of leading bytes known to contain no line end.
     searched: usize,
-    /// The last line ended with a carriage return: a newline that follows belongs to it.
+    /// The last line ended with a carriage return, so that a following newline belongs to it.
     after_return: bool,
     told: Told,
 }
@@ -196,7 +197,7 @@ impl Lines {
         }
     }
 
-    /// The next block that is complete.
+    /// Parses the next complete event.
     fn next(&mut self) -> Option<Told> {
         loop {
             let line = self.line()?;
@@ -219,13 +220,13 @@ impl Lines {
                     }
                     none => *none = Some(value.to_owned()),
                 },
-                // Comments, `retry`, and what the format may learn yet.
+                // Comments, `retry` and unknown fields are ignored.
                 _ => {}
             }
         }
     }
 
-    /// The next line that has ended, by a newline, a carriage return, or both.
+    /// The next complete line, terminated by a newline, a carriage return, or both.
     fn line(&mut self) -> Option<String> {
         if self.after_return && !self.bytes.is_empty() {
             self.after_return = false;

@@ -1,10 +1,11 @@
-//! SCRAPI over HTTP, from the client's side (draft-ietf-scitt-scrapi-11).
+//! Client for SCRAPI over HTTP (draft-ietf-scitt-scrapi-11).
 //!
-//! A [`Client`] registers, waits and fetches; [`Client::register`] returns no receipt that the verifier has not passed.
-//! Peers that speak older drafts are met half-way: 302 and 303 mean "keep polling", the `Location` may change at
-//! the end, and a key may come in an array of one. A [`witness`] is asked in its own protocol.
+//! A [`Client`] registers statements, polls and fetches; [`Client::register`] returns verified receipts only. Services
+//! that implement older drafts are supported: 302 and 303 mean "keep polling", the `Location` may change at the end,
+//! and a key may be in an array of one. The module [`witness`] has a client of the tlog-witness protocol, `tlog` one
+//! for tiles.
 //!
-//! Not here: whom to trust (`verifier::TrustStore`), and keeping anything on disk.
+//! Not here: trust decisions (`verifier::TrustStore`), and persistence.
 
 mod batch;
 mod evaluate;
@@ -41,62 +42,62 @@ use multipart::Body;
 use retry::Backoff;
 use wire::{Answer, MAX_ANSWER_BYTES};
 
-/// How long one exchange may take.
+/// Timeout of one HTTP exchange.
 const EXCHANGE: Duration = Duration::from_secs(30);
 
-/// A problem's code when the log takes nothing before its operator has acted.
+/// Problem code of a log that is halted until its operator acts.
 const HALTED: &str = "log-halted";
-/// The code of a problem that says that what the service stores is damaged.
+/// Problem code for damaged data in the service's storage.
 const DAMAGED: &str = "database-damaged";
 
-/// Why there is no result.
+/// Errors of a client.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// No such entry or key; or its registration failed.
+    /// 404: no such entry or key, or its registration failed.
     #[error("{0}")]
     NotFound(Box<Problem>),
-    /// The service will not do it, and asking again will not help.
+    /// The service refuses the request; a retry will not help.
     #[error("{problem}")]
     Refused {
         /// The HTTP status.
         status: StatusCode,
-        /// The service's words.
+        /// The problem details of the response.
         problem: Box<Problem>,
     },
-    /// Too many requests, or the service is busy or down: patience ran out, or waiting is no use, as the log is halted and
-    /// its operator must act.
+    /// 429 or a server error: the patience is used up, or waiting is useless, because the log is halted and its
+    /// operator must act.
     #[error("{problem}")]
     TryAgain {
         /// The HTTP status.
         status: StatusCode,
-        /// The service's words.
+        /// The problem details of the response.
         problem: Box<Problem>,
     },
-    /// No answer came.
+    /// No response was received.
     #[error("cannot reach the service: {0}")]
     Unreachable(String),
-    /// The registration is accepted and still runs.
+    /// The registration was accepted and is still in progress; poll this URL.
     #[error("still being registered: {0}")]
     StillRunning(Url),
-    /// The service answered with something that is not an answer.
+    /// The response violates the protocol.
     #[error("the service's answer makes no sense: {0}")]
     Nonsense(String),
-    /// The receipt that came does not verify.
+    /// The received receipt does not verify.
     #[error("the receipt does not verify: {}", decisive(.0))]
     Unverified(Box<Verdict>),
-    /// This client cannot be made.
+    /// The client cannot be created, or a URL cannot be built.
     #[error("{0}")]
     Setup(String),
 }
 
 impl ClientError {
-    /// Whether the service says that what it stores is damaged.
+    /// Returns `true` if the service reports damaged data in its storage (`database-damaged`).
     pub fn is_damage(&self) -> bool {
         self.has_code(DAMAGED)
     }
 
-    /// Whether the same request gets the same answer until an operator acts, although its status says otherwise.
+    /// Returns `true` if retries are useless until an operator acts, despite a retryable status.
     fn is_lasting(&self) -> bool {
         self.has_code(HALTED) || self.has_code(DAMAGED)
     }
@@ -106,16 +107,16 @@ impl ClientError {
     }
 }
 
-/// How a client behaves.
+/// Settings of a [`Client`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long to keep trying and polling altogether. A service that was never reached is not waited for.
+    /// Total time for retries and polling. A service that never answered is not retried.
     pub patience: Duration,
-    /// Certificates to believe besides the system's, PEM.
+    /// Additional root certificates, in PEM.
     pub extra_roots: Option<Bytes>,
-    /// A bearer token for the service's door.
+    /// Bearer token for the `Authorization` header.
     pub token: Option<String>,
-    /// The Unix socket to speak over. The URL then says only what is asked for, not where.
+    /// Unix socket to connect to; the URL's host and port are then not used for the connection.
     pub unix_socket: Option<PathBuf>,
 }
 
@@ -125,47 +126,47 @@ impl Default for Options {
     }
 }
 
-/// A registered statement and its verified receipt.
+/// A registered statement with its verified receipt.
 #[derive(Clone, Debug)]
 pub struct Registered {
-    /// Where fresh receipts for it are found.
+    /// URL for fetching fresh receipts of the entry.
     pub location: Url,
-    /// The receipt, as it came.
+    /// The receipt as received.
     pub receipt: Bytes,
-    /// What the verifier checked.
+    /// The verifier's verdict on the receipt.
     pub verdict: Verdict,
 }
 
-/// A transparency service, seen from outside.
+/// A client of one transparency service.
 #[derive(Clone, Debug)]
 pub struct Client {
     base: Url,
     http: reqwest::Client,
     options: Options,
-    /// Whether any answer ever came: only then is silence something that may pass.
+    /// `true` once any response was received; only then are connection errors retried.
     reached: Arc<AtomicBool>,
 }
 
 impl Client {
-    /// A client of the service at `base`.
+    /// Creates a client of the service at `base`.
     ///
     /// # Errors
-    /// If `base` is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if `base` is not an HTTP URL, or the extra roots are not certificates.
     pub fn new(base: &str, options: Options) -> Result<Self, ClientError> {
         Ok(Self { base: wire::prefix(base)?, http: http_client(&options)?, options, reached: Arc::default() })
     }
 
-    /// The service's URL, with a slash at its end.
+    /// The service's base URL, with a trailing slash.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
     /// Registers a statement, waits for its receipt and verifies it against `trust` at `now` (Unix seconds).
     ///
-    /// Safe to repeat: the statement is its own idempotency key.
+    /// Idempotent: a repeated registration of a statement returns the same entry.
     ///
     /// # Errors
-    /// If the service refuses, patience runs out, or the receipt does not verify.
+    /// [`ClientError`] if the service refuses, the patience is used up, or the receipt does not verify.
     pub async fn register(
         &self,
         statement: &SignedStatement,
@@ -175,8 +176,8 @@ impl Client {
         self.register_message(statement, statement.bytes(), trust, now).await
     }
 
-    /// The same for a statement with what came beside it: `message` is what is sent, certificates in its unprotected
-    /// header included.
+    /// Like [`register`](Self::register), for a statement with additional unprotected headers: `message` is the
+    /// encoding to send, including certificates.
     ///
     /// # Errors
     /// As [`register`](Self::register).
@@ -191,8 +192,8 @@ impl Client {
         self.verified(statement, location, receipt, trust, now)
     }
 
-    /// The same for a statement whose payload is detached: the service checks the signature over `payload`, and keeps it
-    /// if its policy says so.
+    /// Like [`register_message`](Self::register_message), for a statement with a detached payload: the service checks
+    /// the signature over `payload`, and stores it if its policy says so.
     ///
     /// # Errors
     /// As [`register`](Self::register).
@@ -223,10 +224,10 @@ impl Client {
         Ok(Registered { location, receipt, verdict })
     }
 
-    /// Registers a statement and waits for its receipt, which nobody has verified yet.
+    /// Registers a statement and waits for its receipt; returns the location and the unverified receipt.
     ///
     /// # Errors
-    /// If the service refuses or patience runs out.
+    /// [`ClientError`] if the service refuses or the patience is used up.
     pub async fn submit(&self, message: &Bytes) -> Result<(Url, Bytes), ClientError> {
         self.send(&Body::statement(message)).await
     }
@@ -243,28 +244,30 @@ impl Client {
         self.poll(self.own(location)?, answer.retry_after(), &mut backoff).await
     }
 
-    /// A fresh receipt for an entry.
+    /// Fetches a fresh receipt for an entry.
     ///
     /// # Errors
-    /// If there is no such entry, or it is still being registered.
+    /// [`ClientError::NotFound`] if there is no such entry, [`ClientError::StillRunning`] if it is still being
+    /// registered.
     pub async fn receipt(&self, entry: &EntryDigest) -> Result<Bytes, ClientError> {
         self.receipt_named(&entry.to_string()).await
     }
 
-    /// A fresh receipt for an entry of a service that has its own names for entries.
+    /// Fetches a fresh receipt for an entry by the service's own ID.
     ///
     /// # Errors
-    /// If there is no such entry, or it is still being registered.
+    /// As [`receipt`](Self::receipt).
     pub async fn receipt_named(&self, entry: &str) -> Result<Bytes, ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let (_, receipt) = self.poll(self.url(&format!("entries/{entry}"))?, None, &mut backoff).await?;
         Ok(receipt)
     }
 
-    /// The statement of an entry, as it was registered.
+    /// Fetches the statement of an entry and checks its digest.
     ///
     /// # Errors
-    /// If there is no such entry, or what came is not the statement that was asked for.
+    /// [`ClientError::NotFound`] if there is no such entry, [`ClientError::Nonsense`] if the response is another
+    /// statement.
     pub async fn statement(&self, entry: &EntryDigest) -> Result<SignedStatement, ClientError> {
         let body = self.get(&format!("v1/entries/{entry}/statement"), "application/cose").await?.body;
         let statement =
@@ -278,28 +281,28 @@ impl Client {
         Ok(statement)
     }
 
-    /// The registration policy in force: the statement that published it. Nobody has verified it yet.
+    /// Fetches the statement that published the registration policy in force; not verified.
     ///
     /// # Errors
-    /// If the service has none, or what came is not a statement.
+    /// If the service has no policy, or the response is not a statement.
     pub async fn policy(&self) -> Result<SignedStatement, ClientError> {
         let body = self.get("v1/policy", "application/cose").await?.body;
         SignedStatement::parse(body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 
-    /// The keys that the service publishes. Whoever believes them must have another reason to.
+    /// Fetches the keys that the service publishes. They are not authenticated by this.
     ///
     /// # Errors
-    /// If the service does not answer with a COSE_KeySet.
+    /// If the response is not a COSE_KeySet.
     pub async fn keys(&self) -> Result<KeySet, ClientError> {
         let body = self.get(".well-known/scitt-keys", "application/cbor").await?.body;
         KeySet::parse(&body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 
-    /// One key by its kid; an array of one, as older drafts had it, is taken too.
+    /// Fetches a key by its `kid`; an array of one key, as in older drafts, is accepted.
     ///
     /// # Errors
-    /// If there is no such key.
+    /// [`ClientError::NotFound`] if there is no such key.
     pub async fn key(&self, kid: &[u8]) -> Result<PublicKey, ClientError> {
         let name = data_encoding::BASE64URL_NOPAD.encode(kid);
         let body = self.get(&format!(".well-known/scitt-keys/{name}"), "application/cbor").await?.body;
@@ -309,35 +312,35 @@ impl Client {
             .ok_or_else(|| ClientError::Nonsense("not a COSE_Key".into()))
     }
 
-    /// A JSON resource under `/v1`.
+    /// Fetches a JSON resource.
     ///
     /// # Errors
-    /// If there is none, or it does not read as `T`.
+    /// If the resource does not exist, or does not parse as `T`.
     pub async fn json<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let body = self.get(path, "application/json").await?.body;
         serde_json::from_slice(&body).map_err(|error| ClientError::Nonsense(format!("{path}: {error}")))
     }
 
-    /// A resource as it is: a tile, a checkpoint.
+    /// Fetches a resource as bytes, such as a tile or a checkpoint.
     ///
     /// # Errors
-    /// If there is none.
+    /// [`ClientError::NotFound`] if the resource does not exist.
     pub async fn bytes(&self, path: &str) -> Result<Bytes, ClientError> {
         self.bytes_as(path, "*/*").await
     }
 
-    /// A resource in one of its forms: a proof as a receipt or as a tlog-proof.
+    /// Fetches a resource in one of its media types, such as a proof as a receipt or as a tlog-proof.
     ///
     /// # Errors
-    /// If there is none.
+    /// [`ClientError::NotFound`] if the resource does not exist.
     pub async fn bytes_as(&self, path: &str, media_type: &'static str) -> Result<Bytes, ClientError> {
         Ok(self.get(path, media_type).await?.body)
     }
 
-    /// One page of a JSON resource under `/v1`, and the path of the next one while there is more.
+    /// Fetches one page of a JSON resource; returns it with the path of the next page, if any.
     ///
     /// # Errors
-    /// If there is none, or it does not read as `T`.
+    /// If the resource does not exist, or does not parse as `T`.
     pub async fn page<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Option<String>), ClientError> {
         let answer = self.get(path, "application/json").await?;
         let page = serde_json::from_slice(&answer.body)
@@ -404,7 +407,7 @@ impl Client {
         }
     }
 
-    /// Waits before another try; fails when another try is no use or patience is used up.
+    /// Waits before a retry; fails if a retry is useless or the patience is used up.
     async fn wait_or_fail(
         &self,
         answer: Result<Answer, ClientError>,
@@ -428,8 +431,8 @@ impl Client {
         self.heard(Answer::to(self.authorized(self.http.get(url)), accept, most).await)
     }
 
-    /// Where to ask next. Nobody but the service that was named is asked, and nobody else sees the token: a service that
-    /// calls itself otherwise than it is reached, behind a proxy, means its own entry.
+    /// The URL to poll. Requests and the token go to the configured service only: a `Location` with another origin, as
+    /// from a service behind a proxy, is mapped to the same entry at `base`.
     fn own(&self, location: Url) -> Result<Url, ClientError> {
         if location.origin() == self.base.origin() {
             return Ok(location);
@@ -451,7 +454,7 @@ impl Client {
         answer
     }
 
-    /// Whether silence may pass: a service that answered before may be restarting.
+    /// Returns `true` if a connection error may be temporary: a service that answered before may be restarting.
     fn may_return(&self) -> bool {
         self.reached.load(Ordering::Relaxed)
     }
@@ -472,7 +475,7 @@ fn decisive(verdict: &Verdict) -> String {
     verdict.decisive().map_or_else(String::new, |check| format!("{}: {}", check.name, check.detail))
 }
 
-/// 202 and 204 of draft 11; 302 and 303 of its predecessors.
+/// "Not yet": 202 and 204 of draft 11; 302 and 303 of earlier drafts.
 fn is_not_yet(status: StatusCode) -> bool {
     matches!(
         status,
@@ -481,7 +484,7 @@ fn is_not_yet(status: StatusCode) -> bool {
 }
 
 fn http_client(options: &Options) -> Result<reqwest::Client, ClientError> {
-    // Whoever came first chose the provider; ours is the same one.
+    // Fails if a provider is installed already; it is the same one in this workspace.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())

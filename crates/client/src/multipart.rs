@@ -1,26 +1,26 @@
-//! Bodies of several parts, as we send them (RFC 2046, RFC 7578).
+//! Request bodies, including multipart ones (RFC 2046, RFC 7578).
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 
 use crate::ClientError;
 
-/// A request's body and its content type.
+/// A request body with its content type.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// `Content-Type`.
+    /// Value of the `Content-Type` header.
     pub content_type: String,
     /// The bytes.
     pub bytes: Bytes,
 }
 
 impl Body {
-    /// A statement by itself.
+    /// A single statement, as `application/cose`.
     pub fn statement(message: &Bytes) -> Self {
         Self { content_type: "application/cose".into(), bytes: message.clone() }
     }
 
-    /// A statement and the payload that it is detached from.
+    /// A statement and its detached payload, as `multipart/form-data`.
     pub fn form(message: &Bytes, payload: &[u8]) -> Result<Self, ClientError> {
         let named = |name| format!("Content-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"");
         let statement = format!("{}\r\nContent-Type: application/cose", named("statement"));
@@ -28,7 +28,7 @@ impl Body {
         Self::of("form-data", &[(&statement, message), (&bytes, payload)])
     }
 
-    /// Many statements.
+    /// Several statements, as `multipart/mixed`.
     pub fn batch<'m>(messages: impl Iterator<Item = &'m [u8]>) -> Result<Self, ClientError> {
         let parts: Vec<_> = messages.map(|message| ("Content-Type: application/cose", message)).collect();
         Self::of("mixed", &parts)
@@ -48,7 +48,7 @@ impl Body {
     }
 }
 
-/// 128 random bits: no part holds them.
+/// A boundary of 128 random bits, which does not occur in a part.
 fn boundary() -> Result<String, ClientError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| ClientError::Setup(error.to_string()))?;

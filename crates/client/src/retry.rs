@@ -1,21 +1,21 @@
-//! How long to wait before asking again (SCRAPI 5.1).
+//! Retries with back-off (SCRAPI 5.1).
 //!
-//! A `Retry-After` is a minimum. Without one the wait doubles, with jitter so that clients that
-//! failed together do not come back together; waits and attempts are capped.
+//! `Retry-After` is a minimum. Without it the wait doubles each time, with jitter, so that clients that failed together
+//! do not retry together. The single and the total wait are bounded.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
-/// The first wait when the service names none.
+/// First wait without `Retry-After`.
 const FIRST: Duration = Duration::from_millis(100);
-/// No wait of our own choosing is longer.
+/// Maximum wait without `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A service that asks for more than this is taken to be down.
+/// Maximum accepted `Retry-After`; a service that asks for more counts as down.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
-/// The state of one operation's retries.
+/// State of one operation's retries.
 #[derive(Debug)]
 pub struct Backoff {
     attempt: u32,
@@ -23,12 +23,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Retries within this much waiting altogether.
+    /// Creates a back-off with a total waiting time of `patience`.
     pub fn within(patience: Duration) -> Self {
         Self { attempt: 0, left: patience }
     }
 
-    /// The next wait, or `None` when patience is used up.
+    /// The next wait, at least `asked`; `None` if the patience is used up.
     pub fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let own = jittered(FIRST.saturating_mul(1 << self.attempt.min(10)).min(LONGEST));
         let wait = asked.map_or(own, |asked| asked.max(FIRST));
@@ -41,14 +41,14 @@ impl Backoff {
     }
 }
 
-/// The wait that an answer asks for. An HTTP date is read as "try again soon": our clock may be
-/// wrong, and the backoff's own wait serves as well.
+/// The `Retry-After` of a response in seconds. `None` for an HTTP date: the local clock may be wrong, and the
+/// back-off's own wait serves as well.
 pub fn asked(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 
-/// Between half and all of `wait`.
+/// A random duration between half of `wait` and `wait`.
 fn jittered(wait: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     wait / 2 + wait.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0)

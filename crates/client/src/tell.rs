@@ -1,4 +1,4 @@
-//! JSON sent once: for the operator's own listener, where nothing is tried again behind the operator's back.
+//! JSON requests without retries, for the administrative interface of a service.
 
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::wire::{Answer, MAX_ANSWER_BYTES};
 use crate::{Client, ClientError};
 
-/// What is done to a resource.
+/// HTTP method of a [`Client::tell`] request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// `POST`.
@@ -17,10 +17,10 @@ pub enum Verb {
 }
 
 impl Client {
-    /// Sends JSON to a resource; answers with the JSON that came back, or null.
+    /// Sends JSON to a resource; returns the JSON response, or null if the body is empty.
     ///
     /// # Errors
-    /// If the service refuses, or cannot be reached.
+    /// [`ClientError`] if the service refuses or cannot be reached.
     pub async fn tell<T: Serialize>(&self, verb: Verb, path: &str, told: &T) -> Result<Value, ClientError> {
         let url = self.url(path)?;
         let body = serde_json::to_vec(told).map_err(|error| ClientError::Setup(error.to_string()))?;

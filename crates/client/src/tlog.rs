@@ -1,10 +1,10 @@
-//! A log of tiles, as anybody sees it (C2SP tlog-checkpoint, tlog-tiles): ours, or any other.
+//! Client for the tiles of a transparency log (C2SP tlog-checkpoint, tlog-tiles).
 //!
-//! Nothing that comes is believed here: a checkpoint is bytes, a tile is so many hashes, and a proof is what a verifier is
-//! to check. What was fetched is forgotten after each call. A partial tile that is gone is cut out of the full one, as the
-//! specification allows a log to expect.
+//! Received data is not verified here: a checkpoint is bytes, a tile is hashes, and a proof is for a verifier. Nothing
+//! is cached between calls. A partial tile that the log no longer serves is cut out of the full tile, as the
+//! specification permits.
 //!
-//! Not here: trying again, redirects, compressed bundles that were not asked for, and what any of it means.
+//! Not here: retries, redirects, compressed bundles, and verification.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use tlog::MAX_NOTE_BYTES;
 use crate::wire::{self, MAX_ANSWER_BYTES};
 use crate::{ClientError, http_client};
 
-/// What is replaced all the time; everything else is the same for ever.
+/// The only mutable resource; all others are immutable.
 const CHECKPOINT: &str = "checkpoint";
-/// A full entry bundle with the longest entries that there can be.
+/// Maximum size of an entry bundle: 256 entries of maximum length.
 const MAX_BUNDLE_BYTES: usize = FULL_WIDTH as usize * (2 + u16::MAX as usize);
-/// A proof in JSON: 63 hashes in hex, with room for a checkpoint.
+/// Maximum size of a proof in JSON: 63 hashes in hex and a checkpoint.
 const MAX_PROOF_BYTES: usize = MAX_NOTE_BYTES * 2;
 
-/// How a log is asked.
+/// Settings of a [`TlogClient`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long one exchange may take.
+    /// Timeout of one HTTP exchange.
     pub time: Duration,
-    /// Certificates to believe besides the system's, PEM.
+    /// Additional root certificates, in PEM.
     pub extra_roots: Option<Bytes>,
 }
 
@@ -48,72 +48,72 @@ impl Default for Options {
     }
 }
 
-/// Why a log did not show what was asked for.
+/// Errors of a [`TlogClient`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TlogError {
-    /// It says that there is no such thing.
+    /// 404 or 410: the log has no such resource.
     #[error("{path} is not there ({status})")]
     Missing {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
         /// The HTTP status.
         status: StatusCode,
     },
-    /// It will not answer this question, or not now.
+    /// Any other status than 200.
     #[error("{path} was not answered ({status})")]
     Refused {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
         /// The HTTP status.
         status: StatusCode,
     },
-    /// No answer came.
+    /// No response was received.
     #[error("cannot reach the log: {0}")]
     Unreachable(String),
-    /// The answer cannot be what was asked for.
+    /// The response violates the specification.
     #[error("{path} makes no sense: {why}")]
     Nonsense {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
-        /// Why not.
+        /// Description of the violation.
         why: String,
     },
-    /// There is no such proof.
+    /// No consistency proof exists between these sizes.
     #[error(transparent)]
     NoProof(#[from] NoProof),
 }
 
-/// A checkpoint as it came.
+/// A checkpoint as received.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The note's bytes. Nobody has verified them.
+    /// The note's bytes; not verified.
     pub note: Bytes,
-    /// What the server says the time is: its `Date`.
+    /// The `Date` header of the response.
     pub date: Option<String>,
 }
 
-/// A consistency proof as our service gives it: `GET /v1/proof/consistency`. Nobody has verified it.
+/// A consistency proof of Tabellion's own endpoint, `GET /v1/proof/consistency`; not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grown {
-    /// The larger size.
+    /// The larger tree size.
     pub second: TreeSize,
-    /// The path (RFC 9162, 2.1.4.1).
+    /// The consistency path (RFC 9162, 2.1.4.1).
     pub path: Vec<Hash>,
-    /// The checkpoint of the larger size, if the service adds it.
+    /// The checkpoint of the larger size, if the service includes it.
     pub checkpoint: Option<Bytes>,
 }
 
-/// What asking has cost so far.
+/// Requests and bytes spent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
-    /// Bytes of bodies that came.
+    /// Number of body bytes received.
     pub bytes: u64,
 }
 
-/// A log, seen from outside. Clones share connections and count together.
+/// A client of one log. Clones share connections and the counters of [`spent`](Self::spent).
 #[derive(Clone, Debug)]
 pub struct TlogClient {
     base: Url,
@@ -137,10 +137,10 @@ struct ProofView {
 }
 
 impl TlogClient {
-    /// A client of the log that serves `checkpoint` and `tile/` below this prefix. Nothing is sent yet.
+    /// Creates a client of the log that serves `checkpoint` and `tile/` below `url`. No request is sent yet.
     ///
     /// # Errors
-    /// If the prefix is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if `url` is not an HTTP URL, or the extra roots are not certificates.
     pub fn new(url: &str, options: Options) -> Result<Self, ClientError> {
         let setup = crate::Options { extra_roots: options.extra_roots, ..crate::Options::default() };
         Ok(Self {
@@ -151,31 +151,31 @@ impl TlogClient {
         })
     }
 
-    /// The prefix, with a slash at its end.
+    /// The URL prefix, with a trailing slash.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// What asking has cost so far, clones included.
+    /// Requests and bytes spent so far by this client and its clones.
     pub fn spent(&self) -> Spent {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Spent { requests: read(&self.spent.requests), bytes: read(&self.spent.bytes) }
     }
 
-    /// The newest checkpoint; no cache on the way is to answer with an older one.
+    /// Fetches the newest checkpoint, with `Cache-Control: no-cache`.
     ///
     /// # Errors
-    /// If none comes.
+    /// [`TlogError`] if no checkpoint is received.
     pub async fn checkpoint(&self) -> Result<Fetched, TlogError> {
         let (note, headers) = self.get(CHECKPOINT, MAX_NOTE_BYTES).await?;
         let date = headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         Ok(Fetched { note, date })
     }
 
-    /// A tile: as many hashes as its name says.
+    /// Fetches a tile: exactly as many hashes as `tile` names.
     ///
     /// # Errors
-    /// If it does not come whole.
+    /// [`TlogError`] if the tile is missing or incomplete.
     pub async fn tile(&self, tile: TileId) -> Result<Bytes, TlogError> {
         let path = TilePath::Hashes(tile).to_string();
         let full = match tile.is_full() {
@@ -189,10 +189,10 @@ impl TlogClient {
             .ok_or_else(|| nonsense(&path, format!("{} bytes, and {exact} are due", data.len())))
     }
 
-    /// The entries of a bundle: as many as its name says.
+    /// Fetches the entries of a bundle: exactly as many as `bundle` names.
     ///
     /// # Errors
-    /// If they do not all come.
+    /// [`TlogError`] if the bundle is missing or incomplete.
     pub async fn bundle(&self, bundle: BundleId) -> Result<Vec<Bytes>, TlogError> {
         let path = TilePath::Entries(bundle).to_string();
         let full = match bundle.is_full() {
@@ -208,10 +208,10 @@ impl TlogClient {
         Ok(entries)
     }
 
-    /// The hashes of nodes of the tree of this size, out of its tiles: as many requests as tiles.
+    /// Fetches the hashes of nodes of the tree of size `size` from its tiles, with one request for each tile.
     ///
     /// # Errors
-    /// If the tree has no such node, or a tile does not come.
+    /// [`TlogError`] if the tree has no such node, or a tile is missing.
     pub async fn nodes(&self, nodes: &[NodeId], size: TreeSize) -> Result<HashMap<NodeId, Hash>, TlogError> {
         let parts: Vec<_> = nodes.iter().map(|node| (*node, tile::covering(*node, size))).collect();
         let mut needed: Vec<TileId> =
@@ -231,21 +231,21 @@ impl TlogClient {
         Ok(hashes)
     }
 
-    /// The consistency proof between two sizes, made out of the tiles of the larger tree.
+    /// Assembles the consistency proof between two sizes from the tiles of the larger tree.
     ///
     /// # Errors
-    /// If there is no such proof, or a tile does not come.
+    /// [`TlogError::NoProof`] if no such proof exists, or another error if a tile is missing.
     pub async fn consistency(&self, first: TreeSize, second: TreeSize) -> Result<Vec<Hash>, TlogError> {
         let plan = proof::consistency(first, second)?;
         let hashes = self.nodes(plan.nodes(), second).await?;
         plan.fold(|node| hashes.get(&node).copied().ok_or(NoProof::EmptyOlder)).map_err(Into::into)
     }
 
-    /// The consistency proof as our service makes it, in one request; up to its newest size when no second is named, and then
-    /// with the checkpoint of that size.
+    /// Fetches Tabellion's own consistency proof in one request. Without `second`, the proof leads to the newest size
+    /// and includes its checkpoint.
     ///
     /// # Errors
-    /// If the log is none of ours, or does not answer.
+    /// [`TlogError::Missing`] if the log does not have the endpoint, or another error if the request fails.
     pub async fn grown(&self, first: TreeSize, second: Option<TreeSize>) -> Result<Grown, TlogError> {
         let mut path = format!("v1/proof/consistency?first={first}");
         if let Some(second) = second {
@@ -265,16 +265,16 @@ impl TlogClient {
         })
     }
 
-    /// A JSON resource of a log that has more than the specification asks for.
+    /// Fetches a JSON resource of at most `most` bytes, from a log with endpoints beyond the specification.
     ///
     /// # Errors
-    /// If there is none, or it does not read as `T`.
+    /// If the resource does not exist, or does not parse as `T`.
     pub async fn json<T: DeserializeOwned>(&self, path: &str, most: usize) -> Result<T, TlogError> {
         let (body, _) = self.get(path, most.min(MAX_ANSWER_BYTES)).await?;
         serde_json::from_slice(&body).map_err(|why| nonsense(path, why.to_string()))
     }
 
-    /// The data under the first name, or under the second where the first is gone; whether it came under the first.
+    /// Fetches `path`, or `full` if that is missing. The flag is `true` if the data is that of `path`.
     async fn partial_or_full(
         &self,
         path: &str,
@@ -318,27 +318,27 @@ impl TlogClient {
     }
 }
 
-/// The largest tree: all its tiles that one can ask for are full.
+/// The largest tree size: in it every addressable tile is full.
 const fn everything() -> TreeSize {
     TreeSize::new(u64::MAX)
 }
 
-/// The same tile with all its hashes.
+/// The full tile with the same level and number.
 fn full_of(tile: TileId) -> TileId {
     TileId::at(tile.level(), tile.number(), everything()).unwrap_or(tile)
 }
 
-/// A note at a URL of its own: another place's copy of a checkpoint.
+/// Fetches a note from an arbitrary URL, such as a copy of a checkpoint.
 ///
 /// # Errors
-/// If none comes.
+/// [`TlogError`] if no note is received.
 pub async fn note_at(url: &Url, options: Options) -> Result<Bytes, TlogError> {
     let client = TlogClient::new(url.as_str(), options).map_err(|why| said(url.as_str(), why))?;
     let (note, _) = client.get(url.as_str(), MAX_NOTE_BYTES).await?;
     Ok(note)
 }
 
-/// The entries of a bundle, each after its length in two bytes.
+/// Splits a bundle into entries, each prefixed with its length in two bytes.
 fn split(data: &Bytes) -> Option<Vec<Bytes>> {
     let (mut entries, mut rest) = (Vec::new(), &data[..]);
     while let Some((length, after)) = rest.split_first_chunk::<2>() {

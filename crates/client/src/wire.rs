@@ -1,4 +1,4 @@
-//! One HTTP exchange: bounded answers, and errors in the service's own words.
+//! HTTP responses of bounded size, and their conversion to [`ClientError`].
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use scitt::Problem;
 use crate::ClientError;
 use crate::retry;
 
-/// The largest answer we read: the evidence of a statement and a payload at the hard cap, in base64.
+/// Maximum size of a response: a statement and a payload at the hard limit, in base64, with their evidence.
 pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 
-/// Problem details where JSON was asked for (RFC 9457).
+/// Media type of problem details in JSON (RFC 9457).
 const JSON_PROBLEM: &str = "application/problem+json";
 
-/// An answer, read whole.
+/// A response with its complete body.
 #[derive(Debug)]
 pub struct Answer {
     /// The HTTP status.
     pub status: StatusCode,
-    /// Its headers.
+    /// The response headers.
     pub headers: HeaderMap,
-    /// Its body, at most [`MAX_ANSWER_BYTES`].
+    /// The body, at most [`MAX_ANSWER_BYTES`] long.
     pub body: Bytes,
-    /// Where it came from.
+    /// The URL of the response.
     pub url: Url,
 }
 
 impl Answer {
-    /// Sends a request and reads the answer, if its body holds no more than `most` bytes.
+    /// Sends a request and reads the response; fails if its body is longer than `most` bytes.
     pub async fn to(request: RequestBuilder, accept: &'static str, most: usize) -> Result<Self, ClientError> {
         Self::within(request.header(ACCEPT, accept).send().await.map_err(unreachable)?, most).await
     }
 
-    /// Reads an answer whose head has come.
+    /// Reads the body of a response, up to [`MAX_ANSWER_BYTES`].
     pub async fn of(response: Response) -> Result<Self, ClientError> {
         Self::within(response, MAX_ANSWER_BYTES).await
     }
@@ -47,12 +47,13 @@ impl Answer {
         Ok(Self { status, headers, body, url })
     }
 
-    /// The absolute URL that the answer's `Location` names.
+    /// The `Location` header as an absolute URL.
     pub fn location(&self) -> Option<Url> {
         self.url.join(self.headers.get(LOCATION)?.to_str().ok()?).ok()
     }
 
-    /// The path under `/v1` where a list goes on (RFC 8288): of the service that was asked, whatever it calls itself.
+    /// The path below `/v1` of the next page (`Link` header with `rel="next"`, RFC 8288). The host in the link is
+    /// ignored.
     pub fn next(&self) -> Option<String> {
         let link = self.headers.get(LINK)?.to_str().ok()?;
         let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
@@ -60,17 +61,17 @@ impl Answer {
         Some(format!("v1/{path}"))
     }
 
-    /// How long the answer asks us to wait.
+    /// The `Retry-After` header in seconds.
     pub fn retry_after(&self) -> Option<Duration> {
         retry::asked(&self.headers)
     }
 
-    /// Whether the same request may succeed later (SCRAPI 5.1: 429, 503 and other server errors).
+    /// Returns `true` if a retry may succeed (SCRAPI 5.1: 429, 503 and other server errors).
     pub fn is_transient(&self) -> bool {
         is_transient(self.status)
     }
 
-    /// The answer as the error it is: the problem details where there are any, else the status.
+    /// Converts a failed response to an error with its problem details, or with the status if there are none.
     pub fn into_error(self) -> ClientError {
         error_of(self.status, self.problem())
     }
@@ -94,7 +95,7 @@ fn is_transient(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
-/// A status and its problem as the error they are.
+/// Converts a status and problem details to a [`ClientError`].
 pub fn error_of(status: StatusCode, problem: Box<Problem>) -> ClientError {
     match status {
         StatusCode::NOT_FOUND => ClientError::NotFound(problem),
@@ -103,7 +104,7 @@ pub fn error_of(status: StatusCode, problem: Box<Problem>) -> ClientError {
     }
 }
 
-/// The members that the CBOR form has too.
+/// Parses JSON problem details, with the members that also exist in the CBOR form.
 pub fn problem_in_json(members: &serde_json::Value) -> Option<Problem> {
     let text = |name: &str| members.get(name)?.as_str();
     let mut problem = Problem::new(text("title")?, text("detail").unwrap_or_default());
@@ -119,7 +120,7 @@ pub fn problem_in_json(members: &serde_json::Value) -> Option<Problem> {
     Some(problem)
 }
 
-/// A prefix below which things are served: an HTTP URL, with a slash at its end.
+/// Parses a base URL; adds a trailing slash. Fails unless it is `http` or `https`.
 pub fn prefix(url: &str) -> Result<Url, ClientError> {
     let mut url = Url::parse(url).map_err(|error| ClientError::Setup(format!("{url}: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -131,7 +132,7 @@ pub fn prefix(url: &str) -> Result<Url, ClientError> {
     Ok(url)
 }
 
-/// Reads a body whole, if it holds no more than `most` bytes.
+/// Reads a body of at most `most` bytes.
 pub async fn read_bounded(mut response: Response, most: usize) -> Result<Bytes, ClientError> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
@@ -143,7 +144,7 @@ pub async fn read_bounded(mut response: Response, most: usize) -> Result<Bytes, 
     Ok(body.freeze())
 }
 
-/// What kept an answer from coming, with every cause that is named.
+/// Converts an HTTP error to [`ClientError::Unreachable`] with all its causes.
 pub fn unreachable(error: reqwest::Error) -> ClientError {
     let mut what = error.to_string();
     let mut source = std::error::Error::source(&error);

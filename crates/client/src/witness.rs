@@ -1,8 +1,8 @@
-//! A witness, as a log sees it (tlog-witness v1.0.0).
+//! Client for a witness (tlog-witness v1.0.0).
 //!
-//! [`WitnessClient::add_checkpoint`] asks once and says what came back; when to ask again, and from which size, is the
-//! caller's business. Every use of one client shares its connections. Lines that come back are read and not verified:
-//! `tlog::cosignature::verified` tells whose they are, and those of unknown keys are to be ignored.
+//! [`WitnessClient::add_checkpoint`] sends one request; retries and the choice of the old size are up to the caller.
+//! Clones share connections. Returned signature lines are parsed but not verified: `tlog::cosignature::verified` does
+//! that, and lines of unknown keys are to be ignored.
 //!
 //! Not here: bastions, and `sign-subtree`.
 
@@ -21,17 +21,17 @@ use tlog::{MAX_NOTE_BYTES, MAX_SIGNATURES};
 
 use crate::{ClientError, http_client, retry, wire};
 
-/// How much of a witness's explanation is kept.
+/// Maximum number of characters kept from a witness's error text.
 const WORDS: usize = 200;
 
-/// How a witness is asked.
+/// Settings of a [`WitnessClient`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long one exchange may take.
+    /// Timeout of one HTTP exchange.
     pub time: Duration,
-    /// Certificates to believe besides the system's, PEM.
+    /// Additional root certificates, in PEM.
     pub extra_roots: Option<Bytes>,
-    /// Where its checkpoints are read, if not where they are handed in.
+    /// Monitoring prefix, if it differs from the submission prefix.
     pub monitoring: Option<String>,
 }
 
@@ -41,48 +41,48 @@ impl Default for Options {
     }
 }
 
-/// Why a witness did not cosign.
+/// Errors of [`WitnessClient::add_checkpoint`], by HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// 409: the proof must start at this size, the largest that the witness has seen. If it is larger than the log's own
-    /// tree, the log has lost what it signed.
+    /// 409: the proof must start at this size, the largest that the witness has cosigned. A size larger than the log's
+    /// own tree means that the log has lost signed data.
     #[error("the witness has seen the tree of size {0}")]
     Conflict(TreeSize),
-    /// 422: the proof does not hold, or the witness has seen another root of this size.
+    /// 422: the proof does not hold, or the witness has cosigned another root of this size.
     #[error("the witness finds the checkpoint inconsistent with what it has seen: {0}")]
     Unproven(String),
-    /// 404: the witness is not configured for this log.
+    /// 404: the log is not in the witness's list.
     #[error("the witness does not know this log: {0}")]
     UnknownLog(String),
-    /// 400, 403 and the like: asking again in the same way will not help.
+    /// 400, 403 and other client errors: the same request will fail again.
     #[error("the witness refuses ({status}): {words}")]
     Refused {
         /// The HTTP status.
         status: StatusCode,
-        /// What the witness says, cut, and without anything that is not ASCII.
+        /// The response text, truncated, in printable ASCII.
         words: String,
     },
-    /// 429 or a server error: later it may succeed.
+    /// 429 or a server error: a retry may succeed.
     #[error("the witness is busy or down ({status}): {words}")]
     Busy {
         /// The HTTP status.
         status: StatusCode,
-        /// What the witness says, cut, and without anything that is not ASCII.
+        /// The response text, truncated, in printable ASCII.
         words: String,
-        /// How long it wants to be left alone.
+        /// The `Retry-After` header in seconds.
         retry_after: Option<Duration>,
     },
-    /// No answer came.
+    /// No response was received.
     #[error("cannot reach the witness: {0}")]
     Unreachable(String),
-    /// The answer is none that a witness gives.
+    /// The response violates the protocol.
     #[error("the witness's answer makes no sense: {0}")]
     Nonsense(String),
 }
 
 impl AddError {
-    /// One word for it, for metrics.
+    /// The error's name, for metric labels.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Conflict(_) => "conflict",
@@ -105,7 +105,7 @@ impl From<ClientError> for AddError {
     }
 }
 
-/// A witness, seen from outside. Clones share connections.
+/// A client of one witness. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct WitnessClient {
     submission: Url,
@@ -115,10 +115,10 @@ pub struct WitnessClient {
 }
 
 impl WitnessClient {
-    /// A client of the witness whose submission prefix is `url`. Nothing is sent yet.
+    /// Creates a client of the witness with the submission prefix `url`. No request is sent yet.
     ///
     /// # Errors
-    /// If a URL is not an HTTP URL, or the extra roots are not certificates.
+    /// [`ClientError::Setup`] if a URL is not an HTTP URL, or the extra roots are not certificates.
     pub fn new(url: &str, options: Options) -> Result<Self, ClientError> {
         let Options { time, extra_roots, monitoring } = options;
         let setup = crate::Options { extra_roots, ..crate::Options::default() };
@@ -130,15 +130,15 @@ impl WitnessClient {
         })
     }
 
-    /// The submission prefix, with a slash at its end.
+    /// The submission prefix, with a trailing slash.
     pub fn url(&self) -> &Url {
         &self.submission
     }
 
-    /// Asks the witness to cosign a checkpoint. Gives its signature lines, whoever's they are.
+    /// Requests a cosignature of a checkpoint. Returns the signature lines of the response, not verified.
     ///
     /// # Errors
-    /// If it does not, and why.
+    /// [`AddError`], by the status of the response.
     pub async fn add_checkpoint(&self, request: &AddCheckpoint) -> Result<Vec<SignatureLine>, AddError> {
         let url = below(&self.submission, "add-checkpoint")?;
         let post = self.http.post(url).header(CONTENT_TYPE, "text/plain; charset=utf-8");
@@ -149,10 +149,10 @@ impl WitnessClient {
         }
     }
 
-    /// The newest checkpoint of a log that the witness has cosigned, if it has any. Nobody has verified it yet.
+    /// Fetches the newest checkpoint of a log that the witness has cosigned; not verified. `None` if there is none.
     ///
     /// # Errors
-    /// If the witness does not answer, or with something else.
+    /// [`AddError`] if the witness does not answer, or the response is not a note.
     pub async fn latest(&self, log: &Origin) -> Result<Option<Note>, AddError> {
         let url = below(&self.monitoring, &format!("{}/checkpoint", log.digest()))?;
         let answer = self.exchange(self.http.get(url)).await?;
@@ -194,14 +194,14 @@ impl Answer {
         AddError::Busy { status: self.status, words, retry_after: retry::asked(&self.headers) }
     }
 
-    /// A 409: a decimal size and a newline, under its own content type.
+    /// Parses a 409: a decimal size and a newline, with the content type [`SIZE_TYPE`].
     fn size(&self) -> AddError {
         let typed = self.headers.get(CONTENT_TYPE).is_some_and(is_size_type);
         let size = std::str::from_utf8(&self.body).ok().filter(|_| typed).and_then(read_size);
         size.map_or_else(|| AddError::Nonsense("a 409 without a tree size".into()), AddError::Conflict)
     }
 
-    /// What the witness says, safe to print.
+    /// The response text, safe to print.
     fn words(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let plain = |c: char| if c.is_ascii_graphic() { c } else { ' ' };
@@ -217,7 +217,7 @@ fn below(prefix: &Url, path: &str) -> Result<Url, AddError> {
     prefix.join(path).map_err(|error| AddError::Nonsense(format!("{path}: {error}")))
 }
 
-/// The lines of a 200. None at all would be no cosignature.
+/// Parses the signature lines of a 200; an empty body is an error.
 fn read_lines(body: &[u8]) -> Result<Vec<SignatureLine>, AddError> {
     let text = std::str::from_utf8(body).map_err(nonsense)?;
     let lines: Result<Vec<SignatureLine>, _> = text.split_inclusive('\n').map(str::parse).collect();
@@ -233,7 +233,7 @@ fn is_size_type(value: &HeaderValue) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(SIZE_TYPE.as_bytes())
 }
 
-/// Decimal, without needless zeros and signs, and a newline.
+/// Parses a decimal number without leading zeros or signs, followed by a newline.
 fn read_size(text: &str) -> Option<TreeSize> {
     let size: u64 = text.strip_suffix('\n')?.parse().ok()?;
     (format!("{size}\n") == text).then_some(TreeSize::new(size))
