@@ -1,4 +1,4 @@
-//! Whether the records of an archive are a log: asked of each one as it is written and as it is read.
+//! Consistency checks of an archive's records, applied both when an archive is written and when it is read.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
 use crate::summary::End;
 use crate::{Counts, Purpose, Record, Summary};
 
-/// What an archive cannot know about its own bytes.
+/// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.
 pub trait Meaning: Send + Sync {
-    /// What an entry does to others, or why it cannot stand in a log.
+    /// Returns the effects of an entry on others, or the reason why a log cannot contain it.
     fn says(&self, entry: &Entry) -> Result<Says, String>;
 
-    /// Checks a signature over a head by one of these keys, or says what is wrong.
+    /// Checks a signature over a head with one of `keys`; returns the reason if it is invalid.
     fn check_signature(
         &self,
         head: &CommittedHead,
@@ -27,31 +27,31 @@ pub trait Meaning: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// What an entry does to others.
+/// Effects of an entry on others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Says {
-    /// It is the policy from here on.
+    /// `true` if the entry is a policy, in force from here on.
     pub is_policy: bool,
-    /// It says that these entries have lost their bytes, or will.
+    /// Entries that this entry declares as erased.
     pub erases: Vec<EntryDigest>,
 }
 
-/// Takes records in their order, and finds the first that contradicts those before it.
+/// Accepts records in order and finds the first one that contradicts its predecessors.
 pub struct Checker<'a> {
     meaning: &'a dyn Meaning,
-    /// The kind of the record taken last, entries and what follows them being one kind.
+    /// Kind of the last record; the kinds of the history (entries, heads, signatures, cosignatures) count as one.
     section: u8,
     opening: Option<(String, Purpose, u64)>,
     keys: Vec<LogKey>,
     tree: CompactRange,
     head: Option<CommittedHead>,
-    /// Entries since the last head, and the bytes of their statements.
+    /// Number of entries since the last head, and the total size of their statements.
     batch: (usize, usize),
-    /// Whether the first of them is a clock correction.
+    /// `true` if the batch begins with a clock correction, so that its time may precede the last head's.
     corrects_clock: bool,
-    /// Entries without bytes that nothing has explained yet.
+    /// Entries without a statement that no other entry declares as erased yet, with their indexes.
     unexplained: HashMap<EntryDigest, u64>,
-    /// The policy that admits, and the newest one.
+    /// The policy that admitted the last entry; `policy`: the newest policy among the entries.
     admitted_under: u64,
     policy: Option<u64>,
     signatures: Vec<HeadSignature>,
@@ -62,12 +62,12 @@ pub struct Checker<'a> {
     last_guard: Option<Vec<u8>>,
     counts: Counts,
     end: Option<End>,
-    /// A size whose root is wanted, and the root.
+    /// A requested tree size and the root of its head, once found ([`wanting`](Self::wanting)).
     wanted: Option<(TreeSize, Option<RootHash>)>,
 }
 
 impl<'a> Checker<'a> {
-    /// Before the first record.
+    /// Creates a checker that expects [`Record::Opening`] first.
     pub fn new(meaning: &'a dyn Meaning) -> Self {
         Self {
             meaning,
@@ -93,33 +93,33 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Remembers the root of the head of this size, should there be one.
+    /// Requests the root of the head of this size, for [`Summary::wanted_root`].
     #[must_use]
     pub fn wanting(self, size: Option<TreeSize>) -> Self {
         Self { wanted: size.map(|size| (size, None)), ..self }
     }
 
-    /// What has come so far.
+    /// The numbers of records so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The head over what has come so far.
+    /// The newest head so far.
     pub fn head(&self) -> Option<&CommittedHead> {
         self.head.as_ref()
     }
 
-    /// An entry without bytes of which no entry so far says that it was erased.
+    /// The first entry without a statement that no entry so far declares as erased.
     pub fn unexplained(&self) -> Option<u64> {
         self.unexplained.values().min().copied()
     }
 
-    /// The newest checkpoint so far.
+    /// The newest signed checkpoint so far.
     pub fn checkpoint(&self) -> Option<&str> {
         self.checkpoint.as_deref()
     }
 
-    /// Takes the next record.
+    /// Checks the next [`Record`]; returns a description of the contradiction if there is one.
     pub fn accept(&mut self, record: &Record) -> Result<(), String> {
         self.in_order(record)?;
         match record {
@@ -144,7 +144,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What it all comes to. The checksum says which archive it is.
+    /// Returns the summary after the last record. `checksum` identifies the archive.
     pub fn finish(self, checksum: [u8; 32]) -> Result<Summary, String> {
         let (Some((origin, purpose, made_at)), Some(head), Some(end)) = (self.opening, self.head, self.end)
         else {
@@ -271,7 +271,7 @@ impl<'a> Checker<'a> {
         Err(format!("the head of batch {}, of size {}, {complaint}", head.batch, head.size))
     }
 
-    /// The head that was just committed, if this is its size.
+    /// The newest head, if `size` is its size and no entry follows it yet.
     fn just_committed(&self, size: TreeSize) -> Result<CommittedHead, String> {
         match self.head.filter(|head| head.size == size && self.batch.0 == 0) {
             Some(head) => Ok(head),

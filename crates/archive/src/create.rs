@@ -1,9 +1,9 @@
 //! Writing an archive from a database that may be in use.
 //!
-//! What is written is a prefix of the log: everything up to one signed head. Entries, heads and
-//! claims of that prefix never change, so they are read page by page beside a service that goes on.
-//! Only bytes go: an entry that is erased meanwhile may be read before or after. In the second case
-//! the statement that erased it may lie beyond the prefix; then the archive goes on to the newest
+//! An archive is a prefix of the log, up to one signed head. Entries, heads and claims of that prefix never change, so
+//! they are read page by page while the service continues. Only statements can disappear: an entry that is erased
+//! meanwhile may be read before or after. If after, the statement that declares the erasure may lie beyond the prefix;
+//! then the archive is extended to the newest signed head, until every erasure is explained.
 //! signed head, until every absence is explained.
 
 use std::collections::VecDeque;
@@ -19,38 +19,38 @@ use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
 use crate::summary::End;
 use crate::{Checker, Meaning, Purpose, Record, Summary};
 
-/// How long to wait for a newer signed head that explains an erasure.
+/// Pause before looking again for a newer signed head that explains an erasure.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why no archive was written.
+/// Errors of [`write`].
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The database failed.
+    /// A database error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file system failed.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A log that still grows is not moved.
+    /// A [`Purpose::Export`] of a log that is not frozen: entries added later would be missing at the destination.
     #[error("the log is not frozen: what it takes from now on would be missing where it goes")]
     NotFrozen,
-    /// The last head of a frozen log has no signature yet.
+    /// The last head of a frozen log is not signed yet, for [`Purpose::Export`].
     #[error("the last head, of size {size}, is not signed yet: {signed} is the newest that is")]
     NotSigned {
-        /// The log's size.
+        /// The log's tree size.
         size: TreeSize,
-        /// The newest signed one.
+        /// The tree size of the newest signed head.
         signed: TreeSize,
     },
-    /// There is nothing that anybody has signed.
+    /// The log has no signed head.
     #[error("the log has no signed head yet")]
     Empty,
-    /// What is stored is no log.
+    /// The stored data is inconsistent.
     #[error("the database is damaged: {0}")]
     Damaged(String),
 }
 
-/// Writes the log of this origin to `out`. What was written is to be thrown away after an error.
+/// Writes the log with this origin to `out`. After an error the output is incomplete and must be discarded.
 pub async fn write(
     store: &dyn LogStore,
     meaning: &dyn Meaning,
@@ -77,7 +77,7 @@ pub async fn write(
     writing.end(origin).await
 }
 
-/// The newest head that is signed in every way.
+/// The newest head that has both a receipt signature and a checkpoint signature.
 async fn newest_signed(store: &dyn LogStore) -> Result<Option<CommittedHead>, StoreError> {
     let mut newest: Option<CommittedHead> = None;
     for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
@@ -108,9 +108,9 @@ struct Writing<'a, W> {
     store: &'a dyn LogStore,
     checker: Checker<'a>,
     writer: Writer<W>,
-    /// Signatures read ahead, of heads that are not written yet.
+    /// Signatures read ahead of their heads.
     signatures: VecDeque<HeadSignature>,
-    /// The newest batch written.
+    /// Number of the last batch written.
     batch: u64,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
@@ -125,9 +125,9 @@ impl<W: Write> Writing<'_, W> {
         self.checker.counts().entries
     }
 
-    /// Every batch up to the head of this size.
+    /// Writes all batches up to the head of this size.
     async fn history(&mut self, target: TreeSize) -> Result<(), WriteError> {
-        // What is kept of heads up to the target is complete only now.
+        // Discard signatures read ahead: they were read before all heads up to the target had been signed.
         self.signatures.clear();
         while self.size() < target.get() {
             let heads = self.store.heads(self.batch + 1, PAGE_ROWS).await?;
@@ -190,7 +190,7 @@ impl<W: Write> Writing<'_, W> {
         Ok(of_this)
     }
 
-    /// Goes on until the statements are there that took bytes away while they were read.
+    /// Extends the archive until it contains the statements that declare all erasures.
     async fn explain(&mut self) -> Result<(), WriteError> {
         for _ in 0..ROUNDS {
             let Some(index) = self.checker.unexplained() else { return Ok(()) };
@@ -207,7 +207,7 @@ impl<W: Write> Writing<'_, W> {
         Err(StoreError::Unavailable("entries are erased faster than they are written down".into()).into())
     }
 
-    /// What stands beside the entries.
+    /// Writes the data that does not belong to a batch: holds, reports, index rows and the inbox.
     async fn beside(&mut self) -> Result<(), WriteError> {
         self.holds().await?;
         self.reports().await?;
@@ -300,7 +300,7 @@ impl<W: Write> Writing<'_, W> {
         self.checker.finish(checksum).map_err(WriteError::Damaged)
     }
 
-    /// The newest policy in the archive: each policy was admitted by the one before it.
+    /// The newest policy in the archive, found by following each policy to the one that admitted it.
     async fn policy_in_force(&self, newest: LeafIndex) -> Result<LeafIndex, WriteError> {
         let mut policy = newest;
         while policy.get() >= self.size() {

@@ -1,14 +1,14 @@
-//! A file that is there whole, or not at all.
+//! Atomic file creation: a file that is either complete or absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is added to the name while the file is not whole.
+/// Suffix of the temporary name.
 const SUFFIX: &str = ".partial";
 
-/// A file that is written aside, for nobody else to read, and takes its name once it is durable.
+/// A file written under a temporary name with mode 0600, which gets its final name once it is durable.
 #[derive(Debug)]
 pub struct Aside {
     file: File,
@@ -18,7 +18,7 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Begins a file of this name. One that is there stays as it is: that is an error.
+    /// Creates the temporary file. Fails with `AlreadyExists` if `path` exists.
     pub fn create(path: &Path) -> io::Result<Self> {
         if path.try_exists()? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"));
@@ -26,11 +26,12 @@ impl Aside {
         let mut aside = path.as_os_str().to_owned();
         aside.push(SUFFIX);
         let aside = PathBuf::from(aside);
-        // What a crash left behind is of no use to anybody.
+        // A leftover of a crash is overwritten.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&aside)?;
         let busy = || io::Error::other("another process is writing it");
         file.try_lock().map_err(|_| busy())?;
-        // It may have got its name between the two: then it is no longer ours to empty.
+        // Another process may have given the file its final name before the lock was taken: then it must not be
+        // truncated.
         let (ours, there) = (file.metadata()?, fs::metadata(&aside).map_err(|_| busy())?);
         if (ours.ino(), ours.nlink()) != (there.ino(), 1) {
             return Err(busy());
@@ -39,15 +40,15 @@ impl Aside {
         Ok(Self { file, aside, path: path.to_owned(), kept: false })
     }
 
-    /// Where to write.
+    /// The file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Makes it durable under its name.
+    /// Makes the file durable under its final name.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
-        // Unlike a rename, a link never takes the place of a file that came meanwhile.
+        // Unlike a rename, a hard link never replaces a file created in the meantime.
         fs::hard_link(&self.aside, &self.path)?;
         self.kept = true;
         fs::remove_file(&self.aside)?;

@@ -1,10 +1,9 @@
 //! Filling an empty database from an archive.
 //!
-//! The archive must have been checked to its end before ([`verify`](crate::verify)); it is checked
-//! again as it is read. Batches go in as they were committed, many at a time; what was erased is
-//! erased again after the holds that had ended by then. The database stays closed to everybody else
-//! until [`finish`]: whoever is interrupted begins again with the same file, and it goes on where it
-//! was.
+//! The archive must have been verified completely before ([`verify`](crate::verify)), and is checked again while it is
+//! read. Batches are inserted as they were committed, many in one transaction; entries erased in the source are erased
+//! again, after the holds that had ended by then. The database stays closed to other users until [`finish`]: after an
+//! interruption, [`fill`] with the same file continues where it stopped.
 
 use std::io::Read;
 
@@ -21,33 +20,33 @@ use store::{
 use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
 use crate::{Checker, Meaning, Reader, Record, Summary, Unreadable};
 
-/// Why a database was not filled.
+/// Errors of [`fill`].
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
-    /// The database failed, or is not one that can be filled.
+    /// A database error, or a database that cannot be filled.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The archive is not what it was when it was checked.
+    /// The archive cannot be read or is inconsistent.
     #[error(transparent)]
     Archive(#[from] Unreadable),
-    /// Entries that should be erased are held.
+    /// An entry that must be erased is on hold.
     #[error("entry {0} is without bytes and on hold")]
     ErasedAndHeld(LeafIndex),
-    /// The archive that is read is not the one that was checked.
+    /// The checksum is not that of the verified archive.
     #[error("the file changed while it was read")]
     Changed,
 }
 
-/// What was done.
+/// Result of [`fill`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
-    /// Entries that an earlier attempt had written.
+    /// Number of entries inserted by earlier attempts.
     pub there_before: u64,
-    /// Entries that this one wrote.
+    /// Number of entries inserted by this attempt.
     pub written: u64,
 }
 
-/// Writes all of a checked archive into an empty database. It is not open before [`finish`].
+/// Inserts a verified archive into an empty database, which stays closed until [`finish`].
 pub async fn fill(
     store: &dyn LogStore,
     archive: impl Read,
@@ -81,13 +80,13 @@ pub async fn fill(
     }
 }
 
-/// Opens the filled database for everybody.
+/// Opens the filled database for use.
 pub async fn finish(store: &dyn LogStore, summary: &Summary) -> Result<Head, StoreError> {
     durable::crash::visit("before-end-of-filling");
     store.end_filling(&summary.source, summary.epoch, summary.policy).await
 }
 
-/// Batches that are not written yet.
+/// Batches to be inserted together.
 #[derive(Default)]
 struct Chunk {
     entries: Vec<NewEntry>,
@@ -104,7 +103,7 @@ impl Chunk {
     }
 }
 
-/// The holds of the entry that has the floor.
+/// The holds of the current entry.
 #[derive(Default)]
 struct Holds {
     entry: Option<LeafIndex>,
@@ -154,7 +153,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The first entry of a batch writes the batches before it, once there are enough of them.
+    /// Adds an entry. The first entry of a batch inserts the preceding batches if the chunk is full.
     async fn entry(&mut self, entry: Entry, collateral: Vec<Collateral>) -> Result<(), FillError> {
         if entry.statement.is_none() {
             self.erased.push(entry.index);
@@ -212,7 +211,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Begins and ends a hold, unless an earlier attempt has done so.
+    /// Inserts a hold and its end, unless an earlier attempt did so.
     async fn hold(&mut self, hold: Hold) -> Result<(), FillError> {
         if self.holds.entry != Some(hold.entry) {
             let before = hold.entry.get().checked_sub(1).map(LeafIndex::new);
@@ -233,7 +232,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Takes out what is not in the archive.
+    /// Erases the entries without a statement in the archive.
     async fn erase(&mut self) -> Result<(), FillError> {
         for entries in std::mem::take(&mut self.erased).chunks(ERASED_AT_ONCE) {
             let done = self.store.erase(entries).await?;
@@ -245,7 +244,7 @@ impl Filling<'_> {
     }
 }
 
-/// What is needed to go on from a head: at most one tile for each level.
+/// Loads the partial tiles at a head's right edge: at most one for each level.
 async fn open_tiles(store: &dyn LogStore, head: &Head) -> Result<OpenTiles, StoreError> {
     let needed: Vec<TileAddress> = OpenTiles::needed(head.size()).into_iter().map(address_of).collect();
     let stored = store.tiles(&needed).await?.into_iter().collect::<Option<Vec<Bytes>>>();

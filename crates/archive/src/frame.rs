@@ -1,4 +1,4 @@
-//! Records in a file: a kind, a length, the bytes, and a running checksum over all of it.
+//! Framing of records: a kind byte, a length, the payload, and a running checksum over everything.
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -8,55 +8,55 @@ use sha2::{Digest, Sha256};
 use crate::Record;
 use crate::limits::RECORD_BYTES;
 
-/// The first line. Another version is another line.
+/// First line of the file; it names the format version.
 const FIRST_LINE: &[u8] = b"tabellion archive v1\n";
-/// The kind of the last record.
+/// Kind of the last record ([`Record::End`]).
 pub(crate) const LAST_KIND: u8 = 255;
-/// Kind and length.
+/// Length of a frame's header: kind and payload length.
 const HEAD_BYTES: usize = 5;
-/// Bytes that are read from the file at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Why an archive was not read to its end. Offsets count bytes from the beginning of the file.
+/// Errors of reading an archive. Offsets are in bytes from the beginning of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The file system failed.
+    /// An I/O error.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file does not begin with the format's first line.
     #[error("it is not an archive of a log: it does not begin with \"tabellion archive v1\"")]
     NotAnArchive,
-    /// It ends too early.
+    /// The file ends within a record or before [`Record::End`].
     #[error("it ends at byte {offset}, within a record or before the last one: it is not whole")]
     Truncated {
-        /// Where it ends.
+        /// Length of the file.
         offset: u64,
     },
-    /// Its bytes are not those that were written.
+    /// The file's bytes are damaged: an invalid record, checksum or trailing bytes.
     #[error("it is damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where the record begins.
+        /// Offset of the record.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// The log in it contradicts itself.
+    /// The records are valid but contradict each other.
     #[error("the log in it contradicts itself, at byte {offset}: {what}")]
     Contradicts {
-        /// Where the record begins.
+        /// Offset of the record.
         offset: u64,
-        /// What is wrong.
+        /// Description of the contradiction.
         what: String,
     },
 }
 
-/// Reads records one after the other. Nothing may stand after the last one.
+/// Reads records in order. Bytes after the last record are an error.
 pub struct Reader<R> {
     source: BufReader<R>,
     checksum: Sha256,
-    /// Of the next byte.
+    /// Offset of the next byte.
     offset: u64,
-    /// Of the record read last.
+    /// Offset of the last record.
     began: u64,
     entries: u64,
     ended: bool,
@@ -64,7 +64,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the first line.
+    /// Creates a reader and checks the first line.
     pub fn new(source: R) -> Result<Self, Unreadable> {
         let mut reader = Self {
             source: BufReader::with_capacity(BUFFER_BYTES, source),
@@ -85,7 +85,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next record; `None` after the last one.
+    /// Reads the next record; `None` after [`Record::End`].
     pub fn read(&mut self) -> Result<Option<Record>, Unreadable> {
         if self.ended {
             return self.nothing_more();
@@ -116,12 +116,12 @@ impl<R: Read> Reader<R> {
         Ok(Some(record))
     }
 
-    /// Once the last record is read: the checksum that is in it.
+    /// The archive's checksum; valid after the last record was read.
     pub fn checksum(&self) -> [u8; 32] {
         self.sum
     }
 
-    /// That the record read last contradicts those before it.
+    /// The error for a last record that contradicts its predecessors.
     pub fn contradicts(&self, what: String) -> Unreadable {
         Unreadable::Contradicts { offset: self.began, what }
     }
@@ -138,7 +138,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// So many bytes. Memory is taken as they come, whatever a length promises.
+    /// Reads `length` bytes. Memory is allocated as bytes arrive, so a wrong length cannot exhaust it.
     fn take(&mut self, length: usize) -> Result<Vec<u8>, Unreadable> {
         let mut bytes = Vec::new();
         (&mut self.source).take(length as u64).read_to_end(&mut bytes)?;
@@ -150,7 +150,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Writes records, and keeps the checksum.
+/// Writes records and computes the checksum.
 pub(crate) struct Writer<W> {
     out: W,
     checksum: Sha256,
@@ -178,7 +178,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&payload)
     }
 
-    /// Of every byte so far.
+    /// The checksum state over all bytes so far.
     pub(crate) fn checksum(&self) -> Sha256 {
         self.checksum.clone()
     }

@@ -1,22 +1,21 @@
-//! A whole log in one file: written from its database, checked by itself, filled into another one.
+//! Archives: a whole log in one file, exported from a database, verified, and imported into another database.
 //!
-//! The file begins with a line that names the format, goes on with framed records in one fixed
-//! order (`record`), and ends with a record that says what is in it and the SHA-256 of all that
-//! stands before. Everything a database cannot derive is there: entries with what came beside them,
-//! every committed head with its signatures and cosignatures, keys, holds, reports, what leads to
-//! an entry, and what waits in the inbox. Tiles are not: they follow from the entries. Nor is the
-//! look-up index, which the service reads again, or what issuers have used of their quotas.
+//! The file begins with a line that names the format, continues with framed records in a fixed order (`record`), and
+//! ends with a record of the contents' totals and the SHA-256 of all bytes before. It contains all data that a database
+//! cannot derive: entries with their collateral, every committed head with its signatures and cosignatures, keys,
+//! holds, reports, index rows that lead to entries, and the inbox. Not included: tiles (derived from the entries), the
+//! look-up index (rebuilt by the service), and the used quotas of issuers.
 //!
-//! Whoever reads it believes nothing ([`Checker`]): digests are computed from the statements, and
-//! the root at every committed head from the digests; signatures are checked by the caller's
-//! [`Meaning`]. Writing goes through the same checks, so a file that is there is one that verifies.
-//! Memory does not grow with the log, but for 40 bytes for each erased entry.
+//! A reader trusts nothing in the file ([`Checker`]): digests are computed from the statements, and the root at every
+//! committed head from the digests; signatures are checked by the caller's [`Meaning`]. Writing applies the same
+//! checks, so that an existing archive verifies. Memory use does not grow with the log, except for 40 bytes for each
+//! erased entry.
 //!
-//! The checksum is no signature. Who made the log is said by the signatures over its heads: compare
-//! the keys in the [`Summary`] with those you know.
+//! The checksum is not a signature. The log's identity is proven by the signatures over its heads: compare the keys in
+//! the [`Summary`] with the known keys.
 //!
-//! Not here: what statements and signatures mean, which keys are right, and the pin (the caller);
-//! whether each guard is the one that its statement claims (`store::fsck`, once it is filled).
+//! Not here: the interpretation of statements and signatures, the choice of trusted keys, and the pin (the caller);
+//! whether each guard is the one that its statement claims (`store::fsck`, after filling).
 
 mod check;
 mod create;
@@ -39,10 +38,10 @@ pub use frame::{Reader, Unreadable};
 pub use record::{Purpose, Record};
 pub use summary::{Counts, Summary};
 
-/// Checks a whole file, and answers what is in it.
+/// Verifies a complete archive and returns a summary of its contents.
 ///
 /// # Errors
-/// If it cannot be read, is damaged, or holds a log that contradicts itself.
+/// [`Unreadable`] if the file cannot be read, is damaged, or holds an inconsistent log.
 pub fn verify(
     source: impl Read,
     meaning: &dyn Meaning,
@@ -51,7 +50,7 @@ pub fn verify(
     verify_wanting(source, meaning, None, progress)
 }
 
-/// The same, and answers the root of the committed head of one size besides.
+/// Like [`verify`], and also returns the root of the committed head of one size in [`Summary::wanted_root`].
 ///
 /// # Errors
 /// As [`verify`].
@@ -72,10 +71,10 @@ pub fn verify_wanting(
     checker.finish(reader.checksum()).map_err(|what| reader.contradicts(what))
 }
 
-/// Which log a file says it holds, from its first record.
+/// The origin of the log in an archive, from its first record; nothing else is verified.
 ///
 /// # Errors
-/// If it is not an archive, or its first record is damaged.
+/// [`Unreadable`] if the file is not an archive, or its first record is damaged.
 pub fn origin_of(source: impl Read) -> Result<String, Unreadable> {
     let mut reader = Reader::new(source)?;
     match reader.read()? {

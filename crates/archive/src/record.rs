@@ -1,9 +1,8 @@
-//! The records of an archive, and their bytes.
+//! The records of an archive, and their encoding.
 //!
-//! Numbers are big-endian and of fixed width, byte strings have their length before them, what may
-//! be absent has a byte 0 or 1 before it. A record has one encoding: what is read is encoded again
-//! by no other bytes, and what is left over is an error. The last record is canonical JSON, so that
-//! a person can read it with `tail`.
+//! Numbers are big-endian and of fixed width, byte strings are prefixed with their length, optional values with a byte
+//! 0 or 1. The encoding is canonical: each record has exactly one, and trailing bytes are an error. The last record is
+//! canonical JSON, so that it can be read with `tail`.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
@@ -17,55 +16,55 @@ use crate::frame::LAST_KIND;
 use crate::limits::{ITEMS, ROWS, TEXT_BYTES};
 use crate::summary::End;
 
-/// What an archive was made for.
+/// Purpose of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
-    /// A copy of a log that goes on where it is.
+    /// A copy of a log that continues in its database.
     Backup,
-    /// A frozen log that goes on elsewhere.
+    /// A frozen log that continues in another database.
     Export,
 }
 
-/// One record. They come in the order in which they stand here, but that each batch is its
-/// entries, their head, and what was signed of it.
+/// A record. Records are in the order of the variants, except that each batch is its entries, followed by their head
+/// and its signatures and cosignatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// The first one.
+    /// The first record.
     Opening {
-        /// Which log.
+        /// The log's origin.
         origin: String,
-        /// Made for what.
+        /// The purpose of the archive.
         purpose: Purpose,
-        /// Unix seconds at which it was begun.
+        /// Start of writing, in Unix seconds.
         made_at: u64,
     },
-    /// A key that signs heads.
+    /// A key of the log that signs heads.
     Key(LogKey),
-    /// The next entry, and what came beside it.
+    /// The next entry, with its collateral.
     Entry(Entry, Vec<Collateral>),
     /// The head over the entries so far.
     Head(CommittedHead),
-    /// A signature over the last head.
+    /// A signature over the preceding head.
     Signature(HeadSignature),
-    /// What a witness said about the last head.
+    /// A witness's cosignature of the preceding head.
     Cosignature(Cosignature),
     /// A hold on an entry.
     Hold(Hold),
-    /// A report of a contradiction.
+    /// A report of a refused statement that contradicts an entry.
     Report(Report),
-    /// What leads to entries by a digest, in order of key.
+    /// Index rows from statement digests to entries, in order of key.
     Seen(Vec<SeenRow>),
-    /// What leads to entries by a claim, in order of key.
+    /// Index rows from guards (unique claims) to entries, in order of key.
     Guards(Vec<GuardRow>),
-    /// A statement that waits for its place.
+    /// An admitted statement in the inbox, not sequenced yet.
     Waiting(InboxItem),
-    /// The last one.
+    /// The last record.
     End(Box<End>),
 }
 
 impl Record {
-    /// The byte that names its kind; also its place in the order.
+    /// The kind byte of the frame; kinds are in the order of the records.
     pub(crate) fn kind(&self) -> u8 {
         match self {
             Self::Opening { .. } => 1,
@@ -152,7 +151,7 @@ impl Record {
         out.0
     }
 
-    /// From the bytes of one frame; `index` is that of the next entry.
+    /// Decodes the payload of a frame; `index` is the leaf index of the next entry.
     pub(crate) fn decode(kind: u8, payload: Bytes, index: u64) -> Result<Self, String> {
         let mut from = Cursor(payload);
         let record = match kind {
@@ -290,7 +289,7 @@ impl Cursor {
 
     fn number(&mut self) -> Result<u64, String> {
         let number = u64::from_be_bytes(self.array()?);
-        // As databases have them; none of ours is ever larger.
+        // Numbers must fit into an `i64`, the integer type of the databases; no valid number is larger.
         match i64::try_from(number) {
             Ok(_) => Ok(number),
             Err(_) => Err(format!("{number} is larger than any number of a log")),
@@ -362,7 +361,7 @@ mod tests {
 
     use super::*;
 
-    /// One of each, small.
+    /// One record of each kind.
     fn records() -> Vec<Record> {
         let digest = EntryDigest::of(b"statement");
         let (entry, size) = (LeafIndex::new(0), TreeSize::new(1));

@@ -1,4 +1,4 @@
-//! What is in an archive: its last record, and what a check of it comes to.
+//! The totals in an archive's last record, and the summary that a verification returns.
 
 use data_encoding::HEXLOWER;
 use merkle::{LeafIndex, RootHash, TreeSize};
@@ -8,56 +8,55 @@ use store::{HeadSignature, LogKey, Source};
 
 use crate::Purpose;
 
-/// How much of each there is.
+/// Numbers of records in an archive, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Entries.
+    /// Number of entries ([`Record::Entry`](crate::Record::Entry)).
     pub entries: u64,
-    /// Those of them without bytes.
+    /// Number of entries without a statement.
     pub erased: u64,
-    /// Committed heads.
+    /// Number of committed heads ([`Record::Head`](crate::Record::Head)).
     pub heads: u64,
-    /// Keys that sign heads.
+    /// Number of the log's keys ([`Record::Key`](crate::Record::Key)).
     pub keys: u64,
-    /// Signatures over heads.
+    /// Number of signatures over heads ([`Record::Signature`](crate::Record::Signature)).
     pub signatures: u64,
-    /// Cosignatures of witnesses.
+    /// Number of cosignatures by witnesses ([`Record::Cosignature`](crate::Record::Cosignature)).
     pub cosignatures: u64,
-    /// Holds, ended ones included.
+    /// Number of holds, including ended ones ([`Record::Hold`](crate::Record::Hold)).
     pub holds: u64,
-    /// Reports of contradictions.
+    /// Number of reports of contradicting statements ([`Record::Report`](crate::Record::Report)).
     pub reports: u64,
-    /// Rows that lead to an entry by a digest.
+    /// Number of index rows by digest ([`Record::Seen`](crate::Record::Seen)).
     pub seen: u64,
-    /// Rows that lead to an entry by a claim.
+    /// Number of index rows by guard ([`Record::Guards`](crate::Record::Guards)).
     pub guards: u64,
-    /// Statements that wait for their place.
+    /// Number of statements in the inbox ([`Record::Waiting`](crate::Record::Waiting)).
     pub waiting: u64,
 }
 
-/// The last record: what the others come to, and their checksum.
+/// The last record: totals of the others, and the checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Which log.
+    /// The log's origin.
     pub origin: String,
-    /// Its size.
+    /// Tree size of the newest head.
     pub size: u64,
-    /// Its root, in hexadecimal.
+    /// Root of the newest head, in hex.
     pub root: String,
-    /// The batch that brought it there.
+    /// Number of the newest batch.
     pub batch: u64,
-    /// The epoch in force when the archive was made.
+    /// The epoch when the archive was made.
     pub epoch: u64,
-    /// The policy in force.
+    /// Leaf index of the policy in force.
     pub policy: u64,
-    /// What is in the archive.
+    /// The numbers of records.
     pub counts: Counts,
-    /// The newest checkpoint, as it was signed.
+    /// The newest checkpoint with its signature.
     pub checkpoint: Option<String>,
-    /// SHA-256 of every byte before this record and of this text with nothing in this place, in
-    /// hexadecimal.
+    /// SHA-256 in hex, over all bytes before this record and this record's text with an empty `sha256`.
     pub sha256: String,
 }
 
@@ -74,47 +73,47 @@ impl End {
         }
     }
 
-    /// The checksum that belongs here, given that of the bytes before.
+    /// The checksum for this record, given the checksum state of all bytes before.
     pub(crate) fn checksum_after(&self, before: Sha256) -> [u8; 32] {
         let blank = Self { sha256: String::new(), ..self.clone() };
         before.chain_update(blank.to_text()).finalize().into()
     }
 
-    /// The checksum, if it is one.
+    /// The recorded checksum; `None` if it is not 32 bytes in hex.
     pub(crate) fn checksum(&self) -> Option<[u8; 32]> {
         HEXLOWER.decode(self.sha256.as_bytes()).ok()?.try_into().ok()
     }
 }
 
-/// What a checked archive holds.
+/// Summary of a verified archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Which log.
+    /// The log's origin.
     pub origin: String,
-    /// Made for what.
+    /// The purpose of the archive.
     pub purpose: Purpose,
-    /// Unix seconds at which it was begun.
+    /// Start of writing, in Unix seconds.
     pub made_at: u64,
-    /// Its size.
+    /// Tree size of the newest head.
     pub size: TreeSize,
-    /// Its root.
+    /// Root of the newest head.
     pub root: RootHash,
-    /// The batch that brought it there.
+    /// Number of the newest batch.
     pub batch: u64,
-    /// The epoch in force when the archive was made.
+    /// The epoch when the archive was made.
     pub epoch: u64,
-    /// Unix seconds of the newest head.
+    /// Time of the newest head, in Unix seconds.
     pub at: u64,
-    /// The policy in force.
+    /// Leaf index of the policy in force.
     pub policy: LeafIndex,
-    /// What is in the archive.
+    /// The numbers of records.
     pub counts: Counts,
     /// The log's keys.
     pub keys: Vec<LogKey>,
     /// The signatures over the newest head.
     pub signatures: Vec<HeadSignature>,
-    /// The root of the size that was asked for ([`verify_wanting`](crate::verify_wanting)).
+    /// Root of the requested size ([`verify_wanting`](crate::verify_wanting)); `None` if no head has that size.
     pub wanted_root: Option<RootHash>,
-    /// The checksum of its last record: which archive this is.
+    /// The archive's checksum, which identifies it.
     pub source: Source,
 }
