@@ -1,7 +1,7 @@
 //! Checkpoints: a tree head as the text of a signed note (tlog-checkpoint v1.0.0).
 //!
-//! Lines: the log's origin, the tree's size, its root in base64, and further lines that nobody
-//! audits; we read those, and never write any.
+//! Lines: the log's origin, the tree size, the root in base64, and optional extension lines, which are not
+//! authenticated by audits. Extension lines are parsed, and never written for a new checkpoint.
 
 use std::{fmt, str::FromStr};
 
@@ -19,18 +19,18 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(String);
 
-/// The text cannot be a log's origin.
+/// Error: the text is not a valid [`Origin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an origin is 1 to {MAX_NAME_BYTES} bytes without control characters")]
 pub struct NotAnOrigin;
 
 impl Origin {
-    /// The text.
+    /// The origin as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its SHA-256 in lowercase hex: what the log is called in the URLs of witnesses and mirrors.
+    /// SHA-256 of the origin in lowercase hex: the log's name in URLs of witnesses and mirrors (tlog-witness).
     pub fn digest(&self) -> String {
         HEXLOWER.encode(&Sha256::digest(&self.0))
     }
@@ -48,7 +48,7 @@ impl FromStr for Origin {
     }
 }
 
-/// A log signs with a key of its own name.
+/// The origin of a log that signs with a key of the same name.
 impl From<KeyName> for Origin {
     fn from(name: KeyName) -> Self {
         Self(name.as_str().to_owned())
@@ -61,22 +61,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a text is not a checkpoint.
+/// Errors of parsing a checkpoint's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotACheckpoint {
-    /// The first line.
+    /// The first line is not a valid [`Origin`].
     #[error("line 1: {0}")]
     Origin(#[from] NotAnOrigin),
-    /// The second line.
+    /// The second line is not a tree size in decimal.
     #[error("line 2: not a tree size in decimal")]
     Size,
-    /// The third line.
+    /// The third line is not a root hash in base64.
     #[error("line 3: not 32 bytes in base64")]
     Root,
-    /// The tree without leaves has one root only.
+    /// Size 0 with a root other than the empty tree's.
     #[error("line 3: not the root of the empty tree")]
     EmptyRoot,
-    /// An empty line, or one with control characters.
+    /// An extension line is empty or has control characters.
     #[error("line {0}: not an extension line")]
     Extension(usize),
     /// The text does not end with a newline.
@@ -84,29 +84,29 @@ pub enum NotACheckpoint {
     Unfinished,
 }
 
-/// Why a checkpoint is not to be believed.
+/// Errors of [`Checkpoint::open`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is not a note.
+    /// The bytes are not a signed note.
     #[error(transparent)]
     NotANote(#[from] NotANote),
-    /// The note is not signed as it must be.
+    /// The note has no valid signature by a known key.
     #[error(transparent)]
     NotVerified(#[from] NotVerified),
-    /// The note's text is no checkpoint.
+    /// The note's text is not a checkpoint.
     #[error(transparent)]
     NotACheckpoint(#[from] NotACheckpoint),
-    /// Another log's checkpoint.
+    /// The checkpoint's origin is that of another log.
     #[error("the checkpoint is of {given}, not of {expected}")]
     OtherLog {
         /// The origin in the checkpoint.
         given: Origin,
-        /// The log asked about.
+        /// The expected origin.
         expected: Origin,
     },
 }
 
-/// A tree head, as a log publishes it.
+/// A checkpoint: a log's tree head as published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     origin: Origin,
@@ -116,7 +116,8 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// A checkpoint without further lines.
+    /// Creates a checkpoint without extension lines. Fails with [`NotACheckpoint::EmptyRoot`] for size 0 and another
+    /// root.
     pub fn new(origin: Origin, size: TreeSize, root: RootHash) -> Result<Self, NotACheckpoint> {
         if size == TreeSize::EMPTY && root != empty_root() {
             return Err(NotACheckpoint::EmptyRoot);
@@ -124,7 +125,7 @@ impl Checkpoint {
         Ok(Self { origin, size, root, extensions: Vec::new() })
     }
 
-    /// Reads a note's text.
+    /// Parses the text of a note.
     pub fn parse_text(text: &str) -> Result<Self, NotACheckpoint> {
         let text = text.strip_suffix('\n').ok_or(NotACheckpoint::Unfinished)?;
         let mut lines = text.split('\n');
@@ -142,7 +143,7 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Reads a signed checkpoint of this log, once one of the keys has signed it.
+    /// Parses a signed checkpoint and verifies that one of `keys` signed it and that its origin is `log`.
     pub fn open(bytes: &[u8], log: &Origin, keys: &[VerifierKey]) -> Result<Self, Refused> {
         let note = Note::parse(bytes)?;
         note.verify(keys)?;
@@ -153,12 +154,12 @@ impl Checkpoint {
         }
     }
 
-    /// Signs the checkpoint.
+    /// Signs the checkpoint as a note.
     pub fn sign(&self, signer: &dyn NoteSigner) -> Result<Note, SignError> {
         Note::sign(&self.text(), &[signer])
     }
 
-    /// What is signed.
+    /// The signed text, in the format of tlog-checkpoint.
     pub fn text(&self) -> String {
         let root = BASE64.encode(self.root.as_bytes());
         let mut text = format!("{}\n{}\n{root}\n", self.origin, self.size);
@@ -169,28 +170,28 @@ impl Checkpoint {
         text
     }
 
-    /// Which log.
+    /// The log's origin.
     pub const fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// How many leaves the tree has.
+    /// The tree size: the number of leaves.
     pub const fn size(&self) -> TreeSize {
         self.size
     }
 
-    /// The tree's root.
+    /// The root hash.
     pub const fn root(&self) -> RootHash {
         self.root
     }
 
-    /// Further lines, which mean something to the log and its friends only.
+    /// Extension lines; their meaning is specific to the log.
     pub fn extensions(&self) -> &[String] {
         &self.extensions
     }
 }
 
-/// Decimal, without needless zeros and signs.
+/// Parses a decimal number without leading zeros or signs.
 pub(crate) fn read_size(line: &str) -> Option<TreeSize> {
     let size: u64 = line.parse().ok()?;
     (size.to_string() == line).then_some(TreeSize::new(size))

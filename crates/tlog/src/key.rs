@@ -1,4 +1,4 @@
-//! Keys of notes: their names, their ids, and how public keys are written down.
+//! Keys of signed notes: names, key IDs, and the encoding of public keys ("vkeys").
 
 use std::{fmt, str::FromStr};
 
@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 
 use crate::{MAX_NAME_BYTES, cosignature, decode_base64};
 
-/// What a key's signatures say (signed-note, signature types).
+/// Signature types of keys (signed-note, signature types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum KeyKind {
-    /// The text of the note: what a log signs its checkpoints with.
+    /// Signs the note's text: keys of logs.
     Ed25519 = 0x01,
-    /// The text and a time, as a witness signs (tlog-cosignature): see [`cosignature`].
+    /// Signs the note's text and a timestamp (tlog-cosignature): keys of witnesses. See [`cosignature`].
     Cosignature = 0x04,
 }
 
@@ -28,18 +28,17 @@ impl KeyKind {
     }
 }
 
-/// Names a key, or rather who holds it: not empty, without spaces, pluses and control
-/// characters. That of a log is its origin.
+/// Name of a key: not empty, without spaces, plus signs and control characters. The key name of a log is its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyName(String);
 
-/// The text cannot be a key's name.
+/// Error: the text is not a valid [`KeyName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key name is 1 to {MAX_NAME_BYTES} bytes without spaces, pluses and control characters")]
 pub struct NotAName;
 
 impl KeyName {
-    /// The text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -64,22 +63,22 @@ impl fmt::Display for KeyName {
     }
 }
 
-/// Tells the keys of one name apart. Too short to stand for the key.
+/// Distinguishes keys with the same name. Four bytes, so too short to identify a key securely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(u32);
 
 impl KeyId {
-    /// The number, as it stands in a signature.
+    /// Creates a key ID from the number in a signature line.
     pub const fn new(id: u32) -> Self {
         Self(id)
     }
 
-    /// The number.
+    /// The key ID as a number.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// `SHA-256(name || 0x0A || type || key)[:4]`.
+    /// Computes the key ID: `SHA-256(name || 0x0A || type || key)[:4]`.
     fn of(name: &KeyName, kind: KeyKind, key: &[u8]) -> Self {
         let hash = Sha256::new()
             .chain_update(name.as_str())
@@ -90,39 +89,39 @@ impl KeyId {
     }
 }
 
-/// Eight lowercase hexadecimal digits.
+/// Writes eight lowercase hexadecimal digits.
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}", self.0)
     }
 }
 
-/// Why a text is not a verifier key that can be used.
+/// Errors of parsing or creating a [`VerifierKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// Not of the form `name+id+base64`.
+    /// The text is not of the form `name+id+base64`.
     #[error("a verifier key has the form name+id+key")]
     Form,
-    /// The name is not one.
+    /// The name is not a valid [`KeyName`].
     #[error(transparent)]
     Name(#[from] NotAName),
-    /// Neither a plain Ed25519 key nor one for cosignatures.
+    /// A signature type other than 0x01 (Ed25519) and 0x04 (cosignature).
     #[error("keys of type {0:#04x} are not supported")]
     Unsupported(u8),
-    /// Not a point of the curve, or one for which anybody can sign.
+    /// Not a point of the curve, or a weak key, for which signatures can be forged.
     #[error("not an Ed25519 public key")]
     Point,
-    /// The id is not that of the name and the key.
+    /// The key ID does not match name and key.
     #[error("the key's id is {computed}, not {given}")]
     Id {
-        /// As written.
+        /// The key ID in the text.
         given: KeyId,
-        /// As it must be.
+        /// The computed key ID.
         computed: KeyId,
     },
 }
 
-/// A public key that can verify notes.
+/// A public key that verifies signed notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifierKey {
     name: KeyName,
@@ -132,12 +131,12 @@ pub struct VerifierKey {
 }
 
 impl VerifierKey {
-    /// An Ed25519 key, such as a log's.
+    /// Creates a key of [`KeyKind::Ed25519`], such as a log's. Fails with [`BadKey::Point`] for a weak key.
     pub fn ed25519(name: KeyName, key: VerifyingKey) -> Result<Self, BadKey> {
         Self::new(name, KeyKind::Ed25519, key)
     }
 
-    /// An Ed25519 key for cosignatures: a witness's.
+    /// Creates a key of [`KeyKind::Cosignature`]: a witness's. Fails with [`BadKey::Point`] for a weak key.
     pub fn cosigner(name: KeyName, key: VerifyingKey) -> Result<Self, BadKey> {
         Self::new(name, KeyKind::Cosignature, key)
     }
@@ -150,27 +149,28 @@ impl VerifierKey {
         Ok(Self { name, id, kind, key })
     }
 
-    /// Who holds it.
+    /// The key's name, which identifies its owner.
     pub const fn name(&self) -> &KeyName {
         &self.name
     }
 
-    /// Its id.
+    /// The key ID.
     pub const fn id(&self) -> KeyId {
         self.id
     }
 
-    /// What its signatures say.
+    /// The signature type.
     pub const fn kind(&self) -> KeyKind {
         self.kind
     }
 
-    /// The key itself.
+    /// The Ed25519 public key.
     pub const fn verifying_key(&self) -> &VerifyingKey {
         &self.key
     }
 
-    /// Whether this is what the key makes of the text: a signature, or a time and a signature.
+    /// Returns `true` if `signature` (with a timestamp, for a cosignature) is a valid signature of the text by this
+    /// key.
     pub(crate) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         match self.kind {
             KeyKind::Ed25519 => self.signed(text.as_bytes(), signature),
@@ -186,7 +186,7 @@ impl VerifierKey {
     }
 }
 
-/// The form in which keys are published: `name+id+base64(type || key)`.
+/// Writes the vkey: `name+id+base64(type || key)`.
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let typed = [&[self.kind as u8], self.key.as_bytes().as_slice()].concat();
@@ -194,12 +194,12 @@ impl fmt::Display for VerifierKey {
     }
 }
 
-/// Reads what `Display` writes, and nothing else.
+/// Parses exactly the output of `Display`.
 impl FromStr for VerifierKey {
     type Err = BadKey;
 
     fn from_str(text: &str) -> Result<Self, BadKey> {
-        // Base64 has pluses too: only the first two separate.
+        // Base64 also uses `+`: only the first two separate fields.
         let mut parts = text.splitn(3, '+');
         let mut part = || parts.next().ok_or(BadKey::Form);
         let (name, id, key) = (part()?, part()?, part()?);

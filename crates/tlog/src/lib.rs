@@ -3,18 +3,18 @@
 //! * [`key`]: names of keys, and verifier keys ("vkeys"): signed-note v1.0.0;
 //! * [`note`]: text with signature lines: signed-note v1.0.0;
 //! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0;
-//! * [`cosignature`]: what a witness adds to a checkpoint: tlog-cosignature v1.0.1;
-//! * [`witness`]: what a log asks of a witness, and how that decides: tlog-witness v1.0.0;
-//! * [`policy`]: whose cosignatures are enough: tlog-policy;
+//! * [`cosignature`]: a witness's signature of a checkpoint, with a timestamp: tlog-cosignature v1.0.1;
+//! * [`witness`]: the request of a log to a witness, and the witness's decision: tlog-witness v1.0.0;
+//! * [`policy`]: the required logs and cosignatures: tlog-policy;
 //! * [`proof`]: a leaf's inclusion proof with its checkpoint: tlog-proof.
 //!
-//! With these, public witnesses and monitors work with our logs unmodified. The key that signs
-//! checkpoints is never the one that signs receipts (RFC 9943 gives a key one purpose), and it
-//! may live elsewhere: see [`note::NoteSigner`].
+//! With these formats, public witnesses and monitors work with Tabellion logs unmodified. The key that signs
+//! checkpoints differs from the one that signs receipts (RFC 9943 gives a key one purpose), and may be outside of the
+//! process: see [`note::NoteSigner`].
 //!
-//! Only Ed25519 signatures (type 0x01) and cosignatures (0x04) are made and checked; those of other types, post-quantum
-//! ones among them, are carried along, as the format demands. Not here: tiles (`merkle::tile`), HTTP, and what a log or a
-//! witness must keep before it signs.
+//! Only Ed25519 signatures (type 0x01) and cosignatures (0x04) are created and verified; others, including post-quantum
+//! ones, are preserved, as the format requires. Not here: tiles (`merkle::tile`), HTTP, and the state that a log or a
+//! witness must save before it signs.
 
 pub mod checkpoint;
 pub mod cosignature;
@@ -24,15 +24,15 @@ pub mod policy;
 pub mod proof;
 pub mod witness;
 
-/// The longest note that is read. Sixteen post-quantum signatures fit in.
+/// Maximum size of a parsed note, in bytes. Sixteen post-quantum signatures fit in.
 pub const MAX_NOTE_BYTES: usize = 256 << 10;
-/// The most signature lines that are read; the format asks for 16 at least.
+/// Maximum number of signature lines; the format requires at least 16.
 pub const MAX_SIGNATURES: usize = 64;
-/// The longest key name or origin, in bytes: cosignatures give it one byte of length.
+/// Maximum length of a key name or origin, in bytes: cosignatures encode the length in one byte.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Decodes base64 that is written in the one way: the library also takes several encodings in a row,
-/// padding and all, and then one note would have two spellings.
+/// Decodes canonical base64. The library also accepts several concatenated encodings with padding, which would give a
+/// note several spellings.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let bytes = data_encoding::BASE64.decode(text.as_bytes()).ok()?;
     (data_encoding::BASE64.encode(&bytes) == text).then_some(bytes)

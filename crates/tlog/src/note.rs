@@ -1,8 +1,7 @@
 //! Signed notes: a text, an empty line, and lines with signatures over the text.
 //!
-//! A note that was parsed says nothing yet: its text is to be used once [`Note::verify`] has
-//! found the signature of a known key. Signatures of unknown keys are ignored; one bad signature
-//! of a known key makes the whole note bad.
+//! A parsed note is not authenticated: use its text only after [`Note::verify`] has found the signature of a known key.
+//! Signatures of unknown keys are ignored; a single invalid signature of a known key invalidates the note.
 
 use std::{fmt, str::FromStr};
 
@@ -14,53 +13,53 @@ use crate::{
     key::{BadKey, KeyId, KeyKind, KeyName, VerifierKey},
 };
 
-/// What a signature line starts with: em dash, space.
+/// Prefix of a signature line: em dash, space.
 const LINE_START: &str = "\u{2014} ";
-/// The length of the key id in front of a signature.
+/// Length of the key ID that precedes a signature.
 const ID_LEN: usize = 4;
 
-/// Why bytes are not a note.
+/// Errors of parsing or assembling a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotANote {
-    /// More than [`MAX_NOTE_BYTES`].
+    /// The note is longer than [`MAX_NOTE_BYTES`].
     #[error("a note is no longer than {MAX_NOTE_BYTES} bytes")]
     TooLong,
-    /// Not UTF-8.
+    /// The bytes are not UTF-8.
     #[error("at byte {offset}: not UTF-8")]
     NotUtf8 {
-        /// Where.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
-    /// A control character other than the newline.
+    /// The note contains a control character other than the newline.
     #[error("at byte {offset}: a control character")]
     Control {
-        /// Where.
+        /// Offset of the control character.
         offset: usize,
     },
     /// The text does not end with a newline.
     #[error("the text of a note ends with a newline")]
     Unfinished,
-    /// No empty line, or nothing but a newline follows the last one.
+    /// The note has no empty line, or no signature lines after the last one.
     #[error("no signature lines")]
     Unsigned,
-    /// A line after the last empty line is no signature line.
+    /// A line after the last empty line is not a signature line.
     #[error("signature line {line} is not one")]
     SignatureLine {
-        /// Counted from 1.
+        /// Line number within the signature lines, from 1.
         line: usize,
     },
-    /// More than [`MAX_SIGNATURES`].
+    /// The note has more than [`MAX_SIGNATURES`] signature lines.
     #[error("a note has no more than {MAX_SIGNATURES} signatures")]
     TooManySignatures,
 }
 
-/// Why a note is not to be believed.
+/// Errors of [`Note::verify`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// No known key signed it.
+    /// No signature is by a known key.
     #[error("no signature of a known key")]
     NoKnownKey,
-    /// A signature that claims to be a known key's is not.
+    /// A signature line names a known key and does not verify with it.
     #[error("the signature of {name}+{id} is not valid")]
     BadSignature {
         /// The key's name.
@@ -70,12 +69,12 @@ pub enum NotVerified {
     },
 }
 
-/// The key could not sign: it is elsewhere and did not answer, for instance.
+/// Error of a [`NoteSigner`], for example because its device did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the note could not be signed: {0}")]
 pub struct SignFailed(pub String);
 
-/// One signature of a note.
+/// A signature line of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureLine {
     name: KeyName,
@@ -83,19 +82,19 @@ pub struct SignatureLine {
     signature: Vec<u8>,
 }
 
-/// A text with signatures that nobody checked yet.
+/// A signed note, not verified yet: a text and its signature lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     text: String,
     signatures: Vec<SignatureLine>,
 }
 
-/// Signs notes with an Ed25519 key, which may live in another process or device.
+/// Signs notes with an Ed25519 key, which may be in another process or device.
 pub trait NoteSigner: Send + Sync {
-    /// The public half, with the name under which it signs.
+    /// The public key and its name.
     fn key(&self) -> &VerifierKey;
 
-    /// The Ed25519 signature over the bytes: a note's text, or what a cosignature says of it.
+    /// Signs a message with Ed25519: a note's text, or the message of a cosignature.
     fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignFailed>;
 }
 
@@ -103,31 +102,31 @@ fn read_secret(pem: &str) -> Result<SigningKey, BadKey> {
     SigningKey::from_pkcs8_pem(pem).map_err(|_| BadKey::Form)
 }
 
-/// A signing key in memory.
+/// A [`NoteSigner`] with the signing key in memory.
 pub struct LocalKey {
     key: VerifierKey,
     secret: SigningKey,
 }
 
 impl LocalKey {
-    /// Gives a key a name.
+    /// Creates a key of [`KeyKind::Ed25519`] with this name.
     pub fn new(name: KeyName, secret: SigningKey) -> Result<Self, BadKey> {
         let key = VerifierKey::ed25519(name, secret.verifying_key())?;
         Ok(Self { key, secret })
     }
 
-    /// Gives a key for cosignatures a name: a witness's.
+    /// Creates a key of [`KeyKind::Cosignature`] with this name: a witness's.
     pub fn cosigner(name: KeyName, secret: SigningKey) -> Result<Self, BadKey> {
         let key = VerifierKey::cosigner(name, secret.verifying_key())?;
         Ok(Self { key, secret })
     }
 
-    /// Reads an Ed25519 key in PKCS #8 and gives it a name.
+    /// Parses an Ed25519 key in PKCS #8 PEM as a key of [`KeyKind::Ed25519`].
     pub fn from_pkcs8_pem(name: KeyName, pem: &str) -> Result<Self, BadKey> {
         Self::new(name, read_secret(pem)?)
     }
 
-    /// The same for a key for cosignatures.
+    /// Parses an Ed25519 key in PKCS #8 PEM as a key of [`KeyKind::Cosignature`].
     pub fn cosigner_from_pkcs8_pem(name: KeyName, pem: &str) -> Result<Self, BadKey> {
         Self::cosigner(name, read_secret(pem)?)
     }
@@ -150,39 +149,39 @@ impl fmt::Debug for LocalKey {
 }
 
 impl SignatureLine {
-    /// The line of a plain Ed25519 signature.
+    /// The line for a plain Ed25519 signature.
     pub fn ed25519(key: &VerifierKey, signature: [u8; 64]) -> Self {
         Self { name: key.name().clone(), id: key.id(), signature: signature.to_vec() }
     }
 
-    /// Who is said to have signed.
+    /// Name of the signing key, as claimed by the line.
     pub const fn name(&self) -> &KeyName {
         &self.name
     }
 
-    /// With which key.
+    /// ID of the signing key, as claimed by the line.
     pub const fn id(&self) -> KeyId {
         self.id
     }
 
-    /// What follows the key id; what it means is known to whoever knows the key.
+    /// The bytes after the key ID; their format depends on the key's type.
     pub fn signature(&self) -> &[u8] {
         &self.signature
     }
 
-    /// The line of a cosignature.
+    /// The line for a cosignature.
     pub(crate) fn cosignature(key: &VerifierKey, time: u64, signature: [u8; 64]) -> Self {
         let blob = [&time.to_be_bytes(), signature.as_slice()].concat();
         Self { name: key.name().clone(), id: key.id(), signature: blob }
     }
 
-    /// Whether the line claims to be this key's.
+    /// Returns `true` if the line claims to be by this key; the signature is not verified.
     pub fn is_by(&self, key: &VerifierKey) -> bool {
         self.name == *key.name() && self.id == key.id()
     }
 }
 
-/// The line, with its newline.
+/// Writes the line with its newline.
 impl fmt::Display for SignatureLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let blob = [&self.id.get().to_be_bytes(), self.signature.as_slice()].concat();
@@ -190,7 +189,7 @@ impl fmt::Display for SignatureLine {
     }
 }
 
-/// Reads what `Display` writes, and nothing else.
+/// Parses exactly the output of `Display`.
 impl FromStr for SignatureLine {
     type Err = NotANote;
 
@@ -201,8 +200,9 @@ impl FromStr for SignatureLine {
 }
 
 impl Note {
-    /// Signs a text, which ends with a newline and has no other control characters. Not for keys of witnesses: what they
-    /// say has a time ([`cosign`](crate::cosignature::cosign)).
+    /// Signs a text, which must end with a newline and have no other control characters. Keys of
+    /// [`KeyKind::Cosignature`] are rejected, since their signatures need a time
+    /// ([`cosign`](crate::cosignature::cosign)).
     pub fn sign(text: &str, signers: &[&dyn NoteSigner]) -> Result<Self, SignError> {
         let sign = |signer: &&dyn NoteSigner| {
             if signer.key().kind() != KeyKind::Ed25519 {
@@ -215,7 +215,7 @@ impl Note {
         Ok(Self::from_parts(text, lines)?)
     }
 
-    /// Puts a text and its signatures together.
+    /// Assembles a note from a text and signature lines; the signatures are not verified.
     pub fn from_parts(text: &str, signatures: Vec<SignatureLine>) -> Result<Self, NotANote> {
         check_characters(text)?;
         match (text.ends_with('\n'), signatures.len()) {
@@ -226,7 +226,7 @@ impl Note {
         }
     }
 
-    /// Reads a note. Nothing is verified.
+    /// Parses a note; the signatures are not verified.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotANote> {
         if bytes.len() > MAX_NOTE_BYTES {
             return Err(NotANote::TooLong);
@@ -234,23 +234,23 @@ impl Note {
         let whole =
             std::str::from_utf8(bytes).map_err(|flaw| NotANote::NotUtf8 { offset: flaw.valid_up_to() })?;
         check_characters(whole)?;
-        // Texts have empty lines too: the last one separates.
+        // The text may contain empty lines: the last empty line separates it from the signatures.
         let end = whole.rfind("\n\n").ok_or(NotANote::Unsigned)? + 1;
         let (text, lines) = (&whole[..end], &whole[end + 1..]);
         Self::from_parts(text, read_lines(lines)?)
     }
 
-    /// The signed text. Not to be believed before the note is verified.
+    /// The signed text. Do not trust it before [`verify`](Self::verify).
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The signatures, as they stand in the note.
+    /// The signature lines, in the order of the note.
     pub fn signatures(&self) -> &[SignatureLine] {
         &self.signatures
     }
 
-    /// Adds a signature, of a witness for instance, unless the note has it.
+    /// Adds a signature line, such as a witness's, unless the note has it already.
     pub fn add(&mut self, line: SignatureLine) -> Result<(), NotANote> {
         if self.signatures.contains(&line) {
             return Ok(());
@@ -262,7 +262,7 @@ impl Note {
         Ok(())
     }
 
-    /// Checks the signatures of the known keys; gives those keys that signed.
+    /// Verifies the signatures by known keys; returns the keys that signed.
     pub fn verify<'k>(&self, known: &'k [VerifierKey]) -> Result<Vec<&'k VerifierKey>, NotVerified> {
         let mut signed = Vec::new();
         for key in known {
@@ -282,7 +282,7 @@ impl Note {
     }
 }
 
-/// The note as it is served.
+/// Writes the note in its serialized form.
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.text)?;
@@ -290,13 +290,13 @@ impl fmt::Display for Note {
     }
 }
 
-/// Why there is no signed note.
+/// Errors of [`Note::sign`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// The text or the number of signers does not make a note.
+    /// The text or the number of signers is not valid for a note.
     #[error(transparent)]
     NotANote(#[from] NotANote),
-    /// A key did not sign.
+    /// A key failed to sign.
     #[error(transparent)]
     Failed(#[from] SignFailed),
 }
@@ -323,7 +323,7 @@ fn read_lines(lines: &str) -> Result<Vec<SignatureLine>, NotANote> {
     numbered.map(|(line, text)| read_line(text).ok_or(NotANote::SignatureLine { line })).collect()
 }
 
-/// A signature line without its newline.
+/// Parses a signature line without its newline.
 fn read_line(line: &str) -> Option<SignatureLine> {
     let (name, blob) = line.strip_prefix(LINE_START)?.split_once(' ')?;
     let blob = decode_base64(blob)?;

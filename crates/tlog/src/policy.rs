@@ -1,4 +1,4 @@
-//! Whose word is enough: logs, witnesses, and how many of them must have cosigned (C2SP tlog-policy).
+//! Trust policies: trusted logs and witnesses, and the number of required cosignatures (C2SP tlog-policy).
 //!
 //! ```text
 //! log <vkey> [url]
@@ -7,9 +7,9 @@
 //! quorum <name>|none
 //! ```
 //!
-//! Fields stand apart by spaces and tabs; a line that starts with `#` is a remark. A name is defined before it is used, once,
-//! so groups cannot contain themselves. There is one quorum line. One key stands for one witness only: else a
-//! witness could be counted twice.
+//! Fields are separated by spaces and tabs; lines that start with `#` are comments. A name must be defined once, before
+//! its use, so that groups cannot contain themselves. There is exactly one quorum line. A key belongs to one witness
+//! only: otherwise a witness could be counted twice.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,127 +19,127 @@ use crate::cosignature;
 use crate::key::{BadKey, KeyKind, VerifierKey};
 use crate::note::Note;
 
-/// The most logs, the most witnesses and the most groups; the format asks for 32 of each at least.
+/// Maximum number of logs, of witnesses and of groups; the format requires at least 32 of each.
 pub const MAX_OF_EACH: usize = 64;
-/// The longest file that is read, in bytes.
+/// Maximum size of a policy, in bytes.
 pub const MAX_POLICY_BYTES: usize = 256 << 10;
-/// The word for a quorum that nobody has to meet.
+/// The quorum line's keyword for "no cosignature required".
 const NONE: &str = "none";
 
-/// Logs, witnesses, and a rule on how many of these must agree.
+/// A policy: trusted logs, witnesses, and a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     logs: Vec<Log>,
     witnesses: Vec<Witness>,
     groups: Vec<Group>,
-    /// `None`: nobody has to cosign.
+    /// `None` if no cosignature is required.
     quorum: Option<Member>,
 }
 
-/// A log that is believed when its key signs.
+/// A trusted log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Its key; the key's name is its origin.
+    /// The log's key, whose name is the origin.
     pub key: VerifierKey,
-    /// Where it is read.
+    /// The log's URL, if given.
     pub url: Option<String>,
 }
 
 /// A witness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Its name in this policy.
+    /// The witness's name in this policy.
     pub name: String,
-    /// Its key, of type 0x04.
+    /// The witness's key, of type 0x04.
     pub key: VerifierKey,
-    /// Where checkpoints are submitted: `<url>/add-checkpoint`.
+    /// Submission prefix: checkpoints are posted to `<url>/add-checkpoint`.
     pub url: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     name: String,
-    /// How many of the members must agree.
+    /// Minimum number of agreeing members.
     threshold: usize,
-    /// What the file says: a number, or `all` or `any`.
+    /// The threshold as written: a number, `all` or `any`.
     rule: String,
     members: Vec<Member>,
 }
 
-/// A witness or a group, by its place in the list.
+/// A witness or a group, by its index in [`Policy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Member {
     Witness(usize),
     Group(usize),
 }
 
-/// What a policy says to the cosignatures of a note.
+/// Result of [`Policy::judge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// Whether enough witnesses cosigned.
+    /// `true` if the quorum is met.
     pub met: bool,
-    /// Who did, and the newest time of each, in Unix seconds; in the order of the policy.
+    /// Names of the witnesses that cosigned, in the order of the policy, with the newest time of each in Unix seconds.
     pub cosigned: Vec<(String, u64)>,
 }
 
-/// Why a text is no policy.
+/// Errors of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAPolicy {
-    /// More than [`MAX_POLICY_BYTES`].
+    /// The text is longer than [`MAX_POLICY_BYTES`].
     #[error("a policy is no longer than {MAX_POLICY_BYTES} bytes")]
     TooLong,
-    /// A line that says nothing known.
+    /// A line is invalid.
     #[error("line {line}: {flaw}")]
     Line {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the error.
         flaw: Flaw,
     },
-    /// No quorum line.
+    /// The quorum line is missing.
     #[error("a policy has one quorum line; for none write \"quorum none\"")]
     NoQuorum,
 }
 
-/// What is wrong with a line.
+/// Errors in a line of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// An unknown first word, or too many or too few words.
+    /// Unknown keyword, or wrong number of fields.
     #[error(
         "expected \"log <vkey> [url]\", \"witness <name> <vkey> [url]\", \"group <name> all|any|<k> <name>...\" or \"quorum <name>|none\""
     )]
     Form,
-    /// Not a usable key.
+    /// The vkey is invalid.
     #[error(transparent)]
     Key(#[from] BadKey),
-    /// A log's key in a witness line.
+    /// The key of a witness is not of type 0x04.
     #[error("a witness has a key of type 0x04, for cosignatures")]
     NotACosigner,
-    /// A witness's key in a log line.
+    /// The key of a log is not of type 0x01.
     #[error("a log has a key of type 0x01")]
     NotALogKey,
-    /// Not an HTTP URL.
+    /// The URL is not an HTTP URL.
     #[error("{0:?} is not an http or https URL")]
     Url(String),
-    /// The name is taken, or is `none`.
+    /// The name is defined already, or is `none`.
     #[error("the name {0:?} is taken")]
     NameTaken(String),
-    /// The key is another line's.
+    /// The key is used in an earlier line.
     #[error("the key is listed already")]
     KeyTaken,
-    /// Nothing above has the name.
+    /// The name is not defined in an earlier line.
     #[error("nothing above is called {0:?}")]
     Unknown(String),
-    /// A member that a group has already, here or by another group.
+    /// The member belongs to a group already, this one or another.
     #[error("{0:?} is a member of a group already")]
     MemberTaken(String),
-    /// Not between 1 and the number of members.
+    /// The threshold is not between 1 and the number of members.
     #[error("a group asks for 1 to {0} of its members")]
     Threshold(usize),
     /// A second quorum line.
     #[error("there is a quorum line already")]
     SecondQuorum,
-    /// More than [`MAX_OF_EACH`].
+    /// More than [`MAX_OF_EACH`] logs, witnesses or groups.
     #[error("no more than {MAX_OF_EACH} of a kind")]
     TooMany,
 }
@@ -155,12 +155,12 @@ impl Policy {
         &self.witnesses
     }
 
-    /// The name of the witness or group that must agree; `None` if nobody has to.
+    /// Name of the quorum's witness or group; `None` if no cosignature is required.
     pub fn quorum_name(&self) -> Option<&str> {
         self.quorum.map(|member| self.name(member))
     }
 
-    /// Whether enough witnesses cosigned the note. Who the log is, and whether it signed, is not asked here.
+    /// Checks whether the note's cosignatures meet the quorum. The log's identity and signature are not checked.
     pub fn judge(&self, note: &Note) -> Judged {
         let times: Vec<Option<u64>> =
             self.witnesses.iter().map(|witness| cosignature::verified(note, &witness.key)).collect();
@@ -169,7 +169,7 @@ impl Policy {
         Judged { met: self.quorum.is_none_or(|quorum| self.agrees(quorum, &times)), cosigned }
     }
 
-    /// Whether the quorum is met when just these witnesses agree, by name.
+    /// Returns `true` if cosignatures by exactly the named witnesses meet the quorum.
     pub fn is_met_by(&self, names: &HashSet<&str>) -> bool {
         let agrees = |witness: &Witness| names.contains(witness.name.as_str()).then_some(0);
         let times: Vec<Option<u64>> = self.witnesses.iter().map(agrees).collect();
@@ -227,11 +227,11 @@ impl FromStr for Policy {
     }
 }
 
-/// A policy of which some lines were read.
+/// A policy while its lines are parsed.
 struct Reading {
     policy: Policy,
     has_quorum: bool,
-    /// Members of groups: each is one group's.
+    /// Members of groups so far; a member belongs to one group only.
     grouped: HashSet<Member>,
 }
 
@@ -272,7 +272,7 @@ impl Reading {
             return Err(Flaw::NotACosigner);
         }
         room(witnesses.len())?;
-        // A cosignature does not sign the name: the same key under two names is one witness.
+        // Cosignatures do not cover the witness's name: the same key under two names is one witness.
         if witnesses.iter().any(|witness| witness.key.verifying_key() == key.verifying_key()) {
             return Err(Flaw::KeyTaken);
         }
@@ -333,7 +333,7 @@ fn read_url(text: &str) -> Result<String, Flaw> {
     }
 }
 
-/// The policy as a file; remarks are lost.
+/// Writes the policy in its file format; comments are lost.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = |url: &Option<String>| url.as_ref().map_or_else(String::new, |url| format!(" {url}"));

@@ -1,4 +1,4 @@
-//! A leaf's proof and the checkpoint it leads to, in one text file (C2SP tlog-proof).
+//! Inclusion proofs with their checkpoint, in one text file (C2SP tlog-proof).
 //!
 //! ```text
 //! c2sp.org/tlog-proof@v1
@@ -9,7 +9,7 @@
 //! <the checkpoint: a signed note>
 //! ```
 //!
-//! The checkpoint signs the tree size, so here, unlike in a bare inclusion proof, the index means something.
+//! The checkpoint signs the tree size, so that, unlike in a bare inclusion proof, the leaf index is authenticated.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -22,14 +22,14 @@ use crate::decode_base64;
 use crate::key::VerifierKey;
 use crate::note::{NotANote, Note};
 
-/// The first line.
+/// First line of a proof.
 const MAGIC: &str = "c2sp.org/tlog-proof@v1";
-/// A tree of 2^64 leaves has no longer path.
+/// Maximum length of a path, that of a tree of 2^64 leaves.
 const MAX_PATH: usize = 64;
-/// The longest extra data that is read, in base64.
+/// Maximum length of the extra data, in base64 characters.
 const MAX_EXTRA: usize = 64 << 10;
 
-/// A proof with all that is needed to check it, but for the leaf and the keys one trusts.
+/// An inclusion proof with its checkpoint: verifiable with the leaf and the trusted keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlogProof {
     extra: Option<Vec<u8>>,
@@ -38,32 +38,32 @@ pub struct TlogProof {
     note: Note,
 }
 
-/// The text is no proof.
+/// Errors of parsing a [`TlogProof`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAProof {
-    /// The first line is another.
+    /// The first line is not the format's.
     #[error("line 1 is not {MAGIC:?}")]
     Magic,
-    /// A line is not what should stand there.
+    /// A line is malformed.
     #[error("line {line}: {expected} expected")]
     Line {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What should have been there.
+        /// Description of the expected line.
         expected: &'static str,
     },
-    /// More hashes than a path can have.
+    /// The path has more than 64 hashes.
     #[error("more than {MAX_PATH} hashes")]
     TooLong,
-    /// What follows the blank line is no note.
+    /// The part after the empty line is not a signed note.
     #[error("the checkpoint: {0}")]
     Note(#[from] NotANote),
 }
 
-/// The proof does not prove it.
+/// Errors of [`TlogProof::verify`].
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NotProven {
-    /// The checkpoint is not one of this log.
+    /// The checkpoint is not a verified one of this log.
     #[error(transparent)]
     Checkpoint(#[from] Refused),
     /// The path does not lead to the checkpoint's root.
@@ -72,7 +72,7 @@ pub enum NotProven {
 }
 
 impl TlogProof {
-    /// A proof without extra data, for a checkpoint as it is signed.
+    /// Creates a proof without extra data; `checkpoint` is a serialized signed note.
     pub fn new(index: LeafIndex, path: Vec<Hash>, checkpoint: &[u8]) -> Result<Self, NotAProof> {
         Ok(Self { extra: None, index, path, note: Note::parse(checkpoint)? })
     }
@@ -82,27 +82,28 @@ impl TlogProof {
         self.index
     }
 
-    /// Hashes from the leaf to the root.
+    /// The sibling hashes from the leaf to the root.
     pub fn path(&self) -> &[Hash] {
         &self.path
     }
 
-    /// Data of the application's, which nothing here vouches for.
+    /// Application-specific data, not authenticated by the proof.
     pub fn extra(&self) -> Option<&[u8]> {
         self.extra.as_deref()
     }
 
-    /// The checkpoint as it is signed.
+    /// The checkpoint as a signed note.
     pub const fn note(&self) -> &Note {
         &self.note
     }
 
-    /// What the checkpoint says; who signed it is not checked here.
+    /// Parses the checkpoint without verifying its signatures.
     pub fn checkpoint(&self) -> Result<Checkpoint, NotACheckpoint> {
         Checkpoint::parse_text(self.note.text())
     }
 
-    /// Checks that this leaf is where the proof says, in a tree that one of the keys has signed for this log.
+    /// Verifies that the leaf is at the proof's index in a tree signed by one of `keys` for `log`; returns the
+    /// checkpoint.
     pub fn verify(
         &self,
         leaf: LeafHash,
@@ -130,7 +131,7 @@ impl fmt::Display for TlogProof {
     }
 }
 
-/// Reads what `Display` writes, and nothing else.
+/// Parses exactly the output of `Display`.
 impl FromStr for TlogProof {
     type Err = NotAProof;
 

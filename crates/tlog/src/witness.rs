@@ -1,14 +1,15 @@
-//! What a log asks of a witness, and how a witness decides (tlog-witness v1.0.0, `add-checkpoint`).
+//! The `add-checkpoint` request of a log to a witness, and the witness's decision (tlog-witness v1.0.0).
 //!
 //! ```text
-//! old <the size that the witness is believed to have seen>
-//! <consistency proof, a hash in base64 a line>
+//! old <tree size of the last checkpoint that the witness has cosigned>
+//! <consistency proof, one base64 hash per line>
 //!
 //! <the checkpoint: a signed note>
 //! ```
 //!
-//! [`judge`] is the whole decision, and pure: the witness keeps what it has seen of each log, durably, before its
-//! cosignature leaves. Not here: HTTP and keeping (`services/witness`), and who asks (`client::witness`).
+//! [`judge`] is the complete decision, as a pure function: the witness must durably save the new checkpoint of the log
+//! before it sends its cosignature. Not here: HTTP and storage (`services/witness`), and the client
+//! (`client::witness`).
 
 use std::fmt;
 
@@ -21,83 +22,83 @@ use crate::decode_base64;
 use crate::key::VerifierKey;
 use crate::note::{NotANote, NotVerified, Note};
 
-/// The most hashes in a request: a tree of 2^62 leaves needs no more.
+/// Maximum number of hashes in a request: sufficient for trees of 2^62 leaves.
 pub const MAX_PROOF: usize = 63;
-/// The content type of a 409, whose body is the size that the witness has seen.
+/// Content type of a 409 response, whose body is the tree size that the witness has seen.
 pub const SIZE_TYPE: &str = "text/x.tlog.size";
 
-/// The body of a request.
+/// The body of an `add-checkpoint` request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddCheckpoint {
-    /// The tree size from which the proof starts; 0 before the witness has seen anything.
+    /// The tree size from which the proof starts; 0 if the witness has seen no checkpoint.
     pub old: TreeSize,
-    /// That the checkpoint's tree extends the old one. Empty for `old` 0 and for an equal size.
+    /// Consistency proof from `old` to the checkpoint's size. Empty if `old` is 0 or the sizes are equal.
     pub proof: Vec<Hash>,
-    /// The checkpoint, as the log signed it.
+    /// The checkpoint as signed by the log.
     pub checkpoint: Note,
 }
 
-/// Why bytes are no request: 400.
+/// Errors of parsing a request; HTTP status 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotARequest {
-    /// Not UTF-8.
+    /// The request is not UTF-8.
     #[error("the request is not UTF-8")]
     NotUtf8,
-    /// No blank line before the checkpoint.
+    /// The empty line before the checkpoint is missing.
     #[error("a blank line must stand before the checkpoint")]
     Unfinished,
-    /// The first line.
+    /// The first line is not `old` and a tree size.
     #[error("line 1: \"old\" and a tree size in decimal expected")]
     Old,
-    /// A line of the proof.
+    /// A line of the proof is not a hash in base64.
     #[error("line {0}: a hash in base64 expected")]
     Hash(usize),
-    /// More hashes than a proof can have.
+    /// The proof has more than [`MAX_PROOF`] hashes.
     #[error("more than {MAX_PROOF} hashes")]
     TooLong,
-    /// What follows the blank line.
+    /// The part after the empty line is not a signed note.
     #[error("the checkpoint: {0}")]
     Note(#[from] NotANote),
 }
 
-/// The largest tree that a witness has seen of a log.
+/// The largest tree of a log that a witness has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its size.
+    /// The tree size.
     pub size: TreeSize,
-    /// Its root.
+    /// The root hash.
     pub root: RootHash,
 }
 
-/// Why a witness does not cosign.
+/// Reasons for refusing a cosignature, with the HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The note's text is no checkpoint: 400; or one of the empty tree with another root: 422.
+    /// 400: the note's text is not a checkpoint. 422 if it is one of the empty tree with another root.
     #[error("the checkpoint: {0}")]
     NotACheckpoint(#[from] NotACheckpoint),
-    /// The proof would start behind the checkpoint: 400.
+    /// 400: `old` is larger than the checkpoint's size.
     #[error("the old size {old} is larger than the checkpoint's {size}")]
     OldTooLarge {
-        /// As asked.
+        /// The `old` size of the request.
         old: TreeSize,
-        /// The checkpoint's.
+        /// The checkpoint's size.
         size: TreeSize,
     },
-    /// No key of the log signed it, or a signature of one is bad: 403.
+    /// 403: no key of the log signed the checkpoint, or one of its signatures is invalid.
     #[error("the checkpoint is not signed by the log: {0}")]
     Unsigned(#[from] NotVerified),
-    /// The proof starts at another size than the one seen: 409, with that size.
+    /// 409, with the size in the body: `old` is not the size that the witness has seen.
     #[error("the largest tree seen has size {0}")]
     Seen(TreeSize),
-    /// The proof does not hold, or there must be none: 422.
+    /// 422: the proof does not hold, or is not empty where it must be.
     #[error("the consistency proof: {0}")]
     Unproven(#[from] ProofError),
-    /// A tree of the size seen, with another root: 422. The log has forked.
+    /// 422: the witness has seen another root of the same size. The log has forked.
     #[error("the tree of size {size} was seen with root {seen}, and is given with root {given}")]
     Fork {
-        /// The size of both.
+        /// The size of both trees.
         size: TreeSize,
-        /// The root seen.
+        /// The root that the witness has seen.
         seen: RootHash,
         /// The root in the checkpoint.
         given: RootHash,
@@ -105,7 +106,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The HTTP status that says it.
+    /// The HTTP status of the response.
     pub const fn status(&self) -> u16 {
         match self {
             Self::NotACheckpoint(NotACheckpoint::EmptyRoot) => 422,
@@ -117,12 +118,12 @@ impl Refusal {
     }
 }
 
-/// Decides whether a witness that has `seen` this much of a log may cosign, and gives what it will have seen then.
+/// Decides whether a witness that has `seen` this tree may cosign; returns the checkpoint that it will then have seen.
 ///
-/// The caller has found the log by the checkpoint's origin; `keys` are that log's.
+/// The caller selects the log by the checkpoint's origin; `keys` are the keys of that log.
 ///
 /// # Errors
-/// In the order of the specification: the signature, then `old`, then the proof.
+/// [`Refusal`]; the checks are in the order of the specification: signature, `old`, proof.
 pub fn judge(
     seen: Option<Seen>,
     request: &AddCheckpoint,
@@ -145,7 +146,7 @@ pub fn judge(
     Ok(checkpoint)
 }
 
-/// From the empty tree nothing can be proven, and nothing has to be.
+/// Verifies the consistency proof. From the empty tree the proof must be empty.
 fn prove(seen: &Seen, checkpoint: &Checkpoint, proof: &[Hash]) -> Result<(), ProofError> {
     if seen.size == TreeSize::EMPTY {
         return match proof.len() {
@@ -157,10 +158,10 @@ fn prove(seen: &Seen, checkpoint: &Checkpoint, proof: &[Hash]) -> Result<(), Pro
 }
 
 impl AddCheckpoint {
-    /// Reads a request. Nothing is verified.
+    /// Parses a request; nothing is verified.
     ///
     /// # Errors
-    /// If it is not one, naming the line.
+    /// [`NotARequest`], with the line where possible.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotARequest> {
         let text = std::str::from_utf8(bytes).map_err(|_| NotARequest::NotUtf8)?;
         let (head, note) = text.split_once("\n\n").ok_or(NotARequest::Unfinished)?;
@@ -180,7 +181,7 @@ fn read_hash(line: &str) -> Option<Hash> {
     decode_base64(line).and_then(|bytes| bytes.try_into().ok()).map(Hash::from_bytes)
 }
 
-/// The request as it is sent.
+/// Writes the request body.
 impl fmt::Display for AddCheckpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "old {}", self.old)?;
