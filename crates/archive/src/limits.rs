@@ -12,7 +12,8 @@ pub const TEXT_BYTES: usize = 1 << 20;
 pub const ITEMS: usize = 1 << 16;
 /// Maximum number of keys of a log.
 pub const KEYS: usize = 4096;
-/// Maximum number of index rows in one [`Record::Seen`](crate::Record::Seen) or [`Record::Guards`](crate::Record::Guards).
+/// Maximum number of index rows in one [`Record::Seen`](crate::Record::Seen) or
+/// [`Record::Guards`](crate::Record::Guards).
 pub const ROWS: usize = 4096;
 /// Number of entries read from a database in one query.
 pub const PAGE_ENTRIES: usize = 16;

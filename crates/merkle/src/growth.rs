@@ -1,15 +1,15 @@
-//! A tree after a batch: its new edge, and the paths of the batch's leaves.
+//! Growth of a tree by a batch: the new right edge, and the inclusion paths of the new leaves.
 //!
-//! The paths come from the old edge and the batch alone, so a log that has just committed can
-//! answer every waiter without reading its tree. All nodes stand in one vector, level by level:
-//! growing allocates a few vectors, however many leaves there are.
+//! The paths are computed from the old edge and the batch alone, so that a log can answer all waiting requests after a
+//! commit without reading its tree. All nodes are in one vector, level by level: a growth makes a few allocations,
+//! independent of the number of leaves.
 
 use crate::{
     CompactRange, Hash, LeafHash, LeafIndex, NodeId, RootHash, TreeSize, hash_children,
     number::perfect_subtrees,
 };
 
-/// The outcome of [`CompactRange::grow`].
+/// Result of [`CompactRange::grow`].
 #[derive(Clone, Debug)]
 pub struct Growth {
     from: TreeSize,
@@ -19,15 +19,15 @@ pub struct Growth {
     levels: Vec<Level>,
 }
 
-/// The nodes of one level that the batch touched, and the left neighbour of the first if it is a
-/// left sibling. The last node of the tree is included even if its subtree is not perfect.
+/// The nodes of one level that the batch touched, and the left neighbour of the first if it is a left sibling. The last
+/// node of the tree is included even if its subtree is not perfect.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// The index of the first node that is held; always even.
+    /// Index of the first stored node; always even.
     first: u64,
-    /// How many nodes the level has in the whole tree.
+    /// Number of nodes of the level in the whole tree.
     end: u64,
-    /// Where the first node stands in `nodes`.
+    /// Position of the first stored node in `nodes`.
     offset: usize,
 }
 
@@ -57,12 +57,12 @@ impl Growth {
         growth
     }
 
-    /// The size before the batch.
+    /// The tree size before the batch.
     pub const fn from(&self) -> TreeSize {
         self.from
     }
 
-    /// The size after the batch.
+    /// The tree size after the batch.
     pub const fn size(&self) -> TreeSize {
         self.range.size()
     }
@@ -82,8 +82,7 @@ impl Growth {
         self.root
     }
 
-    /// The inclusion path of a leaf of the batch in the new tree (RFC 9162, 2.1.3.1); `None` for
-    /// any other leaf.
+    /// The inclusion path of a leaf of the batch in the new tree (RFC 9162, 2.1.3.1); `None` for any other leaf.
     pub fn path(&self, leaf: LeafIndex) -> Option<Vec<Hash>> {
         if leaf < self.from.next_leaf() || !self.size().holds(leaf) {
             return None;
@@ -98,7 +97,7 @@ impl Growth {
         Some(path)
     }
 
-    /// The perfect subtrees of 2^`level` leaves that the batch completed, in order.
+    /// The roots of the perfect subtrees of 2^`level` leaves that the batch completed, in order.
     pub(crate) fn completed(&self, level: u32) -> &[Hash] {
         let Some(held) = self.levels.get(level as usize) else {
             return &[];
@@ -108,15 +107,15 @@ impl Growth {
         &self.nodes[held.offset + first as usize..held.offset + end as usize]
     }
 
-    /// A perfect subtree on the right edge. Its level is held, since the tree has 2^level leaves;
-    /// the node is held too: either the batch completed it, or it is the left neighbour.
+    /// The hash of a perfect subtree on the right edge. It is stored: its level exists, since the tree has at least
+    /// 2^level leaves, and the node was either completed by the batch or is the left neighbour.
     fn held(&self, node: NodeId) -> Hash {
         let level = self.levels[usize::from(node.level)];
         self.nodes[level.offset + (node.index - level.first) as usize]
     }
 }
 
-/// Hashes upwards, level by level, until one node covers the tree.
+/// Computes the nodes of all levels, from the leaves up to the root.
 fn all_levels(old: &CompactRange, size: TreeSize, leaves: &[LeafHash]) -> (Vec<Hash>, Vec<Level>) {
     let height = size.get().ilog2() as usize + 2;
     let mut nodes = Vec::with_capacity(2 * leaves.len() + 2 * height);

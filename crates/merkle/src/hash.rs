@@ -1,15 +1,15 @@
-//! The hashes of RFC 9162, section 2.1.1, with SHA-256, each with the name of what it hashes.
+//! The hashes of RFC 9162, section 2.1.1, with SHA-256; one type for each kind of hashed data.
 
 use std::{fmt, str::FromStr};
 
 use sha2::{Digest, Sha256};
 
-/// First byte of what a leaf hash covers.
+/// Prefix byte of the input of a leaf hash.
 const LEAF: u8 = 0x00;
-/// First byte of what a node hash covers.
+/// Prefix byte of the input of a node hash.
 const NODE: u8 = 0x01;
 
-/// The text is not 64 lowercase hexadecimal digits.
+/// Error: the text is not 64 lowercase hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 lowercase hexadecimal digits")]
 pub struct NotAHash;
@@ -21,12 +21,12 @@ macro_rules! sha256_value {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// Takes the 32 bytes as they are.
+            /// Wraps 32 bytes without hashing.
             pub const fn from_bytes(bytes: [u8; 32]) -> Self {
                 Self(bytes)
             }
 
-            /// The 32 bytes.
+            /// The 32 bytes of the hash.
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }
@@ -38,7 +38,7 @@ macro_rules! sha256_value {
             }
         }
 
-        /// Lowercase hexadecimal.
+        /// Writes lowercase hexadecimal digits.
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -51,7 +51,7 @@ macro_rules! sha256_value {
             }
         }
 
-        /// Reads what `Display` writes, and nothing else.
+        /// Parses exactly the output of `Display`.
         impl FromStr for $name {
             type Err = NotAHash;
 
@@ -63,19 +63,19 @@ macro_rules! sha256_value {
 }
 
 sha256_value! {
-    /// The hash of any node: a leaf, the root of a subtree, or the root of the tree.
+    /// The hash of a node: a leaf, the root of a subtree, or the root of a tree.
     Hash
 }
 sha256_value! {
-    /// The hash of a leaf.
+    /// The hash of a leaf, as computed by [`hash_leaf`].
     LeafHash
 }
 sha256_value! {
-    /// The hash of a whole tree.
+    /// The root hash of a tree.
     RootHash
 }
 sha256_value! {
-    /// The SHA-256 of a statement: the entry that our logs hold.
+    /// The SHA-256 of a statement: the entry of a Tabellion log.
     EntryDigest
 }
 
@@ -92,25 +92,25 @@ impl From<RootHash> for Hash {
 }
 
 impl Hash {
-    /// Calls this hash the root of a tree.
+    /// Converts the hash of a tree's top node to its root hash.
     pub(crate) const fn into_root(self) -> RootHash {
         RootHash(self.0)
     }
 }
 
 impl EntryDigest {
-    /// The digest of a statement with an empty unprotected header.
+    /// Hashes a statement, which must have an empty unprotected header.
     pub fn of(statement: &[u8]) -> Self {
         Self(Sha256::digest(statement).into())
     }
 
-    /// The leaf hash of the entry: the entry is the 32-byte digest.
+    /// The leaf hash of the entry; the entry is the 32-byte digest.
     pub fn leaf_hash(&self) -> LeafHash {
         hash_leaf(&self.0)
     }
 }
 
-/// `SHA-256(0x00 || entry)`.
+/// Computes a leaf hash: `SHA-256(0x00 || entry)`.
 pub fn hash_leaf(entry: &[u8]) -> LeafHash {
     let mut hasher = Sha256::new();
     hasher.update([LEAF]);
@@ -118,7 +118,7 @@ pub fn hash_leaf(entry: &[u8]) -> LeafHash {
     LeafHash(hasher.finalize().into())
 }
 
-/// `SHA-256(0x01 || left || right)`.
+/// Computes a node hash: `SHA-256(0x01 || left || right)`.
 pub fn hash_children(left: Hash, right: Hash) -> Hash {
     let mut message = [NODE; 65];
     message[1..33].copy_from_slice(&left.0);
@@ -126,7 +126,7 @@ pub fn hash_children(left: Hash, right: Hash) -> Hash {
     Hash(Sha256::digest(message).into())
 }
 
-/// The root of the tree without leaves: SHA-256 of nothing.
+/// The root hash of the empty tree: SHA-256 of the empty string.
 pub fn empty_root() -> RootHash {
     RootHash(Sha256::digest([]).into())
 }

@@ -1,18 +1,17 @@
 //! The Merkle tree of RFC 9162, section 2.1: hashes, proofs, verification and tiles.
 //!
-//! Everything here is arithmetic. Proof code first names the nodes it wants (a [`proof::Plan`])
-//! and then folds what it is given, so this crate can serve a database, a directory of tiles and
-//! a test in the same way, and every tree of a few hundred leaves is tested exhaustively.
+//! The crate is pure computation. A proof is made in two steps: a [`proof::Plan`] names the required nodes, and folds
+//! their hashes. So the same code serves a database, a directory of tiles and a test, and all trees of a few hundred
+//! leaves are tested exhaustively.
 //!
-//! The ways in:
-//! * a log grows a [`CompactRange`] with [`CompactRange::grow`], which gives the new root, the
-//!   path of each new leaf, and with [`tile::OpenTiles`] the tiles to store; nothing is read;
-//! * a server of proofs makes a [`proof::Plan`], asks [`tile`] where the nodes are, and folds;
-//! * a client calls [`verify`].
+//! Entry points:
+//! * a log grows a [`CompactRange`] with [`CompactRange::grow`], which returns the new root and the path of each new
+//!   leaf, and with [`tile::OpenTiles`] the tiles to store, without reading any;
+//! * a server of proofs makes a [`proof::Plan`], locates its nodes with [`tile`], and folds;
+//! * a client verifies with [`verify`].
 //!
-//! Not here: I/O, encodings of proofs (COSE is `scitt`, C2SP text is `tlog`), and what an entry
-//! means. The one rule of our logs that is here is [`EntryDigest`]: the entry is the SHA-256 of a
-//! statement.
+//! Not here: I/O, encodings of proofs (COSE is in `scitt`, C2SP text in `tlog`), and the meaning of entries. The only
+//! rule specific to Tabellion logs is [`EntryDigest`]: an entry is the SHA-256 of a statement.
 
 mod growth;
 mod hash;

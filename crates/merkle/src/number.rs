@@ -1,18 +1,18 @@
-//! Positions and sizes. A size is one more than the last index, so they are two types.
+//! Leaf positions and tree sizes. A size is one more than the last index, so they are two types.
 
 use std::fmt;
 
-/// The position of an entry in the log, from 0.
+/// The position of a leaf in the log, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeafIndex(u64);
 
 impl LeafIndex {
-    /// The leaf at `index`.
+    /// Creates the index of a leaf.
     pub const fn new(index: u64) -> Self {
         Self(index)
     }
 
-    /// The number itself.
+    /// The index as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -24,35 +24,35 @@ impl fmt::Display for LeafIndex {
     }
 }
 
-/// How many leaves a tree has.
+/// The number of leaves of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreeSize(u64);
 
 impl TreeSize {
-    /// The size of the tree without leaves.
+    /// The size of the empty tree.
     pub const EMPTY: Self = Self(0);
 
-    /// A tree of `size` leaves.
+    /// Creates a tree size.
     pub const fn new(size: u64) -> Self {
         Self(size)
     }
 
-    /// The number itself.
+    /// The size as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// A tree of size n holds leaves 0..n: only a size can vouch for an index.
+    /// Returns `true` if a tree of this size has the leaf: a tree of size n has leaves 0..n.
     pub const fn holds(self, leaf: LeafIndex) -> bool {
         leaf.0 < self.0
     }
 
-    /// The position that the next appended leaf takes.
+    /// The index of the next leaf to be appended.
     pub const fn next_leaf(self) -> LeafIndex {
         LeafIndex(self.0)
     }
 
-    /// The newest leaf; an empty tree has none.
+    /// The index of the last leaf; `None` for the empty tree.
     pub const fn last_leaf(self) -> Option<LeafIndex> {
         match self.0.checked_sub(1) {
             Some(last) => Some(LeafIndex(last)),
@@ -67,26 +67,26 @@ impl fmt::Display for TreeSize {
     }
 }
 
-/// A perfect subtree: the one over leaves `index·2^level .. (index+1)·2^level`.
+/// A perfect subtree: the node over leaves `index·2^level .. (index+1)·2^level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId {
-    /// 0 for leaves; 63 at most.
+    /// Height above the leaves: 0 for a leaf; at most 63.
     pub level: u8,
-    /// The node's number on its level.
+    /// Index of the node on its level, from 0.
     pub index: u64,
 }
 
 impl NodeId {
-    /// The node that a leaf is.
+    /// The node of a leaf, at level 0.
     pub const fn leaf(leaf: LeafIndex) -> Self {
         Self { level: 0, index: leaf.get() }
     }
 }
 
-/// The perfect subtrees that make up leaves `start..end`, largest (leftmost) first.
+/// The perfect subtrees that together cover leaves `start..end`, largest (leftmost) first.
 ///
-/// `start` must be a multiple of the largest power of two that fits into the range: so it is for
-/// the leaves of a whole tree, and for a ragged right part of one.
+/// `start` must be a multiple of the largest power of two that fits into the range. This holds for the leaves of a
+/// whole tree, and for the incomplete subtree at its right edge.
 pub(crate) fn perfect_subtrees(start: u64, end: u64) -> impl Iterator<Item = NodeId> {
     let mut at = start;
     std::iter::from_fn(move || {

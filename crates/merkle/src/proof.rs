@@ -1,45 +1,45 @@
-//! Making proofs: first the nodes that a proof needs, then the proof.
+//! Making proofs: first the required nodes are planned, then their hashes are folded.
 //!
-//! RFC 9162, 2.1.3.1 (inclusion) and 2.1.4.1 (consistency). A tree stores perfect subtrees only;
-//! where a proof needs the hash of a ragged right part, the plan names the perfect subtrees it is
-//! made of and [`Plan::fold`] joins them.
+//! RFC 9162, 2.1.3.1 (inclusion) and 2.1.4.1 (consistency). A tree stores perfect subtrees only; if a proof needs the
+//! hash of an incomplete subtree at the right edge, the plan names the perfect subtrees that it consists of, and
+//! [`Plan::fold`] combines them.
 
 use crate::{Hash, LeafIndex, NodeId, TreeSize, number::perfect_subtrees, range::root_of_subtrees};
 
-/// There is no such proof.
+/// Reasons for which a proof does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoProof {
     /// The tree does not have the leaf.
     #[error("a tree of size {size} has no leaf {leaf}")]
     NoLeaf {
-        /// The leaf asked for.
+        /// The requested leaf.
         leaf: LeafIndex,
         /// The size of the tree.
         size: TreeSize,
     },
-    /// Only a tree with leaves can be shown to be part of another.
+    /// The older tree is empty: only a tree with leaves can be proven to be a prefix.
     #[error("nothing can be proven about the empty tree")]
     EmptyOlder,
-    /// The older tree is larger than the newer.
+    /// The older tree is larger than the newer one.
     #[error("a tree of size {newer} does not extend one of size {older}")]
     Shrunk {
-        /// The size said to be older.
+        /// The size of the older tree.
         older: TreeSize,
-        /// The size said to be newer.
+        /// The size of the newer tree.
         newer: TreeSize,
     },
 }
 
-/// The nodes that make up a proof.
+/// The nodes that a proof consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     size: TreeSize,
     nodes: Vec<NodeId>,
-    /// Where each element of the proof ends in `nodes`.
+    /// End of each proof element's nodes in `nodes`.
     ends: Vec<usize>,
 }
 
-/// Plans the inclusion proof of a leaf. Empty for the leaf of a tree of one.
+/// Plans the inclusion proof of a leaf. The proof is empty for a tree of one leaf.
 pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<Plan, NoProof> {
     if !size.holds(leaf) {
         return Err(NoProof::NoLeaf { leaf, size });
@@ -49,8 +49,8 @@ pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<Plan, NoProof> {
     Ok(plan)
 }
 
-/// Plans the consistency proof between two sizes. Empty for equal sizes, which the RFC leaves
-/// out: there is nothing to prove but that the roots are equal.
+/// Plans the consistency proof between two sizes. The proof is empty for equal sizes (a case that the RFC excludes),
+/// where only equality of the roots is to be checked.
 pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<Plan, NoProof> {
     if older > newer {
         return Err(NoProof::Shrunk { older, newer });
@@ -62,7 +62,7 @@ pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<Plan, NoProof> {
     if older == newer {
         return Ok(plan);
     }
-    // The smallest perfect subtree on the older tree's right edge: both roots are above it.
+    // Start at the smallest perfect subtree on the older tree's right edge: both roots are above it.
     let level = older.get().trailing_zeros();
     let start = NodeId { level: level as u8, index: last.get() >> level };
     if !older.get().is_power_of_two() {
@@ -77,28 +77,28 @@ impl Plan {
         Self { size, nodes: Vec::new(), ends: Vec::new() }
     }
 
-    /// The size of the tree that the proof is made in.
+    /// The size of the tree in which the proof is made.
     pub const fn size(&self) -> TreeSize {
         self.size
     }
 
-    /// The nodes to fetch, in the order in which [`fold`](Self::fold) asks for them. All are
-    /// perfect subtrees of the tree.
+    /// The nodes to fetch, in the order in which [`fold`](Self::fold) requests them. All are perfect subtrees of the
+    /// tree.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
 
-    /// How many hashes the proof has.
+    /// The number of hashes in the proof.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether the proof has no hashes.
+    /// Returns `true` if the proof has no hashes.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Makes the proof: fetches each node once, and joins those that stand for a ragged subtree.
+    /// Makes the proof: fetches each node once, and combines those that form an incomplete subtree.
     pub fn fold<E>(&self, fetch: impl FnMut(NodeId) -> Result<Hash, E>) -> Result<Vec<Hash>, E> {
         let hashes: Vec<Hash> = self.nodes.iter().copied().map(fetch).collect::<Result<_, E>>()?;
         let starts = std::iter::once(&0).chain(&self.ends);
@@ -106,7 +106,7 @@ impl Plan {
         Ok(elements.filter_map(root_of_subtrees).collect())
     }
 
-    /// Adds the sibling of `node`, and of each node above it.
+    /// Adds the sibling of `node`, and of each of its ancestors below the root.
     fn climb(&mut self, node: NodeId) {
         let Some(last_leaf) = self.size.last_leaf() else {
             return;
@@ -125,7 +125,7 @@ impl Plan {
         }
     }
 
-    /// Adds one hash of the proof.
+    /// Adds one proof element, which consists of the given nodes.
     fn push(&mut self, parts: impl IntoIterator<Item = NodeId>) {
         self.nodes.extend(parts);
         self.ends.push(self.nodes.len());

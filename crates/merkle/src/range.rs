@@ -1,27 +1,27 @@
-//! The right edge of a tree: all that is needed to append to it and to know its root.
+//! Compact ranges: the right edge of a tree, sufficient for appending leaves and computing the root.
 
 use crate::{Growth, Hash, LeafHash, RootHash, TreeSize, empty_root, hash_children};
 
-/// The largest size a range is restored at, so that no growth can overflow.
+/// Maximum size of a restored range, so that growth cannot overflow.
 pub const MAX_TREE_SIZE: TreeSize = TreeSize::new(1 << 62);
 
-/// The hashes given do not describe a tree of the size given.
+/// Errors of [`CompactRange::from_parts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRange {
-    /// A tree of this size has another number of perfect subtrees.
+    /// The number of hashes is not the number of perfect subtrees of a tree of this size.
     #[error("a tree of size {size} has {} perfect subtrees, not {given}", size.get().count_ones())]
     Count {
-        /// The size given.
+        /// The given size.
         size: TreeSize,
-        /// The number of hashes given.
+        /// The number of given hashes.
         given: usize,
     },
-    /// No log gets so large.
+    /// The size exceeds [`MAX_TREE_SIZE`].
     #[error("{0} leaves are more than a tree can have")]
     TooLarge(TreeSize),
 }
 
-/// The roots of the perfect subtrees of a tree: one for each bit that is set in its size.
+/// The roots of the perfect subtrees of a tree: one for each bit set in its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactRange {
     size: TreeSize,
@@ -29,13 +29,13 @@ pub struct CompactRange {
 }
 
 impl CompactRange {
-    /// The tree without leaves.
+    /// Creates the range of the empty tree.
     pub const fn empty() -> Self {
         Self { size: TreeSize::EMPTY, hashes: Vec::new() }
     }
 
-    /// Restores what [`size`](Self::size) and [`hashes`](Self::hashes) gave. That the hashes are
-    /// those of the tree cannot be checked here: compare [`root`](Self::root) with a root you trust.
+    /// Restores a range from its [`size`](Self::size) and [`hashes`](Self::hashes). The hashes cannot be verified here:
+    /// compare [`root`](Self::root) with a trusted root.
     pub fn from_parts(size: TreeSize, hashes: Vec<Hash>) -> Result<Self, BadRange> {
         if size > MAX_TREE_SIZE {
             return Err(BadRange::TooLarge(size));
@@ -46,7 +46,7 @@ impl CompactRange {
         Ok(Self { size, hashes })
     }
 
-    /// How many leaves the tree has.
+    /// The tree size: the number of leaves.
     pub const fn size(&self) -> TreeSize {
         self.size
     }
@@ -61,7 +61,7 @@ impl CompactRange {
         root_of_subtrees(&self.hashes).map_or_else(empty_root, Hash::into_root)
     }
 
-    /// Appends one leaf.
+    /// Appends a leaf.
     pub fn append(&mut self, leaf: LeafHash) {
         let mut node = Hash::from(leaf);
         let completed = self.size.get().trailing_ones() as usize;
@@ -73,13 +73,13 @@ impl CompactRange {
         self.size = TreeSize::new(self.size.get() + 1);
     }
 
-    /// Appends a batch and keeps what is needed for the paths of its leaves. The range itself
-    /// stays as it was, so that a commit that fails costs nothing.
+    /// Appends a batch and keeps the nodes for the paths of its leaves. The range itself is unchanged, so that a failed
+    /// commit needs no rollback.
     pub fn grow(&self, leaves: &[LeafHash]) -> Growth {
         Growth::new(self, leaves)
     }
 
-    /// The root of the perfect subtree of 2^`level` leaves, if the size has that bit.
+    /// The root of the perfect subtree of 2^`level` leaves; `None` if the size does not have that bit.
     pub(crate) fn at_level(&self, level: u32) -> Option<Hash> {
         let larger = self.size.get().checked_shr(level)?;
         if larger & 1 == 0 {
@@ -88,14 +88,14 @@ impl CompactRange {
         self.hashes.get(larger.count_ones() as usize - 1).copied()
     }
 
-    /// The roots of the perfect subtrees, largest first, that are known to be those of the tree.
+    /// Creates a range from the roots of a tree's perfect subtrees, largest first, without checks.
     pub(crate) fn of_edge(size: TreeSize, hashes: Vec<Hash>) -> Self {
         debug_assert_eq!(hashes.len(), size.get().count_ones() as usize);
         Self { size, hashes }
     }
 }
 
-/// Joins adjacent subtrees, largest first, into the one they make up.
+/// Combines adjacent subtrees, largest first, into the root over all of them; `None` if there are none.
 pub(crate) fn root_of_subtrees(hashes: &[Hash]) -> Option<Hash> {
     let (smallest, larger) = hashes.split_last()?;
     Some(larger.iter().rfold(*smallest, |right, left| hash_children(*left, right)))

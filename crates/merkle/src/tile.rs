@@ -1,14 +1,12 @@
-//! Tiles: how a tree is stored and served (C2SP tlog-tiles).
+//! Tiles: the units in which a tree is stored and served (C2SP tlog-tiles).
 //!
-//! A tile holds up to 256 neighbouring hashes of one level in eight: tile level 0 holds leaf
-//! hashes, level 1 the roots of 256 leaves, level 2 those of 65,536. Full tiles never change; the
-//! right-most tile of a level only grows. A tile has only hashes of perfect subtrees, so partial
-//! tiles are never hashed upwards.
+//! A tile holds up to 256 neighbouring hashes of every eighth tree level: tile level 0 holds leaf hashes, level 1 the
+//! roots of 256 leaves each, level 2 those of 65,536. Full tiles are immutable; the right-most tile of a level only
+//! grows. A tile holds hashes of perfect subtrees only, so partial tiles are never hashed upwards.
 //!
-//! A reader asks [`covering`] where a node is, reads the tile and hashes the part. A writer keeps
-//! an [`OpenTiles`].
+//! A reader locates a node with [`covering`], reads the tile and hashes the part. A writer keeps an [`OpenTiles`].
 //!
-//! Not here: reading or writing tiles, and what is in an entry bundle beyond its name.
+//! Not here: reading or writing tiles, and the contents of entry bundles.
 
 mod name;
 mod open;
@@ -18,16 +16,16 @@ pub use open::{BadTile, OpenTiles, OtherTree, Tile};
 
 use crate::{Hash, NodeId, TreeSize, hash_children, proof::Plan};
 
-/// How many hashes a full tile has.
+/// Number of hashes in a full tile.
 pub const FULL_WIDTH: u16 = 256;
-/// How many levels of the tree one level of tiles stands for: 2^8 hashes fill a tile.
+/// Number of tree levels for each tile level: 2^8 hashes fill a tile.
 const TILE_HEIGHT: u8 = 8;
-/// The length of a hash.
+/// Length of a hash, in bytes.
 const HASH_LEN: usize = 32;
-/// The highest tile level: node levels go to 63.
+/// Highest tile level: node levels are at most 63.
 const MAX_LEVEL: u8 = 63 / TILE_HEIGHT;
 
-/// Names a tile: of a level, and with as many hashes as the width says.
+/// Identifies a tile by level, number and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TileId {
     level: u8,
@@ -36,7 +34,7 @@ pub struct TileId {
 }
 
 impl TileId {
-    /// The tile of a level as it stands in a tree; `None` if it has no hashes there.
+    /// The tile as of a tree of this size; `None` if it has no hashes there.
     pub fn at(level: u8, number: u64, size: TreeSize) -> Option<Self> {
         if level > MAX_LEVEL {
             return None;
@@ -47,64 +45,64 @@ impl TileId {
         (width > 0).then_some(Self { level, number, width })
     }
 
-    /// 0 for leaf hashes.
+    /// The tile level; 0 for leaf hashes.
     pub const fn level(self) -> u8 {
         self.level
     }
 
-    /// The tile's number on its level.
+    /// The tile's number on its level, from 0.
     pub const fn number(self) -> u64 {
         self.number
     }
 
-    /// How many hashes the tile has: 1 to 256.
+    /// The number of hashes: 1 to 256.
     pub const fn width(self) -> u16 {
         self.width
     }
 
-    /// Whether the tile has all its hashes, and will never change.
+    /// Returns `true` if the tile has 256 hashes and is thus immutable.
     pub const fn is_full(self) -> bool {
         self.width == FULL_WIDTH
     }
 
-    /// The length of the tile's data.
+    /// Length of the tile's data, in bytes.
     pub const fn byte_len(self) -> usize {
         self.width as usize * HASH_LEN
     }
 
-    /// Whether a tree of this size has all the tile's hashes.
+    /// Returns `true` if a tree of this size has all hashes of the tile.
     pub fn is_in(self, size: TreeSize) -> bool {
         Self::at(self.level, self.number, size).is_some_and(|tile| self.width <= tile.width)
     }
 
-    /// The tile's part of the data of the same tile in the same tree at any later size.
+    /// Cuts this tile's data out of the data of the same tile at any later size; `None` if `data` is too short.
     pub fn cut(self, data: &[u8]) -> Option<&[u8]> {
         data.get(..self.byte_len())
     }
 }
 
-/// Where a node is: the hash over some of a tile's hashes.
+/// The location of a node: the hash over some of a tile's hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TilePart {
-    /// The tile, as it stands in the tree asked about.
+    /// The tile, as of the tree size in question.
     pub tile: TileId,
-    /// The first hash, counted from 0.
+    /// Position of the first hash in the tile, from 0.
     pub first: u16,
-    /// How many hashes: a power of two.
+    /// Number of hashes: a power of two.
     pub count: u16,
 }
 
-/// The tile's data ends before the part does.
+/// Error: the tile's data is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the tile has {given} bytes, and {needed} are needed")]
 pub struct ShortTile {
-    /// How many bytes the data has.
+    /// Length of the data, in bytes.
     pub given: usize,
-    /// How many it must have for this part.
+    /// Required length for this part, in bytes.
     pub needed: usize,
 }
 
-/// Where the hash of a perfect subtree is; `None` if the tree does not have that subtree.
+/// Locates the hash of a perfect subtree; `None` if the tree does not have that subtree.
 pub fn covering(node: NodeId, size: TreeSize) -> Option<TilePart> {
     let within = node.level % TILE_HEIGHT;
     let per_tile = TILE_HEIGHT - within;
@@ -115,7 +113,7 @@ pub fn covering(node: NodeId, size: TreeSize) -> Option<TilePart> {
 }
 
 impl TilePart {
-    /// The node's hash, out of the data of the tile or of a later version of it.
+    /// Computes the node's hash from the data of the tile, or of a later version of it.
     pub fn hash(&self, data: &[u8]) -> Result<Hash, ShortTile> {
         let start = usize::from(self.first) * HASH_LEN;
         let end = start + usize::from(self.count) * HASH_LEN;
@@ -134,7 +132,7 @@ pub fn needed_for(plan: &Plan) -> Vec<TileId> {
     tiles
 }
 
-/// The root over a power of two of hashes; `None` over nothing.
+/// The root over a power of two of hashes; `None` if there are none.
 fn perfect_root(hashes: &[[u8; HASH_LEN]]) -> Option<Hash> {
     match hashes {
         [] => None,

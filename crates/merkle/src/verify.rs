@@ -1,53 +1,53 @@
-//! Checking proofs: RFC 9162, 2.1.3.2 (inclusion) and 2.1.4.2 (consistency).
+//! Verifying proofs: RFC 9162, 2.1.3.2 (inclusion) and 2.1.4.2 (consistency).
 //!
-//! The RFC walks two numbers upwards. Which way each step goes follows from the index and the
-//! size alone, so here the steps are counted first: a proof of any other length is refused before
-//! anything is hashed, and no loop depends on what a stranger sent.
+//! The RFC's algorithm shifts two numbers while it reads the proof. The direction of each step follows from the index
+//! and the size alone, so here the steps are counted first: a proof of any other length is rejected before anything is
+//! hashed, and no loop depends on untrusted input.
 //!
-//! Not here: whose roots to trust. Note that an inclusion proof authenticates neither the index
-//! nor the size it came with: the same path and root verify for other pairs too.
+//! Not here: which roots to trust. Note that an inclusion proof authenticates neither its index nor its size: the same
+//! path and root verify for other pairs, too.
 
 use crate::{Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_children};
 
-/// Why a proof proves nothing.
+/// Reasons for rejecting a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The tree does not have the leaf.
     #[error("a tree of size {size} has no leaf {leaf}")]
     NoLeaf {
-        /// The leaf.
+        /// The leaf in question.
         leaf: LeafIndex,
         /// The size of the tree.
         size: TreeSize,
     },
-    /// A proof for these numbers has another number of hashes.
+    /// The number of hashes is wrong for these positions and sizes.
     #[error("the proof has {given} hashes, and must have {needed}")]
     Length {
-        /// How many hashes the proof has.
+        /// Number of hashes in the proof.
         given: usize,
-        /// How many it must have.
+        /// Required number of hashes.
         needed: usize,
     },
-    /// A consistency proof from the empty tree would prove nothing.
+    /// The older tree is empty: a consistency proof from it would prove nothing.
     #[error("nothing can be proven about the empty tree")]
     EmptyOlder,
-    /// The older tree is larger than the newer.
+    /// The older tree is larger than the newer one.
     #[error("a tree of size {newer} does not extend one of size {older}")]
     Shrunk {
-        /// The size said to be older.
+        /// The size of the older tree.
         older: TreeSize,
-        /// The size said to be newer.
+        /// The size of the newer tree.
         newer: TreeSize,
     },
-    /// The proof implies another root than the one given.
+    /// The proof leads to another root than the given one.
     #[error("the proof does not lead to the tree's root")]
     Root,
-    /// The proof implies another root of the older tree than the one given.
+    /// The proof leads to another root of the older tree than the given one.
     #[error("the proof does not lead to the older tree's root")]
     OlderRoot,
 }
 
-/// The root that this path implies. Comparing it with a signed root is the caller's business.
+/// The root to which an inclusion path leads. The caller must compare it with a signed root.
 pub fn implied_root(
     leaf: LeafHash,
     index: LeafIndex,
@@ -62,7 +62,7 @@ pub fn implied_root(
     Ok(climb.root(leaf.into(), path).into_root())
 }
 
-/// Checks that the leaf is in the tree with this root.
+/// Verifies that the leaf is in the tree with this root. [`ProofError::Root`] if the path leads to another root.
 pub fn inclusion(
     leaf: LeafHash,
     index: LeafIndex,
@@ -76,8 +76,8 @@ pub fn inclusion(
     }
 }
 
-/// Checks that the tree with the older root is the beginning of the tree that the path implies,
-/// and gives the root of that. For equal sizes the path must be empty, and the root is the same.
+/// Verifies that the older tree is a prefix of the tree to which the path leads, and returns the root of the latter.
+/// For equal sizes the path must be empty, and the roots are equal.
 pub fn implied_consistency(
     older: TreeSize,
     newer: TreeSize,
@@ -96,7 +96,7 @@ pub fn implied_consistency(
     extend(older, newer, older_root, path)
 }
 
-/// Checks that the tree with the newer root extends the tree with the older root.
+/// Verifies that the older tree is a prefix of the newer one.
 pub fn consistency(
     older: TreeSize,
     newer: TreeSize,
@@ -110,10 +110,11 @@ pub fn consistency(
     }
 }
 
-/// The two roots that a path implies, whatever roots they should be: that of the older tree and that of the newer. The first
-/// node is given beside the path, also where a proof leaves it out because it is the older root.
+/// The roots of the older and the newer tree to which a path leads, without comparing them with given roots. The first
+/// node is passed as `start`, even if a proof omits it because it is the older root.
 ///
-/// If one is the root that a log signed and the other is not, no tree has both: that is a proof against the log.
+/// If one of them is the root that a log signed for that size and the other is not, no tree has both: proof of the
+/// log's misbehaviour.
 pub fn implied_roots(
     older: TreeSize,
     newer: TreeSize,
@@ -125,7 +126,7 @@ pub fn implied_roots(
     Ok((climb.left_root(start, path).into_root(), climb.root(start, path).into_root()))
 }
 
-/// `0 < older < newer`.
+/// Verifies a consistency proof for `0 < older < newer`.
 fn extend(
     older: TreeSize,
     newer: TreeSize,
@@ -133,7 +134,7 @@ fn extend(
     path: &[Hash],
 ) -> Result<RootHash, ProofError> {
     let climb = climb(older, newer)?;
-    // An older tree that is one perfect subtree is where the climb starts; else the path says.
+    // An older tree that is a single perfect subtree is the start itself; otherwise the path begins with the start.
     let starts_in_path = !older.get().is_power_of_two();
     expect_length(path, climb.steps() + usize::from(starts_in_path))?;
     let (start, path) = match path.split_first() {
@@ -146,7 +147,7 @@ fn extend(
     Ok(climb.root(start, path).into_root())
 }
 
-/// The way up from the smallest perfect subtree at the older tree's right edge.
+/// The climb from the smallest perfect subtree at the older tree's right edge.
 fn climb(older: TreeSize, newer: TreeSize) -> Result<Climb, ProofError> {
     let (Some(last), Some(newest)) = (older.last_leaf(), newer.last_leaf()) else {
         return Err(ProofError::EmptyOlder);
@@ -158,18 +159,19 @@ fn climb(older: TreeSize, newer: TreeSize) -> Result<Climb, ProofError> {
     Ok(Climb::from_leaf(last.get() >> level, newest.get() >> level))
 }
 
-/// The way from a node to the root.
+/// The steps from a node to the root.
 struct Climb {
-    /// The node's index: below the fork, a set bit is a step with the sibling on the left.
+    /// Index of the node: below the fork, a set bit is a step with the sibling on the left.
     index: u64,
-    /// Steps until the last node of the level is the same or an ancestor: siblings on both sides.
+    /// Number of steps below the fork, until the last node of the level is the same node or an ancestor; siblings are
+    /// on both sides.
     below_fork: usize,
-    /// Steps on the right edge, where only left siblings exist.
+    /// Number of steps on the right edge, where only left siblings exist.
     on_edge: usize,
 }
 
 impl Climb {
-    /// From node `index` of a level whose last node is `last`.
+    /// The climb from node `index` of a level whose last node is `last`.
     fn from_leaf(index: u64, last: u64) -> Self {
         let below_fork = u64::BITS - (index ^ last).leading_zeros();
         let edge = index.checked_shr(below_fork).unwrap_or(0);
@@ -180,7 +182,7 @@ impl Climb {
         self.below_fork + self.on_edge
     }
 
-    /// The root over everything that the path covers.
+    /// The root over all nodes of the path.
     fn root(&self, start: Hash, path: &[Hash]) -> Hash {
         let step = |node, (height, sibling): (usize, &Hash)| match self.has_left_sibling(height) {
             true => hash_children(*sibling, node),
@@ -189,7 +191,7 @@ impl Climb {
         path.iter().enumerate().fold(start, step)
     }
 
-    /// The root over the node and what is to the left of it.
+    /// The root over the start and the left siblings only: that of the older tree.
     fn left_root(&self, start: Hash, path: &[Hash]) -> Hash {
         let step = |node, (height, sibling): (usize, &Hash)| match self.has_left_sibling(height) {
             true => hash_children(*sibling, node),

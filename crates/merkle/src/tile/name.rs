@@ -1,15 +1,13 @@
-//! The names under which tiles and entry bundles are served: C2SP tlog-tiles.
+//! Request paths of tiles and entry bundles (C2SP tlog-tiles).
 //!
-//! One tile has one name: numbers with needless zeros are refused, so that a cache cannot be
-//! filled with aliases.
+//! Each tile has exactly one path: superfluous zeros are rejected, so that a cache cannot be filled with aliases.
 
 use std::{fmt, str::FromStr};
 
 use super::{FULL_WIDTH, MAX_LEVEL, TileId};
 use crate::TreeSize;
 
-/// Names an entry bundle: the entries whose leaf hashes are in the tile of level 0 with the same
-/// number and width.
+/// Identifies an entry bundle: the entries whose leaf hashes are in the level-0 tile of the same number and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BundleId {
     number: u64,
@@ -17,27 +15,27 @@ pub struct BundleId {
 }
 
 impl BundleId {
-    /// The bundle as it stands in a tree; `None` if it has no entries there.
+    /// The bundle as of a tree of this size; `None` if it has no entries there.
     pub fn at(number: u64, size: TreeSize) -> Option<Self> {
         TileId::at(0, number, size).map(Self::beside)
     }
 
-    /// The bundle's number.
+    /// The bundle's number, from 0.
     pub const fn number(self) -> u64 {
         self.number
     }
 
-    /// How many entries the bundle has: 1 to 256.
+    /// The number of entries: 1 to 256.
     pub const fn width(self) -> u16 {
         self.width
     }
 
-    /// Whether the bundle has all its entries, and will never change.
+    /// Returns `true` if the bundle has 256 entries and is thus immutable.
     pub const fn is_full(self) -> bool {
         self.width == FULL_WIDTH
     }
 
-    /// Whether a tree of this size has all the bundle's entries.
+    /// Returns `true` if a tree of this size has all entries of the bundle.
     pub fn is_in(self, size: TreeSize) -> bool {
         Self::at(self.number, size).is_some_and(|bundle| self.width <= bundle.width)
     }
@@ -47,16 +45,16 @@ impl BundleId {
     }
 }
 
-/// What is served below `tile/`.
+/// A request path below `tile/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TilePath {
-    /// `tile/<level>/<number>`, with `.p/<width>` unless it is full.
+    /// A tile: `tile/<level>/<number>`, with `.p/<width>` unless it is full.
     Hashes(TileId),
-    /// `tile/entries/<number>`, with `.p/<width>` unless it is full.
+    /// An entry bundle: `tile/entries/<number>`, with `.p/<width>` unless it is full.
     Entries(BundleId),
 }
 
-/// The text does not name a tile or an entry bundle.
+/// Error: the text is not the path of a tile or an entry bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the path of a tile or an entry bundle")]
 pub struct NotATilePath;
@@ -81,7 +79,7 @@ impl fmt::Display for TilePath {
     }
 }
 
-/// Reads what `Display` writes, and nothing else.
+/// Parses exactly the output of `Display`.
 impl FromStr for TilePath {
     type Err = NotATilePath;
 
@@ -104,7 +102,7 @@ impl FromStr for TilePath {
     }
 }
 
-/// Groups of three digits, all but the last with an `x`.
+/// Writes groups of three digits, all but the last prefixed with `x`.
 fn write_number(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
     let (higher, last) = (number / 1000, number % 1000);
     write_higher(f, higher)?;

@@ -1,81 +1,80 @@
-//! The writer's side: the partial tiles, in memory.
+//! The partial tiles of a growing tree, in memory.
 
 use super::{FULL_WIDTH, HASH_LEN, MAX_LEVEL, TILE_HEIGHT, TileId, perfect_root};
 use crate::{CompactRange, Growth, Hash, MAX_TREE_SIZE, TreeSize};
 
-/// The length of a full tile.
+/// Length of a full tile, in bytes.
 const FULL_LEN: usize = FULL_WIDTH as usize * HASH_LEN;
 
 /// A tile with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Which tile, and how much of it.
+    /// The tile's level, number and width.
     pub id: TileId,
-    /// Its hashes.
+    /// The concatenated hashes.
     pub data: Vec<u8>,
 }
 
-/// The partial tile of each level: with these, a log writes its tiles and never reads one.
+/// The partial tile of each level. With these, a log writes its tiles without reading any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenTiles {
     size: TreeSize,
-    /// The data of each level's partial tile; empty where the last tile is full.
+    /// Data of each level's partial tile; empty if the last tile is full.
     levels: Vec<Vec<u8>>,
 }
 
-/// The growth starts at another size than the tiles are of.
+/// Error of [`OpenTiles::grow`]: the growth starts at another tree size than that of the open tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the open tiles are of a tree of size {tiles}, and the batch grows one of size {growth}")]
 pub struct OtherTree {
-    /// The size that the tiles are of.
+    /// Tree size of the open tiles.
     pub tiles: TreeSize,
-    /// The size that the growth starts from.
+    /// Tree size from which the growth starts.
     pub growth: TreeSize,
 }
 
-/// The stored tiles cannot be those of a tree of this size.
+/// Errors of [`OpenTiles::restore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTile {
-    /// Not one for each that [`OpenTiles::needed`] names.
+    /// The number of tiles is not that of [`OpenTiles::needed`].
     #[error("{given} tiles were given, and {needed} are needed")]
     Count {
-        /// How many were given.
+        /// Number of given tiles.
         given: usize,
-        /// How many are needed.
+        /// Number of needed tiles.
         needed: usize,
     },
-    /// No log gets so large.
+    /// The size exceeds [`MAX_TREE_SIZE`].
     #[error("{0} leaves are more than a tree can have")]
     TooLarge(TreeSize),
-    /// A tile is too short.
+    /// The data of a tile is too short.
     #[error("tile {number} of level {level} has {given} bytes, and {needed} are needed")]
     Short {
         /// The tile's level.
         level: u8,
         /// The tile's number.
         number: u64,
-        /// How many bytes were given.
+        /// Number of given bytes.
         given: usize,
-        /// How many the tile must have.
+        /// Number of needed bytes.
         needed: usize,
     },
 }
 
 impl OpenTiles {
-    /// Those of the tree without leaves.
+    /// The open tiles of the empty tree.
     pub const fn empty() -> Self {
         Self { size: TreeSize::EMPTY, levels: Vec::new() }
     }
 
-    /// The stored tiles to read to go on from a tree of this size: at most one of each level,
-    /// lowest level first.
+    /// The stored tiles to read to continue from a tree of this size: at most one of each level, lowest level first.
     pub fn needed(size: TreeSize) -> Vec<TileId> {
         (0..=MAX_LEVEL).filter_map(|level| open_tile(level, size)).collect()
     }
 
-    /// Takes up the stored tiles, one for each that [`needed`](Self::needed) names and in that
-    /// order. Later versions of the tiles do as well. Whether they are this tree's is known by
-    /// comparing [`range`](Self::range) with the edge that was stored.
+    /// Restores the open tiles from the stored tiles named by [`needed`](Self::needed), in that order. Later versions
+    /// of these tiles are accepted, too. To verify that they belong to this tree, compare [`range`](Self::range) with
+    /// the stored edge.
     pub fn restore<T: AsRef<[u8]>>(size: TreeSize, tiles: &[T]) -> Result<Self, BadTile> {
         if size > MAX_TREE_SIZE {
             return Err(BadTile::TooLarge(size));
@@ -91,22 +90,21 @@ impl OpenTiles {
         Ok(open)
     }
 
-    /// The size of the tree whose tiles these are.
+    /// The size of the tree.
     pub const fn size(&self) -> TreeSize {
         self.size
     }
 
-    /// The right edge of the tree, out of the tiles: a subtree that ended a tile would make it
-    /// full, and then its root would stand one level up.
+    /// The right edge of the tree, computed from the tiles. A perfect subtree of 256 hashes would have filled its tile,
+    /// so that its root is one tile level up.
     pub fn range(&self) -> CompactRange {
         let open = self.levels.iter().rev();
         let hashes = open.flat_map(|data| perfect_parts(data)).collect();
         CompactRange::of_edge(self.size, hashes)
     }
 
-    /// The tiles that a batch touches, each as it stands after the batch, and the open tiles
-    /// after it. The open tiles themselves stay as they were, so that a failed commit costs
-    /// nothing.
+    /// Returns the open tiles after a batch, and all tiles that the batch changes. The receiver is unchanged, so that a
+    /// failed commit needs no rollback.
     pub fn grow(&self, growth: &Growth) -> Result<(Self, Vec<Tile>), OtherTree> {
         if self.size != growth.from() {
             return Err(OtherTree { tiles: self.size, growth: growth.from() });
@@ -119,7 +117,7 @@ impl OpenTiles {
         Ok((open, touched))
     }
 
-    /// Adds what the batch completed on one level; gives the level's partial tile.
+    /// Adds the nodes that the batch completed on one level; returns the level's partial tile.
     fn grow_level(&self, level: u8, growth: &Growth, touched: &mut Vec<Tile>) -> Vec<u8> {
         let height = level * TILE_HEIGHT;
         let mut data = self.levels.get(usize::from(level)).cloned().unwrap_or_default();
@@ -142,13 +140,13 @@ impl OpenTiles {
     }
 }
 
-/// The partial tile of a level, if the last tile is not full.
+/// The partial tile of a level; `None` if the last tile is full.
 fn open_tile(level: u8, size: TreeSize) -> Option<TileId> {
     let last = size.get() >> (level * TILE_HEIGHT) >> TILE_HEIGHT;
     TileId::at(level, last, size).filter(|tile| !tile.is_full())
 }
 
-/// How many levels have a tile, full or not.
+/// The number of levels that have a tile, full or not.
 fn level_count(size: TreeSize) -> usize {
     match size.get().checked_ilog2() {
         Some(height) => height as usize / usize::from(TILE_HEIGHT) + 1,
@@ -166,7 +164,7 @@ fn restore_one(id: TileId, data: &[u8]) -> Result<Vec<u8>, BadTile> {
     Ok(data.to_vec())
 }
 
-/// The roots of the perfect subtrees that make up a partial tile, largest first.
+/// The roots of the perfect subtrees in a partial tile, largest first.
 fn perfect_parts(data: &[u8]) -> impl Iterator<Item = Hash> {
     let (mut rest, _) = data.as_chunks();
     std::iter::from_fn(move || {
