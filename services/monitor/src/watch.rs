@@ -4,16 +4,16 @@
 //!
 //! * **unknown key**: the list names keys of the issuer, and the statement's `kid` is not among them;
 //! * **chain fork**: two entries of one issuer about one subject have the same predecessor or the same position in the
-//! chain; first receipts have position 0;
+//!   chain; first receipts have position 0;
 //! * **gap**: a position of a chain or a number of a stream, from 0 to the largest on the log, is missing for longer
-//! than the log's `lag`;
+//!   than the log's `lag`;
 //! * **open decision**: a gateway permitted a call, and its outcome is not on the log after `outcome_within`;
 //! * **unclosed stream**: a stream of audit records is not closed, and nothing was added to it for longer than
-//! `closed_within`, if that is set;
+//!   `closed_within`, if that is set;
 //! * **verdict flip**: an object got a verdict different from the one before. An object is, under one subject, an
-//! output (`output_hash` of a VRF receipt) or an audit record (`audit_ref` of a VAP verdict);
+//!   output (`output_hash` of a VRF receipt) or an audit record (`audit_ref` of a VAP verdict);
 //! * **refused**: the log reports that it refused a statement which conflicts with an entry of the same issuer, and the
-//! issuer's own signatures prove it; reported as a chain fork;
+//!   issuer's own signatures prove it; reported as a chain fork;
 //! * **silence**: no entry was committed for longer than `silence`, by the log's times and the monitor's clock.
 //!
 //! The position of an erased entry is unknown: for each erased entry, one missing number and one open decision are
