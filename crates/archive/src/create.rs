@@ -4,7 +4,6 @@
 //! they are read page by page while the service continues. Only statements can disappear: an entry that is erased
 //! meanwhile may be read before or after. If after, the statement that declares the erasure may lie beyond the prefix;
 //! then the archive is extended to the newest signed head, until every erasure is explained.
-//! signed head, until every absence is explained.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

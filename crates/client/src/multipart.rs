@@ -10,7 +10,7 @@ use crate::ClientError;
 pub struct Body {
     /// Value of the `Content-Type` header.
     pub content_type: String,
-    /// The bytes.
+    /// The encoded body.
     pub bytes: Bytes,
 }
 

@@ -1,8 +1,8 @@
 //! C2SP transparency-log formats: signed notes and checkpoints.
 //!
-//! * [`key`]: names of keys, and verifier keys ("vkeys"): signed-note v1.0.0;
+//! * [`key`]: key names and verifier keys ("vkeys"): signed-note v1.0.0;
 //! * [`note`]: text with signature lines: signed-note v1.0.0;
-//! * [`checkpoint`]: a tree head as such a text: tlog-checkpoint v1.0.0;
+//! * [`checkpoint`]: a tree head as the text of a note: tlog-checkpoint v1.0.0;
 //! * [`cosignature`]: a witness's signature of a checkpoint, with a timestamp: tlog-cosignature v1.0.1;
 //! * [`witness`]: the request of a log to a witness, and the witness's decision: tlog-witness v1.0.0;
 //! * [`policy`]: the required logs and cosignatures: tlog-policy;

@@ -64,7 +64,7 @@ pub enum NotVerified {
     BadSignature {
         /// The key's name.
         name: KeyName,
-        /// The key's id.
+        /// The key ID.
         id: KeyId,
     },
 }

@@ -4,7 +4,7 @@
 //! c2sp.org/tlog-proof@v1
 //! extra <base64>            (optional)
 //! index <leaf index>
-//! <hash in base64>          (from the leaf to the root, one a line)
+//! <hash in base64>          (from the leaf to the root, one per line)
 //!
 //! <the checkpoint: a signed note>
 //! ```

@@ -242,7 +242,7 @@ impl Sink for Keeper {
 /// The last round of each log, as saved in the state directory. Unreadable files are skipped.
 ///
 /// # Errors
-/// If the directory cannot be read.
+/// If the state directory cannot be read.
 pub fn last_rounds(state_dir: &Path) -> std::io::Result<Vec<Round>> {
     let mut rounds = Vec::new();
     for name in durable::names(state_dir, "")? {

@@ -352,7 +352,7 @@ mod tests {
     fn what_does_not_work_has_not_for_as_long_as_the_clock_says_and_never_since_the_future() {
         let mut state = LogState::new(&testing::target());
         assert_eq!((state.trouble("log", 1000), state.trouble("log", 1060)), (0, 60));
-        // The clock was a day ahead.
+        // The clock was ahead by a day.
         assert_eq!((state.trouble("tiles", 90_000), state.trouble("tiles", 3_600)), (0, 0));
         assert_eq!(state.trouble("tiles", 3_660), 60);
         state.works("log");

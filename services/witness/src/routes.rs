@@ -35,7 +35,7 @@ pub struct Desk {
     pub metrics: Arc<Metrics>,
 }
 
-/// The public routes.
+/// The public routes: `POST /add-checkpoint` and `GET /{log}/checkpoint`.
 pub fn public(desk: Desk) -> Router {
     Router::new()
         .route("/add-checkpoint", post(add_checkpoint))

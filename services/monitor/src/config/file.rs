@@ -13,11 +13,11 @@
 //! name = "ours"
 //! url = "https://log.example/"
 //! vkey = "log.example+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
-//! retired_keys = [{ vkey = "log.example+…", retired_size = 1204 }]  # it signs smaller trees only
-//! witnesses = ["witness.example+…"]      # whose cosignatures tell how fresh it is
-//! witness_policy = "witnesses.policy"    # and how many of them it takes (C2SP tlog-policy)
+//! retired_keys = [{ vkey = "log.example+…", retired_size = 1204 }]  # signs smaller trees only
+//! witnesses = ["witness.example+…"]      # cosignatures by these date a checkpoint
+//! witness_policy = "witnesses.policy"    # required cosignatures (C2SP tlog-policy)
 //! depth = "decisions"                    # checkpoints (default), entries, decisions
-//! trust = "log.toml"                     # with decisions: whose receipts prove when entries were committed
+//! trust = "log.toml"                     # with decisions: receipt keys, for proofs of commit times
 //! stale_after = "15m"
 //!
 //! [[log.vantage]]
@@ -27,8 +27,8 @@
 //! issuer = "https://agent.example"
 //! keys = ["7f5c…"]
 //! silence = "1h"
-//! outcome_within = "1h"                  # of a gateway: every call that it let pass has an outcome by then
-//! closed_within = "1d"                   # and a stream to which nothing is added any more has ended
+//! outcome_within = "1h"                  # maximum time from a gateway's decision to its outcome
+//! closed_within = "1d"                   # maximum time without a record in an open stream
 //! ```
 
 use std::collections::HashSet;

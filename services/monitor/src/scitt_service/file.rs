@@ -4,11 +4,11 @@
 //! [[service]]
 //! name = "theirs"
 //! url = "https://transparency.example/"
-//! trust = "trust.toml"                        # whose receipts are believed: [[log]] tables with pinned keys
+//! trust = "trust.toml"                        # [[log]] tables with the pinned receipt keys
 //! entries = [
 //!   "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",   # SHA-256 of the statement
 //!   { statement = "release.cose" },
-//!   { id = "2.18", statement = "release.cose" },                          # where the service has its own names
+//!   { id = "2.18", statement = "release.cose" },                          # for a service with its own entry IDs
 //! ]
 //! ```
 

@@ -49,7 +49,7 @@ pub enum Record {
     Decision,
     /// The outcome of the decision with this entry ID.
     Outcome(String),
-    /// The end of the stream.
+    /// The record that closes the stream.
     Closed,
     /// Any other record.
     Other,

@@ -40,7 +40,7 @@ pub enum SetupError {
     Private {
         /// The receiver's URL.
         url: String,
-        /// The address.
+        /// The rejected address.
         why: NotPublic,
     },
     /// The HTTP client cannot be created.
