@@ -21,7 +21,7 @@ use crate::{Checker, Meaning, Purpose, Record, Summary};
 /// Pause before looking again for a newer signed head that explains an erasure.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Errors of [`write`].
+/// Errors of `write`, which writes an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A database error.

@@ -19,11 +19,11 @@ pub const ROWS: usize = 4096;
 pub const PAGE_ENTRIES: usize = 16;
 /// Number of heads, signatures and the like read from a database in one query.
 pub const PAGE_ROWS: usize = 256;
-/// Total size of statements after which [`fill`](crate::fill) inserts batches into a database.
+/// Total size of statements after which [`fill`](fn@crate::fill) inserts batches into a database.
 pub const FILL_BYTES: usize = 4 << 20;
-/// Number of entries after which [`fill`](crate::fill) inserts batches into a database.
+/// Number of entries after which [`fill`](fn@crate::fill) inserts batches into a database.
 pub const FILL_ENTRIES: usize = 4096;
-/// Number of heads after which [`fill`](crate::fill) inserts batches into a database.
+/// Number of heads after which [`fill`](fn@crate::fill) inserts batches into a database.
 pub const FILL_HEADS: usize = 1024;
 /// Maximum number of extensions of an archive to a newer signed head because of concurrent erasures.
 pub const ROUNDS: usize = 64;

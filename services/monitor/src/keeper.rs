@@ -79,7 +79,7 @@ enum NotKept {
 }
 
 impl Keeper {
-    /// Creates a keeper for a state directory; `ear` is called after each save.
+    /// Creates a keeper for a state directory; `ear` receives alarms once they are saved, and every round.
     pub fn new(state_dir: &Path, webhooks: Arc<Webhooks>, metrics: Arc<Metrics>, ear: Ear) -> Self {
         let state_dir = state_dir.to_owned();
         let keeper = Self { state_dir, webhooks, metrics, ear, failed: AtomicBool::new(false) };

@@ -117,7 +117,7 @@ pub struct Round {
     pub origin: String,
     /// Start of the round, in Unix seconds.
     pub at: u64,
-    /// The log's checkpoint; `None` if its signature did not verify.
+    /// The log's checkpoint; `None` if none was received, or its signature did not verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
     /// The largest size up to which the log is proven consistent after this round.

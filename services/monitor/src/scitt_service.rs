@@ -242,7 +242,7 @@ impl ServiceWatcher {
         self.memory.remember(&id, kept);
     }
 
-    /// Records a sighting of a doubt. Returns `true` if it has lasted longer than `lag` and [`LOOKS`] sightings.
+    /// Records a sighting of a doubt. Returns `true` if it has lasted for `lag` and at least [`LOOKS`] sightings.
     fn lasts(&mut self, doubt: Doubt, id: &str, now: u64) -> bool {
         let (looks, since) = self.memory.doubted(doubt, id, now);
         looks >= LOOKS && now.saturating_sub(since) >= self.lag.as_secs()
