@@ -1,7 +1,7 @@
 //! Filling an empty database from an archive.
 //!
 //! The archive must have been verified completely before ([`verify`](crate::verify)), and is checked again while it is
-//! read. Batches are inserted as they were committed, many in one transaction; entries erased in the source are erased
+//! read. Batches are inserted as they were committed, several at once; entries erased in the source are erased
 //! again, after the holds that had ended by then. The database stays closed to other users until [`finish`]: after an
 //! interruption, [`fill`] with the same file continues where it stopped.
 
