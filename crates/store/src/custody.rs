@@ -1,90 +1,89 @@
-//! What may be taken out of an entry, and what forbids it.
+//! Erasure of the bytes of entries, and the holds that prevent it.
 //!
-//! An entry keeps its place, its digest and its guards for ever, so every proof and receipt stands.
-//! Its bytes can go: the statement, what came beside it, what was read from it. A hold is why they
-//! must stay for now.
+//! An entry keeps its position, its digest and its guards for ever, so every proof and receipt stays valid. Its
+//! bytes can be erased: the statement, its collateral and the facts derived from it. A hold prevents that until it
+//! is released.
 //!
-//! Not here: the signed erasure statement that has to be on the log first, who may ask, and for
-//! how long which content type is kept (`registration`, the service).
+//! Not here: the signed erasure statement that must be in the log first, who may ask for an erasure, and the
+//! retention period of each content type (`registration`, the service).
 
 use async_trait::async_trait;
 use merkle::LeafIndex;
 
 use crate::StoreError;
 
-/// How many entries one [`Custody::erase`] takes.
+/// Maximum number of entries in one [`Custody::erase`].
 pub const ERASED_AT_ONCE: usize = 4096;
-/// How many bytes the name of a case may have.
+/// Maximum length of a case name, in bytes.
 pub const CASE_BYTES: usize = 256;
 
-/// Erasing what entries say, and holding them against it.
+/// Erasing entries, and holding them for a case.
 #[async_trait]
 pub trait Custody: Send + Sync + 'static {
-    /// Takes the bytes out of these entries in one transaction: their statement becomes `None`,
-    /// their facts `{}`, their collateral, their rows of the lookup index, their finished inbox
-    /// attempts and the statements of reports about them go.
+    /// Erases the bytes of these entries in one transaction: the statement becomes `None` and the facts `{}`;
+    /// collateral, rows of the lookup index, finished inbox attempts and the statements of
+    /// [`Report`](crate::Report)s about the entries are removed.
     ///
-    /// Entries on hold are left as they are, and the answer names them. Erasing again changes
-    /// nothing. An index at or beyond the committed size, and more than [`ERASED_AT_ONCE`] of them,
-    /// are [`StoreError::Refused`].
+    /// Entries on hold are left unchanged and listed in [`Erased::held`]. Erasing again changes nothing. An index
+    /// at or beyond the committed size, and a list of more than [`ERASED_AT_ONCE`] entries, are
+    /// [`StoreError::Refused`].
     async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError>;
 
-    /// Holds an entry for a case: it cannot be erased until every hold on it is released.
+    /// Holds an entry for a case: the entry cannot be erased until every hold on it is released.
     ///
-    /// Nothing happens while the case holds it already. An entry that was erased, one that is not
-    /// in the log and a case without a name (or of more than [`CASE_BYTES`]) are
-    /// [`StoreError::Refused`].
+    /// Nothing happens if the case holds the entry already. An erased entry, an entry that is not in the log and a
+    /// case without a name (or with one of more than [`CASE_BYTES`]) are [`StoreError::Refused`].
     async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError>;
 
-    /// Ends the hold of a case on an entry; answers whether there was one.
+    /// Ends the hold of a case on an entry; returns whether there was one.
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError>;
 
-    /// Up to `limit` holds on entries after `after`, ended ones included, by entry and then in the
-    /// order in which they began. The holds of one entry are never split, so the answer may be a
-    /// little longer than `limit`.
+    /// Returns up to `limit` holds on entries after `after`, ended ones included, by entry and then in order of
+    /// their beginning. The holds of one entry are never split, so the result may be a little longer than `limit`.
     async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError>;
 
-    /// Which of these entries are on hold now.
+    /// Returns those of these entries that are on hold now.
     async fn held(&self, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
 
-    /// Those of these entries that are in the log, in order and each once, without what they say.
+    /// Returns the [`Standing`] of those of these entries that are in the log, in order and each once, without
+    /// reading their bytes.
     async fn standing(&self, entries: &[LeafIndex]) -> Result<Vec<Standing>, StoreError>;
 }
 
-/// What is known of an entry without reading what it says.
+/// Facts about an entry that can be read without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The entry.
+    /// Index of the entry.
     pub entry: LeafIndex,
-    /// The rule by which it was admitted.
+    /// Name of the policy rule that admitted the entry.
     pub rule: String,
-    /// Whether its statement is there: it was not erased.
+    /// `false` once the statement was erased.
     pub has_statement: bool,
 }
 
-/// What became of the entries that were to be erased.
+/// Outcome of [`Custody::erase`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Those without bytes now, also those that had none before; in order.
+    /// Entries that have no bytes now, including those erased before; in order.
     pub erased: Vec<LeafIndex>,
-    /// Those that a hold kept; in order.
+    /// Entries that were not erased because of a hold; in order.
     pub held: Vec<LeafIndex>,
 }
 
 /// A hold on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// The entry.
+    /// Index of the entry.
     pub entry: LeafIndex,
-    /// The case it is held for.
+    /// Case for which the entry is held.
     pub case: String,
-    /// Unix seconds of its beginning.
+    /// Beginning of the hold, in Unix seconds.
     pub at: u64,
-    /// Unix seconds of its end.
+    /// End of the hold, in Unix seconds; `None` while it lasts.
     pub released: Option<u64>,
 }
 
-/// Refuses a list that no store takes; answers it in order, each entry once.
+/// Checks the length of a list for [`Custody::erase`]; returns the list sorted and without duplicates.
 pub fn to_erase(entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
     if entries.len() > ERASED_AT_ONCE {
         return Err(StoreError::Refused(format!("more than {ERASED_AT_ONCE} entries to erase at once")));
@@ -95,7 +94,7 @@ pub fn to_erase(entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
     Ok(entries)
 }
 
-/// Refuses the name of a case that no store keeps.
+/// Checks the name of a case: 1 to [`CASE_BYTES`] bytes without NUL.
 pub fn check_case(case: &str) -> Result<(), StoreError> {
     if case.is_empty() || case.len() > CASE_BYTES || case.contains('\0') {
         return Err(StoreError::Refused(format!("a case has a name of 1 to {CASE_BYTES} bytes without NUL")));

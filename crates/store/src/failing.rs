@@ -1,7 +1,7 @@
-//! A store that fails on request, in each of the ways in which a database can.
+//! [`Failing`]: a store that fails on request, in each of the ways in which a database can fail.
 //!
-//! Wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are
-//! counted from the moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
+//! It wraps any other store, so the same tests of the caller run over memory and over SQL. Calls are counted from
+//! the moment a fault is ordered: `fail(Call::Commit, 1, …)` hits the next commit.
 
 mod around;
 
@@ -19,18 +19,18 @@ use crate::{
     SignedHead, StoreError, TileAddress,
 };
 
-/// How a call fails.
+/// Failure mode of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing happens, and the caller is told so: a commit answers [`CommitError::NotCommitted`].
+    /// The call has no effect, and the caller learns that: a commit returns [`CommitError::NotCommitted`].
     Refused,
-    /// Nothing happens, but the caller cannot know: a commit answers [`CommitError::Unknown`].
+    /// The call has no effect, but the caller cannot know: a commit returns [`CommitError::Unknown`].
     NotApplied,
-    /// It happens, but the caller cannot know: a commit answers [`CommitError::Unknown`].
+    /// The call takes effect, but the caller cannot know: a commit returns [`CommitError::Unknown`].
     AppliedButUnheard,
 }
 
-/// A method of [`LogStore`], or of what every store promises beside it.
+/// Methods of [`LogStore`] and of its supertraits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Call {
@@ -100,7 +100,7 @@ pub enum Call {
     EndFilling,
 }
 
-/// A store whose calls fail when they are told to. Clones share the orders.
+/// Wrapper of a [`LogStore`] whose calls fail as ordered. Clones share the orders.
 #[derive(Clone)]
 pub struct Failing {
     inner: Arc<dyn LogStore>,
@@ -110,14 +110,14 @@ pub struct Failing {
 #[derive(Debug, Default)]
 struct Orders {
     down: bool,
-    /// Faults waiting for the n-th call of one method, or of any.
+    /// Faults that wait for the n-th call of one method, or of any method (`None`).
     waiting: Vec<(Option<Call>, u64, Fault)>,
     made: HashMap<Call, u64>,
     pausing: bool,
 }
 
 impl Failing {
-    /// Wraps a store; until told otherwise every call passes.
+    /// Wraps a store; every call passes until a fault is ordered.
     pub fn new(inner: impl LogStore) -> Self {
         Self::over(Arc::new(inner))
     }
@@ -127,44 +127,44 @@ impl Failing {
         Self { inner, orders: Arc::default() }
     }
 
-    /// Yields once before every call from now on: whoever polls may do anything else in between.
+    /// Yields to the executor once before every call from now on, so that other tasks can run in between.
     pub fn pause_before_calls(&self) {
         self.orders().pausing = true;
     }
 
-    /// Makes the `nth` such call from now on (1 is the next) fail, once.
+    /// Makes the `nth` call of this method from now on fail once; 1 is the next call.
     pub fn fail(&self, call: Call, nth: u64, fault: Fault) {
         self.orders().waiting.push((Some(call), nth, fault));
     }
 
-    /// Makes the `nth` call of any method from now on fail, once.
+    /// Makes the `nth` call of any method from now on fail once.
     pub fn fail_any(&self, nth: u64, fault: Fault) {
         self.orders().waiting.push((None, nth, fault));
     }
 
-    /// Takes the database away (every call fails before it has an effect) or brings it back.
+    /// Simulates an outage: while `down` is `true`, every call fails before it has an effect.
     pub fn down(&self, down: bool) {
         self.orders().down = down;
     }
 
-    /// Forgets all faults that have not struck yet.
+    /// Removes all faults that were ordered and did not happen yet, and ends an outage.
     pub fn heal(&self) {
         let mut orders = self.orders();
         orders.down = false;
         orders.waiting.clear();
     }
 
-    /// Whether an ordered fault has not struck yet.
+    /// Returns whether an ordered fault did not happen yet.
     pub fn is_armed(&self) -> bool {
         !self.orders().waiting.is_empty()
     }
 
-    /// How often a method was called.
+    /// Number of calls of this method so far.
     pub fn calls(&self, call: Call) -> u64 {
         self.orders().made.get(&call).copied().unwrap_or(0)
     }
 
-    /// How many calls were made in all.
+    /// Number of calls of all methods so far.
     pub fn all_calls(&self) -> u64 {
         self.orders().made.values().sum()
     }

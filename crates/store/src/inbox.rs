@@ -1,20 +1,20 @@
-//! The values with which the inbox is bounded, listed and measured.
+//! Values with which the inbox is bounded, listed and measured.
 
 use merkle::EntryDigest;
 
-/// Bytes of an issuer's name that the inbox keeps for display.
+/// Maximum length of a stored issuer name, in bytes; names are stored for display only.
 const ISSUER_BYTES: usize = 256;
 
-/// How much the inbox may hold, in total and of one issuer.
+/// Bounds of the inbox, in total and per issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxBounds {
-    /// Items in total.
+    /// Maximum number of items.
     pub rows: u64,
-    /// Bytes of all submissions.
+    /// Maximum total size of all submissions, in bytes.
     pub bytes: u64,
-    /// Items of one issuer.
+    /// Maximum number of items of one issuer.
     pub issuer_rows: u64,
-    /// Bytes of one issuer's submissions.
+    /// Maximum total size of one issuer's submissions, in bytes.
     pub issuer_bytes: u64,
 }
 
@@ -24,22 +24,22 @@ impl InboxBounds {
         Self { rows: u64::MAX, bytes: u64::MAX, issuer_rows: u64::MAX, issuer_bytes: u64::MAX };
 }
 
-/// Who hands in an item, when, and within which bounds.
+/// Issuer, time and bounds with which [`LogStore::enqueue_within`](crate::LogStore::enqueue_within) stores an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// The statement's issuer; empty if not known.
+    /// Issuer of the statement; empty if not known.
     pub issuer: &'a str,
-    /// Unix seconds; zero if not known.
+    /// Time of arrival in Unix seconds; zero if not known.
     pub at: u64,
-    /// What the inbox may hold with this item in it.
+    /// Bounds that the inbox must meet with this item in it.
     pub bounds: InboxBounds,
 }
 
 impl Arrival<'_> {
-    /// The arrival of an item of which nothing is known, without bounds.
+    /// Arrival of an item of which nothing is known, without bounds.
     pub const UNKNOWN: Self = Self { issuer: "", at: 0, bounds: InboxBounds::NONE };
 
-    /// The issuer's name as an operator may be shown it: without control characters, and cut after 256 bytes.
+    /// Returns the issuer's name for display to an operator: without control characters, and cut after 256 bytes.
     pub fn issuer_name(&self) -> String {
         let mut name = String::new();
         for c in self.issuer.chars().filter(|c| !c.is_control()) {
@@ -51,7 +51,7 @@ impl Arrival<'_> {
         name
     }
 
-    /// The issuer's name at a fixed length: the first half of its SHA-256 digest.
+    /// Returns a fixed-length key for the issuer: the first half of the SHA-256 digest of its name.
     pub fn issuer_key(&self) -> [u8; 16] {
         let mut key = [0; 16];
         key.copy_from_slice(&EntryDigest::of(self.issuer.as_bytes()).as_bytes()[..16]);
@@ -59,40 +59,41 @@ impl Arrival<'_> {
     }
 }
 
-/// The outcome of handing an item to the inbox.
+/// Outcome of [`LogStore::enqueue_within`](crate::LogStore::enqueue_within).
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// The item is durable, or was known before.
+    /// The item is durable, or was pending or registered before.
     Kept,
-    /// Not kept: the issuer has used up its share.
+    /// The issuer's share ([`InboxBounds::issuer_rows`], [`InboxBounds::issuer_bytes`]) is used up; the item was
+    /// not stored.
     IssuerFull,
-    /// Not kept: the inbox is full.
+    /// The inbox is full ([`InboxBounds::rows`], [`InboxBounds::bytes`]); the item was not stored.
     Full,
 }
 
 /// A pending inbox item without its submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingKey {
-    /// The item's number in order of arrival.
+    /// Number of the item in order of arrival.
     pub number: u64,
-    /// The statement's digest.
+    /// Digest of the statement.
     pub digest: EntryDigest,
-    /// The issuer's name, for display ([`Arrival::issuer_name`]).
+    /// Name of the issuer, for display ([`Arrival::issuer_name`]).
     pub issuer: String,
-    /// Bytes of the submission.
+    /// Size of the submission in bytes.
     pub bytes: u64,
-    /// When it arrived, in Unix seconds; zero if not known.
+    /// Time of arrival in Unix seconds; zero if not known.
     pub at: u64,
 }
 
-/// How much of the inbox is pending.
+/// Size and age of the pending part of the inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InboxUse {
-    /// Items.
+    /// Number of pending items.
     pub rows: u64,
-    /// Bytes of their submissions.
+    /// Total size of their submissions in bytes.
     pub bytes: u64,
-    /// When the oldest of them arrived, in Unix seconds; `None` if that is not known of any.
+    /// Arrival of the oldest pending item in Unix seconds; `None` if no item has a known time.
     pub oldest: Option<u64>,
 }

@@ -1,15 +1,16 @@
-//! What a log's database promises, in words that bind every implementation.
+//! The storage traits of a log: promises that bind every database.
 //!
-//! To this crate an entry is opaque bytes at a position. History can fork in one place only:
-//! [`LogStore::commit`], which moves the head by compare-and-swap on epoch and size in the same
-//! transaction as the entries that the head covers. Everything else is inserted and never changed,
-//! but for the right-most tile of a level, which only grows, and the bytes of an entry, which can be
-//! erased ([`Custody`]). Beside the log stand what contradicts it ([`Reports`]), what witnesses said
-//! about it ([`Cosignatures`]), what was read from it ([`LookupIndex`]) and what was used of it
-//! ([`Quotas`]). Keys that sign its heads replace each other by [`KeyRotation`]. A log ends, and begins again in another database, by [`Moving`].
+//! To this crate an entry is opaque bytes at a position. The history can fork in one place only:
+//! [`LogStore::commit`], which moves the head by compare-and-swap on epoch, size and root, in the same transaction
+//! as the entries that the head covers. All other data is inserted and never changed, except the right-most tile
+//! of a level, which only grows, and the bytes of an entry, which can be erased ([`Custody`]).
 //!
-//! Not here: which statements may enter (`registration`), their order and the signing of heads
-//! (`sequencer`), SQL (`store-sqlite`, `store-postgres`).
+//! The supertraits store what belongs to the log and is not part of its tree: contradictions ([`Reports`]),
+//! witnesses' signatures ([`Cosignatures`]), the lookup index ([`LookupIndex`]), usage counters ([`Quotas`]) and
+//! the succession of signing keys ([`KeyRotation`]). [`Moving`] ends a log and continues it in another database.
+//!
+//! Not here: which statements may enter (`registration`), their order and the signing of heads (`sequencer`), SQL
+//! (`store-sqlite`, `store-postgres`).
 
 #[cfg(feature = "contract")]
 #[allow(clippy::unwrap_used)]
@@ -45,90 +46,90 @@ pub use rotation::{KeyAnnouncement, KeyRotation};
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
-/// One log in one database. Implementations are bound to a log when they are opened.
+/// One log in one database. An implementation is bound to a log when it is opened.
 ///
-/// Every method may be called concurrently from many tasks. An `Err` means that nothing was changed,
-/// with one exception: a connection that dies can swallow the answer of a write that happened. Such
-/// a [`StoreError::Unavailable`] is harmless, as every write but [`commit`](Self::commit) may be
-/// repeated; a commit says it with [`CommitError::Unknown`].
+/// Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with one
+/// exception: if a connection dies, the answer to a write that happened can be lost. Such a
+/// [`StoreError::Unavailable`] is harmless, as every write except [`commit`](Self::commit) may be repeated; a
+/// commit returns [`CommitError::Unknown`] instead.
 #[async_trait]
 pub trait LogStore:
     Cosignatures + Custody + KeyRotation + LookupIndex + Moving + Quotas + Reports + Send + Sync + 'static
 {
-    /// Makes the log's row at size 0 when the database holds none, and answers the head.
+    /// Inserts the log's row at size 0 if the database holds no log, and returns the head.
     ///
-    /// Idempotent and safe against a concurrent call: all callers see one log. A database that
-    /// already holds a log of another origin is refused with [`StoreError::Refused`].
+    /// Idempotent and safe against a concurrent call: all callers see one log. A database that holds a log of
+    /// another origin is refused with [`StoreError::Refused`].
     async fn open(&self, origin: &str) -> Result<Head, StoreError>;
 
-    /// The committed head, read now.
+    /// Reads the committed head.
     async fn head(&self) -> Result<Head, StoreError>;
 
-    /// Asks for the right to *try* to sequence. `None`: another process has it now.
+    /// Asks for the right to *try* to sequence. `None`: another process holds it now.
     ///
-    /// The lease decides who tries, never who is right: that is the epoch's work.
+    /// The lease only avoids contention. Correctness rests on the epoch, which fences all but one process.
     async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
 
-    /// Raises the epoch by one, durably, and answers the head as it then stands.
+    /// Raises the epoch by one, durably, and returns the head after that.
     ///
-    /// Waits for a commit in flight and so sees it; every later commit under an older epoch is
-    /// [`CommitError::Fenced`]. Also the way to settle a commit of unknown outcome: once this
-    /// answers, the head it shows is the truth and durable.
+    /// Waits for a commit in progress and so sees it; every later commit under an older epoch is
+    /// [`CommitError::Fenced`]. This also settles a commit of unknown outcome: the head that this method returns
+    /// is durable and says whether the commit happened.
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError>;
 
     /// Appends a batch and moves the head from `batch.from` to `batch.to`, all or nothing.
     ///
-    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts: epoch,
-    /// size and root are compared before anything else is looked at. Once `Ok`, entries, guards,
-    /// tiles, outcomes and head survive power loss and the head may be signed.
+    /// Succeeds for at most one caller holding `batch.from`, across processes and restarts: epoch, size and root
+    /// are compared before anything else. Once `Ok`, entries, guards, tiles, outcomes and head survive power loss
+    /// and the head may be signed.
     ///
-    /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added
-    /// to the history. A batch that contradicts itself ([`Batch::check`]) is
-    /// [`CommitError::NotCommitted`]. Its effects happen in the same transaction; one that freezes the log raises the
-    /// epoch, as [`freeze`](Moving::freeze) does.
+    /// A batch without entries only settles inbox items: `to` equals `from`, and no head is added to the history.
+    /// A batch that contradicts itself ([`Batch::check`]) is [`CommitError::NotCommitted`]. The batch's
+    /// [`Effect`]s are written in the same transaction; one that freezes the log raises the epoch, as
+    /// [`freeze`](Moving::freeze) does.
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError>;
 
-    /// Which of these digests are in the log, or are the twin of an entry: one answer per digest,
-    /// in order. A hit names the entry found; compare its digest with the one asked for.
+    /// Looks up digests of entries and of their twins: one answer per digest, in order. [`Found::digest`] is the
+    /// entry's own digest and differs from the one asked for if that is a twin.
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError>;
 
-    /// Which of these guards are taken, and by which entry: one answer per key, in order.
+    /// Looks up the entries that hold these guards: one answer per key, in order; `None` for a free guard.
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
 
-    /// One entry as stored, or `None` at or beyond the committed size. [`Entry::verified`] before
-    /// it is served. A missing row below the size is [`StoreError::Damaged`].
+    /// Reads one entry as stored; `None` at or beyond the committed size. Call [`Entry::verified`] before the
+    /// entry is served. A missing row below the size is [`StoreError::Damaged`].
     async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError>;
 
-    /// Up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
+    /// Reads up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
-    /// Up to `limit` digests of entries from `from` on, in index order, without their statements: what an entry bundle
-    /// holds. A gap is [`StoreError::Damaged`].
+    /// Reads up to `limit` digests of entries from `from` on, in index order, without the statements, as entry
+    /// bundles (C2SP tlog-tiles) need them. A gap is [`StoreError::Damaged`].
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError>;
 
-    /// What came beside an entry and is not under its leaf hash, in order of kind.
+    /// Reads the collateral of an entry, in order of [`Collateral::kind`].
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
 
-    /// Tiles by address, as stored (the right-most of a level may be partial or have grown since
-    /// it was last read): one answer per address, in order.
+    /// Reads tiles as stored: one answer per address, in order. The right-most tile of a level may be partial, or
+    /// have grown since it was last read.
     async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<bytes::Bytes>>, StoreError>;
 
-    /// Up to `limit` committed heads with a batch number of `from` or more, in order.
+    /// Reads up to `limit` committed heads from batch number `from` on, in order.
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;
 
-    /// The committed head of exactly this size.
+    /// Reads the committed head of exactly this size.
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError>;
 
-    /// Keeps signatures over committed heads, all of them or none. A second one for the same (size, kind,
-    /// kid) is ignored: the first stands. A size that was never committed is [`StoreError::Refused`].
+    /// Stores signatures over committed heads, all of them or none. A second signature for the same (size, kind,
+    /// kid) is ignored: the first stays. A size that was never committed is [`StoreError::Refused`].
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError>;
 
-    /// The same for one.
+    /// Stores one signature, as [`keep_signatures`](Self::keep_signatures) does.
     async fn keep_signature(&self, signature: &HeadSignature) -> Result<(), StoreError> {
         self.keep_signatures(std::slice::from_ref(signature)).await
     }
 
-    /// The signature of this kind by this key over the head of this size.
+    /// Reads the signature of this kind by this key over the head of this size.
     async fn signature(
         &self,
         size: TreeSize,
@@ -136,83 +137,86 @@ pub trait LogStore:
         kid: &[u8],
     ) -> Result<Option<HeadSignature>, StoreError>;
 
-    /// The newest head that has a signature of this kind, with that signature.
+    /// Reads the newest head that has a signature of this kind, with that signature.
     async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError>;
 
-    /// Up to `limit` signatures over heads larger than `after`, by size, then kind, then kid. The
-    /// signatures of one head are never split, so the answer may be a little longer than `limit`.
+    /// Reads up to `limit` signatures over heads larger than `after`, by size, then kind, then kid. The signatures
+    /// of one head are never split, so the result may be a little longer than `limit`.
     async fn signatures(
         &self,
         after: Option<TreeSize>,
         limit: usize,
     ) -> Result<Vec<HeadSignature>, StoreError>;
 
-    /// Keeps an admitted statement durably until it is sequenced. Once [`Enqueued::Kept`], a 202 may be given.
+    /// Stores an admitted statement durably until it is sequenced. After [`Enqueued::Kept`], the service may
+    /// answer 202.
     ///
-    /// Nothing happens while the statement is pending or known as registered. After a failed
-    /// outcome it opens a new attempt, if the inbox has room for it. An attempt takes room until it
-    /// has an outcome, and at the longest until [`trim_inbox`](Self::trim_inbox) has forgotten it.
-    /// Calls at the same moment may exceed a bound by one item each.
+    /// Nothing happens if the statement is pending or known as registered. After a failed outcome it opens a new
+    /// attempt, if the inbox has room for it. An attempt takes room until it has an outcome, and at the longest
+    /// until [`trim_inbox`](Self::trim_inbox) has removed it. Concurrent calls may exceed a bound by one item
+    /// each.
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError>;
 
-    /// The same without bounds, for an issuer and a time that are not known.
+    /// Stores an item without bounds, of unknown issuer and time ([`Arrival::UNKNOWN`]).
     async fn enqueue(&self, item: &InboxItem) -> Result<(), StoreError> {
         self.enqueue_within(item, &Arrival::UNKNOWN).await.map(drop)
     }
 
-    /// Up to `limit` pending inbox items without their submissions, in order of arrival, from the
-    /// one after number `after` on. A number is never given twice; of two items that arrive at the
-    /// same moment the one with the smaller number may be seen a little later.
+    /// Reads up to `limit` pending inbox items without their submissions, in order of arrival, beginning after
+    /// number `after`. A number is never used twice; of two items that arrive at the same moment, the one with the
+    /// smaller number may become visible a little later.
     async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError>;
 
-    /// The submissions of these items, with their numbers, in order of arrival. An item that is no
-    /// longer pending is left out.
+    /// Reads the submissions of these items, with their numbers, in order of arrival. An item that is no longer
+    /// pending is left out.
     async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, bytes::Bytes)>, StoreError>;
 
-    /// Up to `limit` pending inbox items with their submissions, oldest first.
+    /// Reads up to `limit` pending inbox items with their submissions, oldest first.
     async fn pending(&self, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
         Ok(self.waiting(None, limit).await?.into_iter().map(|(_, item)| item).collect())
     }
 
-    /// How much is pending.
+    /// Reads number, size and age of the pending items.
     async fn inbox_use(&self) -> Result<InboxUse, StoreError>;
 
-    /// Where a statement handed to the inbox stands. `None`: never handed in, or trimmed since.
+    /// Reads the state of a statement in the inbox. `None`: it was never enqueued, or was trimmed since.
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
 
-    /// Ends the pending attempt, if there is one, without an entry. Terminal until the statement is
+    /// Ends the pending attempt, if there is one, with [`Progress::Failed`]. Terminal until the statement is
     /// enqueued again.
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
 
-    /// Forgets at most `limit` finished inbox attempts and answers how many. Of a failed one only
-    /// the submission goes: [`progress`](Self::progress) still says why it failed.
+    /// Removes at most `limit` finished inbox attempts and returns their number. Of a failed attempt only the
+    /// submission is removed: [`progress`](Self::progress) still returns the reason.
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
 
-    /// Publishes a key that signs heads. A known kid is left as it is.
+    /// Publishes a key that signs heads. A known kid is left unchanged.
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError>;
 
-    /// Every key that ever signed heads of this log, oldest first.
+    /// Reads every key that ever signed heads of this log, oldest first.
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError>;
 
-    /// Refuses a database that would forget a commit it acknowledged (fsync off and the like).
+    /// Refuses a database whose settings can lose an acknowledged commit (`fsync` off and the like).
     async fn check_durability(&self) -> Result<(), StoreError>;
 
-    /// The same log over connections of the sequencer's own, where reads of the public could otherwise take all of them.
+    /// Returns a second handle on the log with connections reserved for the sequencer, if public reads could
+    /// otherwise occupy all connections; `None` if the implementation does not need one.
     fn for_sequencing(&self) -> Option<std::sync::Arc<dyn LogStore>> {
         None
     }
 
-    /// Ends the use of the database: waits for what is running and closes every connection. Later calls fail.
+    /// Waits for running calls and closes every connection. Later calls fail.
     async fn close(&self) {}
-    /// The wall clock of the database's server, since 1970, read now. `None` for a database on this machine: its clock is ours.
+    /// Reads the wall clock of the database server, as time since 1970. `None` for a database on this machine,
+    /// which has the same clock as the process.
     async fn clock(&self) -> Result<Option<std::time::Duration>, StoreError> {
         Ok(None)
     }
 }
 
-/// The right to try to sequence, until dropped or lost.
+/// Right to try to sequence, until dropped or lost.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// Resolves once the right is gone: connection dead, lock stolen, server restarted.
+    /// Resolves once the right is lost: the connection died, the lock was stolen, or the server restarted.
     async fn lost(&mut self);
 }

@@ -1,9 +1,10 @@
-//! The lookup index: from what an entry says to the entry.
+//! The lookup index: finds entries by what their statements contain.
 //!
-//! It is derived: read from the entries, behind them by a little, and never part of a commit. It
-//! can be dropped and read again while it serves, and says up to which size it was read.
+//! The index is derived data: rows are read from committed entries, a little later than the commit and never in
+//! its transaction. It can be dropped and rebuilt while it serves, and [`Indexed`] names the size up to which it
+//! is complete.
 //!
-//! Not here: what is read from an entry (`registration`), and who reads (the service).
+//! Not here: which values are read from an entry (`registration`), and the task that reads them (the service).
 
 mod search;
 
@@ -16,46 +17,47 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use crate::StoreError;
 pub use search::{Rows, search};
 
-/// A longer value is indexed by its hash: found when asked for whole, not by its beginning.
+/// Maximum length of a value that is indexed as it is, in bytes. A longer one is indexed by its hash: it is found
+/// when the whole value is searched for, not by its prefix.
 pub const VALUE_BYTES: usize = 512;
-/// How many values one term may offer.
+/// Maximum number of values in one [`Term`].
 pub const VALUES_PER_TERM: usize = 64;
-/// How many terms one query may have.
+/// Maximum number of terms in one [`Query`].
 pub const TERMS: usize = 16;
 
-/// The index over one log.
+/// Lookup index over one log.
 #[async_trait]
 pub trait LookupIndex: Send + Sync + 'static {
-    /// How far the index was read.
+    /// Reads how far the index goes, and its form.
     async fn indexed(&self) -> Result<Indexed, StoreError>;
 
-    /// Replaces what the index says of the entries `from.to..to`, and moves it to `to`, in one
-    /// transaction; answers `false`, and does nothing, when the index is no longer at `from`.
+    /// Replaces the rows of the entries `from.to..to` and moves the index to `to`, in one transaction; returns
+    /// `false`, and changes nothing, if the index is no longer at `from`.
     ///
-    /// Rows of erased entries are left out, whatever raced. A row of another entry, and a size
-    /// that was never committed, are [`StoreError::Refused`].
+    /// Rows of erased entries are left out, also if the erasure happens concurrently. A row of another entry, and
+    /// a size that was never committed, are [`StoreError::Refused`].
     async fn index(&self, from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<bool, StoreError>;
 
-    /// Starts the index again at nothing, in a form; what it had is seen by nobody any more.
+    /// Restarts the index at size 0 in the given form; the old rows are no longer found.
     async fn drop_index(&self, form: u32) -> Result<(), StoreError>;
 
-    /// The entries of which every term of a query is true, in its order.
+    /// Finds the entries that match every term of a query, in the query's order.
     async fn search(&self, query: &Query) -> Result<Page, StoreError>;
 
-    /// Up to `limit` values of a kind that begin with `prefix`, in the order of their bytes. After
-    /// a drop it may offer what is not indexed again yet.
+    /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order. After
+    /// [`drop_index`](Self::drop_index) the list may still hold values that are not indexed again yet.
     async fn values(&self, kind: u8, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError>;
 
-    /// All rows of these entries, by entry, kind and value; of those not indexed yet, none.
+    /// Reads all rows of these entries, by entry, kind and value; entries that are not indexed yet have none.
     async fn lookups(&self, entries: &[LeafIndex]) -> Result<Vec<Lookup>, StoreError>;
 }
 
-/// How far an index was read, and in which form.
+/// Extent and form of a lookup index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indexed {
-    /// The form of the rows: whoever writes another one drops the index. 0: nothing was indexed yet.
+    /// Form (version) of the rows; a writer of another form drops the index first. 0: nothing was indexed yet.
     pub form: u32,
-    /// Every entry of this tree is in the index.
+    /// Size of the tree whose entries are all in the index.
     pub to: TreeSize,
 }
 
@@ -65,68 +67,69 @@ impl Default for Indexed {
     }
 }
 
-/// One row: an entry says this.
+/// Row of the index: one value that an entry has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lookup {
-    /// What kind of thing it says; the numbers are the caller's.
+    /// Kind of the value; the caller assigns the numbers.
     pub kind: u8,
-    /// What it says.
+    /// The value, as read from the entry.
     pub value: String,
-    /// The entry.
+    /// Index of the entry.
     pub entry: LeafIndex,
 }
 
-/// True of an entry that says one of these values.
+/// Condition that an entry has at least one of these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// The kind of thing.
+    /// Kind of the values.
     pub kind: u8,
-    /// Any of these.
+    /// Alternatives, at most [`VALUES_PER_TERM`].
     pub values: Vec<String>,
 }
 
 impl Term {
-    /// One value.
+    /// Makes a term with one value.
     pub fn exactly(kind: u8, value: impl Into<String>) -> Self {
         Self { kind, values: vec![value.into()] }
     }
 }
 
-/// What is searched for.
+/// Search for entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// All of these; none at all is true of every entry.
+    /// Conditions that must all hold, at most [`TERMS`]. Without any, every entry matches.
     pub terms: Vec<Term>,
-    /// Only entries in this range.
+    /// Range of entry indices to search.
     pub within: Range<u64>,
-    /// In this order.
+    /// Order of the result.
     pub order: Order,
-    /// At most so many.
+    /// Maximum number of entries in the result.
     pub limit: usize,
 }
 
-/// The order of an answer.
+/// Order of a search result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// From the first entry on.
+    /// Ascending entry index.
     OldestFirst,
-    /// From the last entry back.
+    /// Descending entry index.
     NewestFirst,
 }
 
-/// An answer.
+/// Result of a [`Query`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The entries, in the order asked for.
     pub entries: Vec<LeafIndex>,
-    /// The entry behind which there may be more. A search that looked at many entries in vain
-    /// stops with fewer than the limit, so only `None` says that this is all.
+    /// Entry after which the search can continue. A search that looked at many entries in vain stops with fewer
+    /// than the limit, so only `None` means that the result is complete.
     pub more_after: Option<LeafIndex>,
-    /// How far the index was when it was asked.
+    /// Extent of the index at the time of the search.
     pub indexed: Indexed,
 }
 
-/// A value as it is stored: itself, or its hash where a database could not index it.
+/// Returns a value in its stored form: unchanged, or its hash if it is longer than [`VALUE_BYTES`] or holds bytes
+/// that a database cannot index.
 pub fn stored_value(value: &str) -> Cow<'_, str> {
     const HASHED: char = '\u{1}';
     if value.len() <= VALUE_BYTES && !value.contains('\0') && !value.starts_with(HASHED) {
@@ -135,7 +138,7 @@ pub fn stored_value(value: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{HASHED}sha256:{}", EntryDigest::of(value.as_bytes())))
 }
 
-/// Refuses rows that a store would not be asked to keep.
+/// Checks rows for [`LookupIndex::index`]: each entry within `from.to..to`, and the range not reversed.
 pub fn check_rows(from: Indexed, to: TreeSize, rows: &[Lookup]) -> Result<(), StoreError> {
     let within = from.to.get()..to.get();
     if to < from.to {

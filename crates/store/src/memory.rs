@@ -1,8 +1,7 @@
-//! The promise kept in memory: what it says is exact, but nothing survives the process.
+//! [`Memory`]: the storage traits over maps in memory. It keeps every promise except durability.
 //!
-//! Clones share one database, so a test restarts a log by dropping its sequencer and starting
-//! another one over a clone. [`Memory::backup`] and [`Memory::restore`] play the operator who puts
-//! an old copy back.
+//! Clones share one database, so a test restarts a log by dropping its sequencer and starting another one over a
+//! clone. [`Memory::backup`] and [`Memory::restore`] act as an operator who restores an old copy.
 
 mod cosignature;
 mod custody;
@@ -28,7 +27,7 @@ use crate::{
     SignedHead, State, StoreError, TileAddress,
 };
 
-/// A log in memory, shared between clones.
+/// Log in memory, shared between clones.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     shared: Arc<Shared>,
@@ -37,7 +36,7 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Shared {
     tables: Mutex<Tables>,
-    /// The number of the lease in force; 0 is none.
+    /// Number of the lease in force; 0 means none.
     lease: watch::Sender<u64>,
     leases_given: Mutex<u64>,
     quotas: Counters,
@@ -45,25 +44,25 @@ struct Shared {
 }
 
 impl Memory {
-    /// An empty database.
+    /// Creates an empty database.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A copy that later writes do not reach.
+    /// Returns a copy that shares nothing with this database.
     pub fn backup(&self) -> Self {
         let copy = Self::new();
         *copy.tables() = self.tables().clone();
         copy
     }
 
-    /// Puts a copy back, under the feet of whoever uses this database.
+    /// Replaces the content by that of a backup, while other clones are in use.
     pub fn restore(&self, backup: &Self) {
         let tables = backup.tables().clone();
         *self.tables() = tables;
     }
 
-    /// Sets what its server's clock says from now on; `None`: it has no clock of its own.
+    /// Sets the time that [`LogStore::clock`] returns from now on; `None`: the database has no clock of its own.
     pub fn set_clock(&self, clock: Option<Duration>) {
         *self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
     }
@@ -88,7 +87,7 @@ struct MemoryLease {
 impl Lease for MemoryLease {
     async fn lost(&mut self) {
         let number = self.number;
-        // The sender lives in `shared`, so waiting cannot fail.
+        // `wait_for` cannot fail: the sender lives in `shared`.
         let _ = self.changes.wait_for(|current| *current != number).await;
     }
 }

@@ -1,97 +1,100 @@
-//! The values that cross the [`LogStore`](crate::LogStore) promise.
+//! Types of the arguments and results of [`LogStore`](crate::LogStore).
 
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, LeafIndex, RootHash, TreeSize};
 
 use crate::custody::check_case;
 
-/// Bytes of a hash in a tile.
+/// Size of a hash in a tile, in bytes.
 pub const HASH_BYTES: usize = 32;
-/// Bytes of a full tile.
+/// Size of a full tile of 256 hashes, in bytes.
 pub const TILE_BYTES: usize = 256 * HASH_BYTES;
 
-/// The log's one mutable row.
+/// Current state of a log: its one mutable row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Fencing token: raised at each take-over, never reused.
+    /// Fencing token: raised by each take-over and by a freeze, never reused.
     pub epoch: u64,
-    /// How many batches were committed.
+    /// Number of committed batches.
     pub batch: u64,
-    /// The right edge of the tree: its size, and all that is needed to append.
+    /// Right edge of the tree: its size, and the hashes that are needed to append.
     pub edge: CompactRange,
-    /// When the last batch was committed, in whole Unix seconds; never decreases.
+    /// Time of the last batch in whole Unix seconds. Decreases only with a batch that begins with a
+    /// [`CLOCK_CORRECTION`].
     pub at: u64,
-    /// The newest registration policy's leaf. Zero while the log is empty: entry 0 is a policy.
+    /// Index of the newest registration policy. Zero while the log is empty, as entry 0 is a policy.
     pub policy: LeafIndex,
 }
 
 impl Head {
-    /// How many leaves the head covers.
+    /// Number of leaves that the head covers.
     pub fn size(&self) -> TreeSize {
         self.edge.size()
     }
 
-    /// The RFC 9162 root over those leaves.
+    /// RFC 9162 root over the leaves that the head covers.
     pub fn root(&self) -> RootHash {
         self.edge.root()
     }
 }
 
-/// A head as history keeps it: one row per committed batch.
+/// Head in the history, which has one row per committed batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommittedHead {
-    /// The batch that produced this head, from 1.
+    /// Number of the batch that produced this head, from 1.
     pub batch: u64,
-    /// The epoch under which it was committed.
+    /// Epoch under which the batch was committed.
     pub epoch: u64,
-    /// Leaves covered.
+    /// Number of leaves covered.
     pub size: TreeSize,
-    /// RFC 9162 root over them.
+    /// RFC 9162 root over these leaves.
     pub root: RootHash,
-    /// Unix seconds: the receipts' `iat`.
+    /// Time of the batch in Unix seconds: the `iat` of its receipts.
     pub at: u64,
 }
 
-/// An entry to be appended.
+/// Entry to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
-    /// SHA-256 of `statement`.
+    /// SHA-256 of [`statement`](Self::statement).
     pub digest: EntryDigest,
-    /// The digest of the other encoding of the same ECDSA signature, which must never enter.
+    /// Digest of the statement with the other encoding of the same ECDSA signature; such a statement must never
+    /// enter.
     pub twin: Option<EntryDigest>,
-    /// The statement with an empty unprotected header, verbatim.
+    /// Statement with an empty unprotected header, verbatim.
     pub statement: Bytes,
-    /// The policy entry that admitted it.
+    /// Index of the policy that admitted the entry.
     pub policy: LeafIndex,
-    /// The rule of that policy.
+    /// Name of the rule in that policy.
     pub rule: String,
-    /// What was read from the statement, as canonical JSON; derived, for display and look-up.
+    /// Facts read from the statement, as canonical JSON; derived, for display and look-up.
     pub facts: String,
     /// Claims that no later entry may repeat.
     pub guards: Vec<GuardKey>,
-    /// What came beside the statement and is needed to authenticate it again.
+    /// Data submitted with the statement that is needed to authenticate it again.
     pub collateral: Vec<Collateral>,
 }
 
-/// An entry as stored.
+/// Entry as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its position.
+    /// Index of the entry in the log.
     pub index: LeafIndex,
-    /// SHA-256 of the statement: what the leaf hash covers.
+    /// SHA-256 of the statement, which the leaf hash covers.
     pub digest: EntryDigest,
-    /// The statement; `None` once erased.
+    /// Statement bytes; `None` once erased.
     pub statement: Option<Bytes>,
-    /// The policy entry that admitted it.
+    /// Index of the policy that admitted the entry.
     pub policy: LeafIndex,
-    /// The rule of that policy.
+    /// Name of the rule in that policy.
     pub rule: String,
-    /// Derived facts, canonical JSON.
+    /// Facts read from the statement, as canonical JSON.
     pub facts: String,
 }
 
 impl Entry {
-    /// The entry, unless its statement no longer hashes to its digest: wrong bytes are not served.
+    /// Returns the entry if its statement hashes to its digest (or is erased), and [`StoreError::Damaged`]
+    /// otherwise, so that wrong bytes are not served.
     pub fn verified(self) -> Result<Self, StoreError> {
         match &self.statement {
             Some(bytes) if EntryDigest::of(bytes) != self.digest => Err(StoreError::Damaged(format!(
@@ -103,98 +106,98 @@ impl Entry {
     }
 }
 
-/// Something unique in the log: a receipt_id per issuer, the successor of a receipt.
+/// Key of a claim that is unique in the log, such as a `receipt_id` of an issuer or the successor of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GuardKey(pub Vec<u8>);
 
-/// Bytes kept beside an entry, outside its leaf hash.
+/// Bytes stored with an entry, outside its leaf hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collateral {
-    /// What the bytes are; the numbers are the caller's.
+    /// Kind of the bytes; the caller assigns the numbers.
     pub kind: u8,
-    /// The bytes.
+    /// Content, opaque to the store.
     pub bytes: Bytes,
 }
 
-/// The answer to a digest that is known.
+/// Answer of [`LogStore::find`](crate::LogStore::find) for a known digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where the entry stands.
+    /// Index of the entry.
     pub index: LeafIndex,
-    /// The entry's own digest: unequal to the one asked for when that is a twin.
+    /// The entry's own digest; differs from the one asked for if that is a twin.
     pub digest: EntryDigest,
 }
 
-/// Names a tile of 256 hashes (C2SP tlog-tiles).
+/// Address of a tile of 256 hashes (C2SP tlog-tiles).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TileAddress {
-    /// 0 holds leaf hashes.
+    /// Level of the tile; level 0 holds leaf hashes.
     pub level: u8,
-    /// The tile's number on its level.
+    /// Number of the tile on its level.
     pub number: u64,
 }
 
-/// A tile as it stands after a batch.
+/// Tile after a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileWrite {
-    /// Which tile.
+    /// Address of the tile.
     pub address: TileAddress,
-    /// 1 to 256 hashes of 32 bytes.
+    /// 1 to 256 hashes of [`HASH_BYTES`] each.
     pub data: Bytes,
 }
 
-/// The rule of an entry that states that the log's time was ahead. If it is the first entry of a batch, the batch may
-/// carry a time before that of the batch before it.
+/// Rule of an entry that states that the log's time was ahead. If it is the first entry of a batch, the batch may
+/// carry an earlier time than the batch before it.
 pub const CLOCK_CORRECTION: &str = "clock-correction";
 
-/// The rule of an entry that ends the log: no entry follows it.
+/// Rule of the entry that ends the log: no entry follows it.
 pub const FREEZE: &str = "operator-freeze";
 
-/// What an entry of a batch does beside the log, in the transaction that commits it.
+/// Effect of a batch's entry on other tables, written in the transaction that commits the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The log is frozen; the batch ends with the entry that says so.
+    /// Freezes the log; the last entry of the batch has the rule [`FREEZE`].
     Freeze,
-    /// An entry is held for a case, as by [`Custody::hold`](crate::Custody::hold). Of an entry without bytes nothing is held.
+    /// Holds an entry for a case, as [`Custody::hold`](crate::Custody::hold) does. An entry without bytes is skipped.
     Hold {
-        /// The entry.
+        /// Index of the entry.
         entry: LeafIndex,
-        /// The case.
+        /// Name of the case.
         case: String,
     },
-    /// The hold of a case on an entry ends, if there is one.
+    /// Ends the hold of a case on an entry, if there is one.
     Release {
-        /// The entry.
+        /// Index of the entry.
         entry: LeafIndex,
-        /// The case.
+        /// Name of the case.
         case: String,
     },
 }
 
-/// What one commit does.
+/// Input of one [`LogStore::commit`](crate::LogStore::commit).
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The head that must be in force: epoch and size are compared.
+    /// Head that must be in force: epoch, size and root are compared.
     pub from: Head,
-    /// The head after the batch: same epoch, `batch + 1`.
+    /// Head after the batch: same epoch, `batch + 1`.
     pub to: Head,
-    /// The entries, from index `from.size()` on.
+    /// Entries to append, from index `from.size()` on.
     pub entries: Vec<NewEntry>,
-    /// The tiles that those entries touched.
+    /// Tiles that the entries change, with their new content.
     pub tiles: Vec<TileWrite>,
-    /// Inbox items that this batch settles: those whose entry is in this batch or was found.
+    /// Inbox items that the batch settles: those whose entry is in this batch or was found in the log.
     pub settled: Vec<(EntryDigest, LeafIndex)>,
-    /// What its entries do beside the log, in order, at the time of the batch.
+    /// Effects of the entries, in order, at the time of the batch.
     pub effects: Vec<Effect>,
 }
 
 impl Batch {
-    /// Whether the batch carries a time before that of the batch before it.
+    /// Returns whether the batch carries an earlier time than the batch before it.
     pub fn sets_time_back(&self) -> bool {
         self.to.at < self.from.at
     }
 
-    /// Whether the log is frozen with it.
+    /// Returns whether the batch freezes the log.
     pub fn freezes(&self) -> bool {
         self.effects.contains(&Effect::Freeze)
     }
@@ -218,7 +221,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Refuses a batch whose parts contradict each other; every implementation asks first.
+    /// Refuses a batch whose parts contradict each other, with [`StoreError::Refused`]; every implementation calls
+    /// this first.
     pub fn check(&self) -> Result<(), StoreError> {
         self.check_effects()?;
         let complaint = if self.entries.is_empty() {
@@ -243,127 +247,129 @@ impl Batch {
     }
 }
 
-/// Whether the bytes are 1 to 256 hashes.
+/// Returns whether the bytes are 1 to 256 hashes.
 pub(crate) fn is_tile(data: &[u8]) -> bool {
     !data.is_empty() && data.len().is_multiple_of(HASH_BYTES) && data.len() <= TILE_BYTES
 }
 
-/// What a signature over a head is for.
+/// Purpose of a signature over a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SignatureKind {
-    /// The COSE signature that every receipt of this head carries.
+    /// COSE signature that every receipt of this head carries.
     Receipt = 1,
-    /// A C2SP signed note.
+    /// C2SP signed note.
     Checkpoint = 2,
-    /// A witness's cosignature.
+    /// Cosignature of a witness (C2SP tlog-cosignature).
     Cosignature = 3,
 }
 
-/// A signature over a committed head.
+/// Signature over a committed head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadSignature {
-    /// The head's size.
+    /// Size of the head.
     pub size: TreeSize,
-    /// What it is for.
+    /// Purpose of the signature.
     pub kind: SignatureKind,
-    /// Which key made it.
+    /// Kid of the signing key.
     pub kid: Vec<u8>,
-    /// The signature with whatever its kind needs to be used alone.
+    /// Signature, with all data that its kind needs to be used alone.
     pub bytes: Bytes,
 }
 
-/// A committed head with one signature over it.
+/// Committed head with one signature over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedHead {
-    /// The head.
+    /// The committed head.
     pub head: CommittedHead,
-    /// The signature.
+    /// A signature over that head.
     pub signature: HeadSignature,
 }
 
-/// An admitted statement that waits for the sequencer.
+/// Admitted statement that waits for the sequencer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxItem {
-    /// The statement's digest.
+    /// Digest of the statement.
     pub digest: EntryDigest,
-    /// The submission, in the sequencer's own encoding.
+    /// Submission in the sequencer's own encoding.
     pub submission: Bytes,
 }
 
-/// Where an inbox item stands.
+/// State of an inbox item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Durable, not yet sequenced.
     Pending,
-    /// In the log.
+    /// Registered at this index.
     Registered(LeafIndex),
-    /// Refused when it was decided again; says why.
+    /// Refused when the sequencer decided again, with the reason.
     Failed(String),
 }
 
-/// A key that signs heads, as it is published.
+/// Public key that signs heads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogKey {
     /// RFC 9679 thumbprint.
     pub kid: Vec<u8>,
-    /// The public key, in the encoding of the service that publishes it.
+    /// Public key in the encoding of the service that publishes it.
     pub public: Bytes,
-    /// The first tree size it may sign.
+    /// First tree size that the key may sign.
     pub from_size: TreeSize,
-    /// Unix seconds of its retirement.
+    /// Time of retirement in Unix seconds; `None` while the key is in force.
     pub retired_at: Option<u64>,
-    /// First tree size of its successor: it signs no head of this size or larger.
+    /// First tree size of the successor: the key signs no head of this size or larger.
     pub retired_size: Option<TreeSize>,
-    /// Its signatures over heads of this size or larger prove nothing: somebody else may have made them.
+    /// Size from which on the key's signatures prove nothing, as another party may have made them.
     pub compromised_size: Option<TreeSize>,
 }
 
 impl LogKey {
-    /// A key that signs heads of `from_size` and larger.
+    /// Makes a key in force that signs heads of `from_size` and larger.
     pub fn new(kid: Vec<u8>, public: Bytes, from_size: TreeSize) -> Self {
         Self { kid, public, from_size, retired_at: None, retired_size: None, compromised_size: None }
     }
 
-    /// Whether it is the key for heads of this size. A mark as compromised does not change what the log itself signed.
+    /// Returns whether this is the key for heads of this size. A mark as compromised does not change which heads
+    /// the log itself signed with it.
     pub fn signs(&self, size: TreeSize) -> bool {
         self.from_size <= size && self.retired_size.is_none_or(|end| size < end)
     }
 }
 
-/// How the storage under a database fails.
+/// Failure of the storage under a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageFault {
-    /// There is no space left.
+    /// No space is left.
     #[error("the disk is full")]
     Full,
     /// Reading, writing or flushing failed.
     #[error("the disk fails with I/O errors")]
     Io,
-    /// The file system, or the database server, takes no writes.
+    /// The file system or the database server accepts no writes.
     #[error("the storage is read-only")]
     ReadOnly,
 }
 
-/// Why a read or a simple write failed. Nothing was changed.
+/// Error of a read or of a write other than [`LogStore::commit`](crate::LogStore::commit). Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached or answered too late: try again later.
+    /// The database cannot be reached or answered too late. The call may be repeated later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// The storage under the database fails: try again once it works; what the database said stands beside.
+    /// The storage under the database failed, with the database's error text. The call may be repeated once the
+    /// storage works.
     #[error("{0}: {1}")]
     Storage(StorageFault, String),
     /// The log takes no more entries, for ever.
     #[error("the log is frozen: it takes no more entries")]
     Frozen,
-    /// Another process has the database, and there can only be one.
+    /// Another process uses the database, which only one process may use.
     #[error("{0}")]
     InUse(String),
-    /// There is no log here: no database, or none in it.
+    /// There is no database, or no log in it.
     #[error("{0}")]
     NoLog(String),
-    /// The database must not be used as it is; the text says what to change.
+    /// The database must not be used in its present state; the text says what to change.
     #[error("{0}")]
     Refused(String),
     /// Stored data contradicts itself.
@@ -371,22 +377,24 @@ pub enum StoreError {
     Damaged(String),
 }
 
-/// Why a commit did not succeed, and what is known about it.
+/// Reason why a commit did not succeed, with its known effects.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Another epoch or size is in force. Nothing was changed; whoever sees this must not go on.
+    /// Another epoch, size or root is in force. Nothing was changed; the process must not continue to lead.
     #[error("fenced: the head is no longer the one this process holds")]
     Fenced,
-    /// A digest of the batch is in `seen` already. Nothing was changed: look up, drop, try once more.
+    /// A digest of the batch is in the table `seen`. Nothing was changed: look up the digests, drop the known
+    /// entries and try once more.
     #[error("an entry of the batch is in the log already")]
     AlreadySeen,
     /// A guard of the batch is taken. Nothing was changed.
     #[error("a guard of the batch is taken")]
     GuardTaken,
-    /// Nothing was changed.
+    /// The commit failed for another reason. Nothing was changed.
     #[error(transparent)]
     NotCommitted(StoreError),
-    /// It may have happened. Settle it with [`take_over`](crate::LogStore::take_over) before anything is signed.
+    /// The commit may have happened. Settle it with [`take_over`](crate::LogStore::take_over) before anything is
+    /// signed.
     #[error("the commit's outcome is unknown: {0}")]
     Unknown(String),
 }

@@ -1,14 +1,14 @@
-//! Ending a log in one database, and beginning it again in another.
+//! Ending a log in one database, and continuing it in another.
 //!
-//! A *frozen* log takes no more entries, for ever and from nobody: the flag stands in the row that
-//! every commit moves. Its newest head can still be signed, and all of it can be read.
+//! A *frozen* log takes no more entries, for ever and from every process: the flag is in the row that every commit
+//! moves. Its newest head can still be signed, and all of it can be read.
 //!
-//! A database that is *filled* gets the history of a log that was written elsewhere: the same
-//! batches, heads and epochs. Until that is complete it opens for nobody but whoever fills it from
-//! the same source, so that half a copy is never served, sequenced or signed.
+//! A database that is *filled* gets the history of a log that was written elsewhere: the same batches, heads and
+//! epochs. Until the history is complete, only a process that fills it from the same source can open it, so that
+//! half a copy is never served, sequenced or signed.
 //!
-//! Not here: the file between the two databases and what it must prove (`archive`), and signatures,
-//! keys, holds, reports and erasures, which are written with the promises that everybody uses.
+//! Not here: the file between the two databases and the checks of it (`archive`), and signatures, keys, holds,
+//! reports and erasures, which are written with the ordinary traits.
 
 use std::ops::Range;
 
@@ -20,47 +20,46 @@ use crate::{
     InboxItem, StoreError, is_tile,
 };
 
-/// Reading what else leads to an entry, freezing, and filling.
+/// Listing all keys that lead to entries, freezing, and filling.
 #[async_trait]
 pub trait Moving: Send + Sync + 'static {
-    /// Whether the log grows, is at its end, or is not all there yet.
+    /// Reads the [`State`] of the log: growing, frozen, or being filled.
     async fn state(&self) -> Result<State, StoreError>;
 
-    /// Freezes the log: durably, and in one transaction with a raise of the epoch, so that the
-    /// answer is the last head there will be. Waits for a commit in flight and so sees it.
+    /// Freezes the log durably and raises the epoch in the same transaction, so that the returned head is the last
+    /// one. Waits for a commit in progress and so sees it.
     ///
     /// From then on a commit is [`NotCommitted`](crate::CommitError::NotCommitted) because of
-    /// [`StoreError::Frozen`], and so are a take-over and an inbox item. A frozen log stays as it
-    /// is when it is frozen again; a log that is being filled is [`StoreError::Refused`].
+    /// [`StoreError::Frozen`], and a take-over and an inbox item are refused likewise. Freezing a frozen log
+    /// changes nothing; a log that is being filled is [`StoreError::Refused`].
     async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError>;
 
-    /// Up to `limit` rows of what leads to an entry by its digest or its twin's, in order of key.
+    /// Reads up to `limit` rows that lead to an entry by its digest or its twin's, in order of key.
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError>;
 
-    /// Up to `limit` guards with their holders, in order of key.
+    /// Reads up to `limit` guards with the entries that hold them, in order of key.
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError>;
 
-    /// What came beside these entries, by entry and then in order of kind.
+    /// Reads the collateral of these entries, by entry and then in order of kind.
     async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError>;
 
-    /// Up to `limit` statements that wait in the inbox, in the order in which they came, each with
-    /// a number: where to go on.
+    /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins
+    /// `after` the last number.
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError>;
 
-    /// Makes an empty database one that is filled from this source, or goes on with one that is.
-    /// Answers the head as far as it was filled.
+    /// Marks an empty database as being filled from this source, or continues with one that is. Returns the head
+    /// up to which it is filled.
     ///
-    /// A database that holds a log, and one that is filled from another source, are
-    /// [`StoreError::Refused`]. Until [`end_filling`](Self::end_filling), `open`, a take-over and a
-    /// commit are refused.
+    /// A database that holds a log, and one that is filled from another source, are [`StoreError::Refused`]. Until
+    /// [`end_filling`](Self::end_filling), `open`, a take-over and a commit are refused.
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError>;
 
-    /// Appends committed history, all or nothing. Refused unless the database is filled from this
-    /// source and stands where the history begins.
+    /// Appends committed history, all or nothing. Refused unless the database is being filled from this source and
+    /// its head is the one where the history begins.
     async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError>;
 
-    /// Adds what else leads to entries. A row that is there already changes nothing; one that leads
-    /// to another entry is [`StoreError::Damaged`].
+    /// Adds the rows that lead to entries: own digests and twins (`seen`), and guards. A row that exists already
+    /// changes nothing; one whose key leads to another entry is [`StoreError::Damaged`].
     async fn fill_claims(
         &self,
         source: &Source,
@@ -68,62 +67,63 @@ pub trait Moving: Send + Sync + 'static {
         guards: &[GuardRow],
     ) -> Result<(), StoreError>;
 
-    /// Opens the filled database for everybody. The epoch is never lower than the history's.
+    /// Ends the filling and opens the log for every process. The resulting epoch is never lower than the history's.
     async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError>;
 }
 
-/// What a log is doing.
+/// State of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It grows.
+    /// The log grows.
     #[default]
     Open,
-    /// It is at its end.
+    /// The log is frozen: it has its last head.
     Frozen {
-        /// Unix seconds.
+        /// Time of the freeze in Unix seconds.
         at: u64,
     },
-    /// It is being copied here, and not all there yet.
+    /// A copy of a log is being written and is not complete.
     Filling {
-        /// From where.
+        /// Source of the copy.
         source: Source,
     },
 }
 
-/// What a database is filled from: the SHA-256 of it.
+/// Identity of the file from which a database is filled: its SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub [u8; 32]);
 
-/// 128 bits of a digest, or of a twin's.
+/// First 128 bits of an entry's digest or of its twin's.
 pub type SeenKey = [u8; 16];
-/// A key, and the entry to which it leads.
+/// A [`SeenKey`] and the entry to which it leads.
 pub type SeenRow = (SeenKey, LeafIndex);
-/// A guard, and the entry that holds it.
+/// A guard and the entry that holds it.
 pub type GuardRow = (GuardKey, LeafIndex);
 
-/// Batches that were committed once, as one.
+/// Consecutive committed batches, joined into one.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// From the head before the first of them to that after the last; without guards and twins,
-    /// which [`Moving::fill_claims`] adds.
+    /// From the head before the first batch to the head after the last; without guards and twins, which
+    /// [`Moving::fill_claims`] adds.
     pub batch: Batch,
-    /// Their heads, one for each.
+    /// Committed heads of these batches, one for each.
     pub heads: Vec<CommittedHead>,
-    /// What was signed of those heads.
+    /// Signatures over those heads.
     pub signatures: Vec<HeadSignature>,
-    /// What witnesses said about them.
+    /// Cosignatures of witnesses over those heads.
     pub cosignatures: Vec<Cosignature>,
 }
 
 impl History {
-    /// Whether the first entry after this size is a clock correction.
+    /// Returns whether the first entry after this size is a clock correction.
     fn corrects_clock_at(&self, size: TreeSize) -> bool {
         let place = size.get().checked_sub(self.batch.from.size().get());
         let entry = place.and_then(|place| self.batch.entries.get(usize::try_from(place).ok()?));
         entry.is_some_and(|entry| entry.rule == CLOCK_CORRECTION)
     }
 
-    /// Refuses history that contradicts itself; every implementation asks first.
+    /// Refuses a history that contradicts itself, with [`StoreError::Refused`]; every implementation calls this
+    /// first.
     pub fn check(&self) -> Result<(), StoreError> {
         let Batch { from, to, entries, tiles, .. } = &self.batch;
         let mut before = (from.batch, from.size(), from.at, from.epoch);
@@ -159,7 +159,7 @@ impl History {
     }
 }
 
-/// What whoever opens a half filled database is told.
+/// Refusal of opening a database that is not completely filled.
 pub fn half_filled() -> StoreError {
     StoreError::Refused(
         "a copy of a log is being written into this database and is not complete: \
@@ -168,17 +168,17 @@ pub fn half_filled() -> StoreError {
     )
 }
 
-/// What whoever fills a database is told when it is not, or no longer, being filled from there.
+/// Refusal of filling a database that is not, or no longer, being filled from this source.
 pub fn not_filling() -> StoreError {
     StoreError::Refused("this database is not being filled from this file".into())
 }
 
-/// What whoever would fill a database is told that holds a log.
+/// Refusal of filling a database that holds a log.
 pub fn not_empty(origin: &str, size: TreeSize) -> StoreError {
     StoreError::Refused(format!("the database is not empty: it holds the log {origin} with {size} entries"))
 }
 
-/// Two rows say different things of one key.
+/// Error for two rows that lead from one key to different entries.
 pub fn other_claim(entry: LeafIndex) -> StoreError {
     StoreError::Damaged(format!("a key of entry {entry} leads to another entry already"))
 }

@@ -1,8 +1,8 @@
-//! Proofs out of stored tiles.
+//! Inclusion and consistency proofs (RFC 9162), computed from stored tiles.
 //!
-//! A proof for an older size is made from the tiles of today: a tile only grows, so what it was
-//! is the beginning of what it is. The checked proofs are hashed up to the root they were asked
-//! for, so that a damaged tile is an error here and not a receipt that nobody can verify.
+//! A proof for an older size is made from the present tiles: a tile only grows, so its older content is a prefix
+//! of the present one. A checked proof is hashed up to the root of its head, so that a damaged tile is an error
+//! here and does not become a receipt that fails verification.
 //!
 //! Not here: encodings of proofs, and which heads may be proven against.
 
@@ -16,10 +16,10 @@ use merkle::{Hash, LeafHash, LeafIndex, TreeSize, verify};
 
 use crate::{CommittedHead, LogStore, StoreError, TileAddress};
 
-/// Why there is no proof.
+/// Reason why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
-    /// Nobody could prove this: the tree does not have the leaf, or shrinks.
+    /// No tree has such a proof: the leaf is not in the tree, or the tree shrinks.
     #[error(transparent)]
     NoProof(#[from] NoProof),
     /// The tiles could not be read, or do not lead to the root.
@@ -27,15 +27,15 @@ pub enum ProofError {
     Store(#[from] StoreError),
 }
 
-/// Keeps full tiles, which never change. Partial ones are never offered to it.
+/// Cache of full tiles, which never change. Partial tiles are never passed to it.
 pub trait TileCache: Send + Sync {
-    /// A tile kept earlier.
+    /// Returns a tile that was kept earlier.
     fn get(&self, address: TileAddress) -> Option<Bytes>;
-    /// Keeps a full tile, or not.
+    /// Offers a full tile, which the cache may keep.
     fn keep(&self, address: TileAddress, data: &Bytes);
 }
 
-/// Makes proofs from the tiles of one store.
+/// Computes proofs from the tiles of one store.
 #[derive(Clone, Copy)]
 pub struct Prover<'a> {
     store: &'a dyn LogStore,
@@ -43,17 +43,17 @@ pub struct Prover<'a> {
 }
 
 impl<'a> Prover<'a> {
-    /// Reads every tile from the store.
+    /// Makes a prover that reads every tile from the store.
     pub fn new(store: &'a dyn LogStore) -> Self {
         Self { store, cache: None }
     }
 
-    /// Asks the cache first.
+    /// Makes a prover that looks up tiles in the cache first.
     pub fn cached(store: &'a dyn LogStore, cache: &'a dyn TileCache) -> Self {
         Self { store, cache: Some(cache) }
     }
 
-    /// The inclusion path of a leaf in the tree of a committed head, checked against its root.
+    /// Computes the inclusion path of a leaf in the tree of a committed head, and checks it against the head's root.
     pub async fn inclusion(
         &self,
         leaf: LeafHash,
@@ -67,7 +67,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// The consistency path between two committed heads, checked against both roots.
+    /// Computes the consistency path between two committed heads, and checks it against both roots.
     pub async fn consistency(
         &self,
         older: &CommittedHead,
@@ -80,12 +80,12 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// The inclusion path as the tiles give it. The size must have been committed.
+    /// Computes an inclusion path without checking it. The size must have been committed.
     pub async fn inclusion_path(&self, index: LeafIndex, size: TreeSize) -> Result<Vec<Hash>, ProofError> {
         Ok(self.fold(&proof::inclusion(index, size)?).await?)
     }
 
-    /// The consistency path as the tiles give it. Both sizes must have been committed.
+    /// Computes a consistency path without checking it. Both sizes must have been committed.
     pub async fn consistency_path(&self, older: TreeSize, newer: TreeSize) -> Result<Vec<Hash>, ProofError> {
         Ok(self.fold(&proof::consistency(older, newer)?).await?)
     }
@@ -126,7 +126,7 @@ impl<'a> Prover<'a> {
     }
 }
 
-/// A cache that forgets what was not asked for while as many other tiles as it holds were.
+/// [`TileCache`] in two generations, which evicts the tiles that were not used recently.
 #[derive(Debug)]
 pub struct RecentTiles {
     half: usize,
@@ -174,7 +174,7 @@ impl Generations {
     }
 }
 
-/// Where a tile is stored: the row does not say how wide it is.
+/// Storage address of a tile. The width is not part of it: a partial tile grows in place.
 pub fn address_of(tile: TileId) -> TileAddress {
     TileAddress { level: tile.level(), number: tile.number() }
 }

@@ -1,9 +1,9 @@
-//! Counters of what was used in a window of time, shared by all processes of a log.
+//! Usage counters per window of time, shared by all processes of a log.
 //!
-//! They delay and refuse to decide; they are never part of a decision, and may be lost: a database
-//! that crashed, or a process that started again, counts anew.
+//! A counter can delay a decision or refuse to make one now; it is never part of a decision, and it may be lost:
+//! after a crash of the database, or a restart of the process, counting begins again.
 //!
-//! Not here: whose counter, how long a window is, how much may be used (the service).
+//! Not here: the owner of a counter, the length of a window, and the limit (the service).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,25 +12,24 @@ use async_trait::async_trait;
 
 use crate::StoreError;
 
-/// How many bytes the name of a counter may have.
+/// Maximum length of a counter's name, in bytes.
 pub const BUCKET_BYTES: usize = 512;
 
-/// Taking from counters.
+/// Usage counters, called buckets.
 #[async_trait]
 pub trait Quotas: Send + Sync + 'static {
-    /// Takes up to `want` of what is left of `limit` in this bucket's window; answers how much was
-    /// taken, from 0 to `want`.
+    /// Takes up to `want` of the rest of `limit` in this bucket's window; returns the amount taken, from 0 to `want`.
     ///
-    /// A bucket counts one window: a later one starts at nothing, and whoever still names an
-    /// earlier one (by a clock that is behind) takes from the later. A bucket of more than
-    /// [`BUCKET_BYTES`] is [`StoreError::Refused`].
+    /// A bucket counts one window. A later window starts at zero, and a caller that still names an earlier one
+    /// (because its clock is behind) takes from the later. A name of more than [`BUCKET_BYTES`] is
+    /// [`StoreError::Refused`].
     async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError>;
 
-    /// Forgets the buckets whose window began before `before`; answers how many.
+    /// Removes the buckets whose window began before `before`; returns their number.
     async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError>;
 }
 
-/// Counters in memory, for a database that one process uses.
+/// Counters in memory, for a database that only one process uses.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<HashMap<String, Counter>>);
 
@@ -41,7 +40,7 @@ struct Counter {
 }
 
 impl Counters {
-    /// As [`Quotas::take_quota`].
+    /// Takes from a bucket as [`Quotas::take_quota`] does.
     pub fn take(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError> {
         check_bucket(bucket)?;
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +53,7 @@ impl Counters {
         Ok(granted)
     }
 
-    /// As [`Quotas::trim_quotas`].
+    /// Removes old buckets as [`Quotas::trim_quotas`] does.
     pub fn trim(&self, before: u64) -> u64 {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counters.len();
@@ -63,7 +62,7 @@ impl Counters {
     }
 }
 
-/// Refuses the name of a counter that no store keeps.
+/// Checks the name of a counter: at most [`BUCKET_BYTES`] bytes, without NUL.
 pub fn check_bucket(bucket: &str) -> Result<(), StoreError> {
     if bucket.len() > BUCKET_BYTES || bucket.contains('\0') {
         return Err(StoreError::Refused(format!(

@@ -1,7 +1,7 @@
-//! Reports of equivocation: the statement that was refused because it contradicts an entry.
+//! Reports of equivocation: the refused statement that contradicts an entry.
 //!
-//! A guard says that a claim is taken; who claims it a second time has said two things that cannot
-//! both be true, and both are signed. The entry is on the log, the refused statement is kept here.
+//! A guard marks a claim as taken. An issuer that makes the claim again in another statement has signed two
+//! statements that cannot both be true. The first is an entry of the log, the refused one is stored here.
 //!
 //! Not here: which refusals are contradictions (`registration`).
 
@@ -11,48 +11,48 @@ use merkle::{EntryDigest, LeafIndex};
 
 use crate::{GuardKey, StoreError};
 
-/// How many refused statements are kept for one guard: two prove the contradiction already, and
-/// nobody fills the database by contradicting himself.
+/// Maximum number of refused statements that are kept for one guard. Two prove the contradiction already, and an
+/// issuer must not fill the database by contradicting itself.
 pub const REPORTS_PER_GUARD: usize = 8;
 
-/// Keeping what contradicts the log.
+/// Storage of reports.
 #[async_trait]
 pub trait Reports: Send + Sync + 'static {
-    /// Keeps a report; answers whether it is kept, now or since before. A second report of the
-    /// same guard and refused statement changes nothing; once a guard has [`REPORTS_PER_GUARD`]
-    /// no other is taken, and the answer is `false`.
+    /// Stores a report; returns whether it is stored, now or already before. A second report of the same guard and
+    /// refused statement changes nothing; once a guard has [`REPORTS_PER_GUARD`], no other is stored, and the
+    /// result is `false`.
     ///
-    /// The statement is kept only beside an entry that has its own, which is decided with the write:
-    /// after an erasure nothing comes back, however long the report was on its way.
+    /// The statement is stored only if the registered entry still has its own, which is checked in the same
+    /// transaction: after an erasure no bytes return, however late the report arrives.
     async fn keep_report(&self, report: &Report) -> Result<bool, StoreError>;
 
-    /// Up to `limit` reports with a number greater than `after`, in the order in which they came.
+    /// Reads up to `limit` reports with a number greater than `after`, in order of arrival.
     async fn reports(&self, after: Option<u64>, limit: usize) -> Result<Vec<KeptReport>, StoreError>;
 
-    /// Every report that one of these entries was contradicted, in the order in which they came.
+    /// Reads every report about one of these entries, in order of arrival.
     async fn reports_about(&self, registered: &[LeafIndex]) -> Result<Vec<KeptReport>, StoreError>;
 }
 
-/// That somebody signed what contradicts an entry.
+/// Report that a signed statement contradicts an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The guard that both claim.
+    /// Guard that both statements claim.
     pub guard: GuardKey,
-    /// The entry that holds it.
+    /// Entry that holds the guard: its index and digest.
     pub registered: (LeafIndex, EntryDigest),
-    /// The digest of the statement that was refused.
+    /// Digest of the statement that was refused.
     pub refused: EntryDigest,
-    /// That statement, verbatim; `None` once the registered entry is erased.
+    /// Refused statement, verbatim; `None` once the registered entry is erased.
     pub statement: Option<Bytes>,
-    /// When it was refused, in Unix seconds.
+    /// Time of the refusal in Unix seconds.
     pub at: u64,
 }
 
-/// A report with its number.
+/// Stored [`Report`] with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptReport {
-    /// Rises from report to report; where to go on reading.
+    /// Number of the report in order of arrival; the next page begins after the last number.
     pub number: u64,
-    /// The report.
+    /// The report as stored.
     pub report: Report,
 }

@@ -1,4 +1,4 @@
-//! The one place where history could fork.
+//! Contract tests of `LogStore::commit`, the only operation in which the history could fork.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     State, StoreError, TILE_BYTES, TileAddress,
 };
 
-/// Head, entries, tiles and history all arrive.
+/// Checks that one `commit` makes head, entries, tiles and history visible to a second handle.
 pub async fn a_commit_is_seen_whole_by_another_handle(database: &impl Database) {
     let appender = Appender::with(database.handle().await, 3).await;
     let other = database.handle().await;
@@ -36,7 +36,7 @@ pub async fn a_log_is_reopened_at_every_size_around_a_power_of_two(database: &im
     }
 }
 
-/// The fencing token, both too old and too new.
+/// Tries an epoch that is too old and one that is too new; both are `CommitError::Fenced`.
 pub async fn a_commit_under_another_epoch_is_fenced(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -47,7 +47,7 @@ pub async fn a_commit_under_another_epoch_is_fenced(database: &impl Database) {
     }
 }
 
-/// A holder of an older head.
+/// Commits with an older head, of the same epoch and another size: `CommitError::Fenced`.
 pub async fn a_commit_over_another_size_is_fenced(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -56,7 +56,7 @@ pub async fn a_commit_over_another_size_is_fenced(database: &impl Database) {
     expect_fenced(store.commit(&stale).await);
 }
 
-/// R28: another database of the same size was put under a running server.
+/// R28: a database of the same size and another root was restored under a running server.
 pub async fn a_commit_over_another_root_is_fenced(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -67,7 +67,7 @@ pub async fn a_commit_over_another_root_is_fenced(database: &impl Database) {
     expect_fenced(store.commit(&batch).await);
 }
 
-/// Compare-and-swap under contention.
+/// Starts several commits over one head at once and checks the compare-and-swap.
 pub async fn of_commits_over_one_head_one_succeeds(database: &impl Database) {
     let appender = Appender::with(database.handle().await, 1).await;
     let mut commits = Vec::new();
@@ -86,7 +86,7 @@ pub async fn of_commits_over_one_head_one_succeeds(database: &impl Database) {
     assert_eq!(database.handle().await.head().await.unwrap().size().get(), 2);
 }
 
-/// A paused process that wakes up cannot write.
+/// Checks that a process that was paused during a `take_over` cannot write when it resumes.
 pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: &impl Database) {
     let (first, second) = (database.handle().await, database.handle().await);
     let mut appender = Appender::with(Arc::clone(&first), 2).await;
@@ -99,7 +99,7 @@ pub async fn a_take_over_raises_the_epoch_and_fences_the_older_holder(database: 
     assert_eq!(second.head().await.unwrap(), *appender.head());
 }
 
-/// Two processes never share an epoch.
+/// Checks that concurrent `take_over` calls receive different epochs.
 pub async fn no_epoch_is_given_twice(database: &impl Database) {
     database.handle().await.open(ORIGIN).await.unwrap();
     let mut take_overs = Vec::new();
@@ -116,7 +116,7 @@ pub async fn no_epoch_is_given_twice(database: &impl Database) {
     assert_eq!(epochs.len(), 8);
 }
 
-/// What settles a commit of unknown outcome.
+/// Checks that `take_over` settles a commit of unknown outcome.
 pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl Database) {
     let (writer, rival) = (database.handle().await, database.handle().await);
     let mut appender = Appender::with(Arc::clone(&writer), 1).await;
@@ -138,7 +138,7 @@ pub async fn a_take_over_sees_the_commit_it_raced_or_fences_it(database: &impl D
     }
 }
 
-/// All or nothing.
+/// Checks that a commit is all or nothing.
 pub async fn a_fenced_commit_changes_nothing(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -149,7 +149,7 @@ pub async fn a_fenced_commit_changes_nothing(database: &impl Database) {
     expect_untouched(&*store, &batch).await;
 }
 
-/// Arithmetic that is wrong is refused before the database is asked.
+/// Checks that `Batch::check` refuses a wrong batch before the database is asked.
 pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -171,7 +171,7 @@ pub async fn a_batch_that_contradicts_itself_is_not_committed(database: &impl Da
     assert_eq!(store.head().await.unwrap(), *appender.head());
 }
 
-/// As the first entry of its batch, and once.
+/// Checks that a `CLOCK_CORRECTION` counts only as the first entry of its batch.
 pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -195,7 +195,7 @@ pub async fn only_a_clock_correction_sets_the_time_back(database: &impl Database
     appender.append_entries(vec![entry(5)]).await.unwrap();
 }
 
-/// The tables stand with the log: a hold is there once its entry is, and not before.
+/// Checks that `Effect::Hold` and `Effect::Release` are committed in the same transaction as their entries.
 pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -225,7 +225,7 @@ pub async fn holds_begin_and_end_with_the_entries_that_say_so(database: &impl Da
     assert_eq!(other.erase(&[held]).await.unwrap().erased, [held]);
 }
 
-/// An erasure may come in between; the batch is committed all the same.
+/// Checks that a batch is committed without its `Effect::Hold` if the entry was erased meanwhile.
 pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -236,7 +236,7 @@ pub async fn an_entry_without_bytes_is_not_held_by_a_batch(database: &impl Datab
     assert_eq!(store.holds(None, 9).await.unwrap(), []);
 }
 
-/// From one transaction on: nothing follows, whoever held the head.
+/// Checks that after a batch with `Effect::Freeze` no commit succeeds, under any head.
 pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -256,7 +256,7 @@ pub async fn a_log_is_frozen_with_the_entry_that_says_so(database: &impl Databas
     assert_eq!(other.freeze("again", 9).await.unwrap(), head);
 }
 
-/// The sequencer's arithmetic is checked before the database is asked.
+/// Checks that `Batch::check` refuses wrong effects before the database is asked.
 pub async fn effects_that_no_entry_has_are_not_committed(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -279,7 +279,7 @@ pub async fn effects_that_no_entry_has_are_not_committed(database: &impl Databas
     assert_eq!(store.head().await.unwrap(), *appender.head());
 }
 
-/// `seen` is the judge.
+/// Expects `CommitError::AlreadySeen`, which the table `seen` decides.
 pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 3).await;
@@ -288,7 +288,7 @@ pub async fn an_entry_of_the_log_is_not_appended_again(database: &impl Database)
     expect_untouched(&*store, &batch).await;
 }
 
-/// Two equal leaves in one batch are as wrong as in two.
+/// Expects two equal leaves in one batch to be refused, as they are in two batches.
 pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 1).await;
@@ -297,7 +297,8 @@ pub async fn an_entry_is_not_appended_twice_by_one_batch(database: &impl Databas
     expect_untouched(&*store, &batch).await;
 }
 
-/// The other encoding of an ECDSA signature leads to the entry, under the entry's own digest.
+/// Checks that the digest of the other encoding of an ECDSA signature (the twin) leads to the entry, and that the
+/// answer has the entry's own digest.
 pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -308,7 +309,7 @@ pub async fn a_twin_is_found_as_the_entry_and_cannot_enter(database: &impl Datab
     expect_seen(store.commit(&appender.batch(vec![twin])).await);
 }
 
-/// The same from the other side.
+/// Expects `CommitError::AlreadySeen` also when the twin was registered first.
 pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -317,7 +318,7 @@ pub async fn an_entry_whose_twin_is_in_the_log_cannot_enter(database: &impl Data
     assert_eq!(store.find(&[entry(2).digest]).await.unwrap(), [None]);
 }
 
-/// A guard is taken once.
+/// Expects `CommitError::GuardTaken`.
 pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -329,7 +330,7 @@ pub async fn a_taken_guard_refuses_the_batch_and_nothing_changes(database: &impl
     assert_eq!(store.head().await.unwrap(), *appender.head());
 }
 
-/// Two claims to one guard in one batch.
+/// Expects two claims to one guard in one batch to be refused.
 pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 1).await;
@@ -338,7 +339,7 @@ pub async fn a_guard_is_not_taken_twice_by_one_batch(database: &impl Database) {
     expect_untouched(&*store, &batch).await;
 }
 
-/// Growth over the boundary of a tile, and a new level.
+/// Grows a log beyond the end of a tile and into a new level.
 pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 200).await;
@@ -354,7 +355,7 @@ pub async fn a_partial_tile_grows_and_a_full_one_stays(database: &impl Database)
     assert_eq!(tile(&*store, 1, 0).await.unwrap().len(), 64);
 }
 
-/// Neither a full tile nor the beginning of a partial one.
+/// Tries to change a full tile and the first hashes of a partial one; both are refused.
 pub async fn a_tile_that_would_change_refuses_the_batch(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 300).await;
@@ -397,7 +398,7 @@ fn expect_guard_taken(outcome: Result<(), CommitError>) {
     assert!(matches!(outcome, Err(CommitError::GuardTaken)), "{outcome:?}");
 }
 
-/// Nothing of a refused batch is there but what was there before.
+/// Asserts that a refused batch left head, entries, guards and tiles as they were.
 async fn expect_untouched(store: &dyn LogStore, batch: &Batch) {
     let head = store.head().await.unwrap();
     assert_eq!((head.edge, head.batch, head.at), (batch.from.edge.clone(), batch.from.batch, batch.from.at));

@@ -1,4 +1,4 @@
-//! What witnesses said about heads.
+//! Contract tests of `Cosignatures`: the cosignatures of witnesses over committed heads.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use merkle::TreeSize;
 use super::{Appender, Database};
 use crate::{Cosignature, LogStore, StoreError};
 
-/// Whole, in order of witness, and seen by every process.
+/// Checks that cosignatures are read back complete, in order of witness, through another handle.
 pub async fn cosignatures_come_back_in_order_of_witness(database: &impl Database) {
     let store = log_of_sizes(database, &[3, 5]).await;
     let sent = [cosignature(3, "a", 100), cosignature(3, "b", 90), cosignature(5, "a", 101)];
@@ -21,7 +21,7 @@ pub async fn cosignatures_come_back_in_order_of_witness(database: &impl Database
     assert_eq!(other.cosignatures(TreeSize::new(4)).await.unwrap(), []);
 }
 
-/// A witness that confirms a head again is fresher; an answer that was long on its way changes nothing.
+/// A witness that confirms a head again sends a newer time; an answer that arrives late must change nothing.
 pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl Database) {
     let store = log_of_sizes(database, &[3]).await;
     for at in [100, 99, 100, 107, 103] {
@@ -32,7 +32,7 @@ pub async fn only_a_newer_cosignature_replaces_an_older_one(database: &impl Data
     assert_eq!(store.cosignatures(TreeSize::new(3)).await.unwrap(), [cosignature(3, "a", 107)]);
 }
 
-/// Two processes that hear from one witness at once keep one answer, the newer.
+/// Two processes that receive answers of one witness at once keep one of them, the newer.
 pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl Database) {
     let store = log_of_sizes(database, &[3]).await;
     let mut calls = Vec::new();
@@ -46,7 +46,7 @@ pub async fn of_cosignatures_at_once_the_newest_stays(database: &impl Database) 
     assert_eq!(store.cosignatures(TreeSize::new(3)).await.unwrap(), [cosignature(3, "a", 115)]);
 }
 
-/// Nothing is kept about a tree that was never committed.
+/// Expects `StoreError::Refused`.
 pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(database: &impl Database) {
     let store = log_of_sizes(database, &[3]).await;
     for size in [0, 2, 4] {
@@ -55,7 +55,8 @@ pub async fn a_cosignature_of_a_head_that_was_never_committed_is_refused(databas
     }
 }
 
-/// Where a process that takes over goes on: a later time does not make a smaller head newer.
+/// After a take-over a process resumes from this cosignature: a later time must not make a smaller head count as
+/// newer.
 pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(database: &impl Database) {
     let store = log_of_sizes(database, &[3, 5, 9]).await;
     for kept in [cosignature(9, "b", 50), cosignature(5, "a", 100), cosignature(3, "a", 200)] {
@@ -67,7 +68,7 @@ pub async fn the_newest_cosignature_of_a_witness_is_that_of_the_largest_head(dat
     assert_eq!(newest("c").await, None);
 }
 
-/// Whoever looks for the newest head that enough witnesses cosigned reads page by page.
+/// Reads page by page, as a search for the newest head with enough cosignatures does.
 pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &impl Database) {
     let store = log_of_sizes(database, &[3, 5, 9]).await;
     let expected = [
@@ -91,7 +92,7 @@ pub async fn cosigned_heads_come_largest_first_and_are_never_split(database: &im
     assert_eq!(page(None, 0).await, []);
 }
 
-/// A log whose heads have these sizes.
+/// Makes a log with one committed head for each of these sizes.
 async fn log_of_sizes(database: &impl Database, sizes: &[u64]) -> Arc<dyn LogStore> {
     let store = database.handle().await;
     let mut appender = Appender::new(Arc::clone(&store)).await;

@@ -1,4 +1,4 @@
-//! What may be taken out of an entry, and what forbids it.
+//! Contract tests of `Custody`: erasing the bytes of entries, and the holds that prevent it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     StoreError, Term,
 };
 
-/// Bytes go, place and digest stay; so do tiles, guards and look-ups by digest.
+/// Checks that erasure removes the bytes only: position, digest, tiles, guards and look-ups by digest stay.
 pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -35,7 +35,7 @@ pub async fn an_erased_entry_keeps_its_place_and_loses_its_bytes(database: &impl
     assert!(untouched.statement.is_some());
 }
 
-/// A repeated call is as good as one.
+/// Checks that `erase` is idempotent.
 pub async fn erasing_again_changes_nothing(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -46,7 +46,7 @@ pub async fn erasing_again_changes_nothing(database: &impl Database) {
     assert_eq!(store.erase(&[]).await.unwrap(), Erased::default());
 }
 
-/// Many at once, so that whoever goes through all erasures need not read what is left.
+/// Checks `standing` for many entries in one call, without reading the statements.
 pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_not_there(
     database: &impl Database,
 ) {
@@ -65,7 +65,7 @@ pub async fn the_standing_of_entries_comes_in_order_and_without_those_that_are_n
     assert_eq!(store.standing(&[]).await.unwrap(), []);
 }
 
-/// A typing mistake must not erase half of a list.
+/// Checks that one wrong index refuses the whole list, so that a typing mistake does not erase half of it.
 pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
@@ -74,7 +74,7 @@ pub async fn erasing_what_is_not_in_the_log_is_refused_whole(database: &impl Dat
     assert!(store.entry(leaf(1)).await.unwrap().unwrap().statement.is_some());
 }
 
-/// The log goes on over what was erased.
+/// Checks that commits succeed after an erasure.
 pub async fn a_log_grows_over_erased_entries(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -85,7 +85,7 @@ pub async fn a_log_grows_over_erased_entries(database: &impl Database) {
     assert!(again.is_err(), "what was erased is not registered a second time");
 }
 
-/// The submission of a 202 is the statement once more.
+/// Checks that the inbox keeps no second copy of the statement: the submission of a settled attempt is erased too.
 pub async fn erasing_forgets_the_finished_submission(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -98,7 +98,7 @@ pub async fn erasing_forgets_the_finished_submission(database: &impl Database) {
     assert_eq!(store.trim_inbox(10).await.unwrap(), 0, "nothing of it is left");
 }
 
-/// A hold is stronger than an erasure, for exactly as long as it lasts.
+/// Checks that a hold prevents an erasure exactly as long as it lasts.
 pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -117,7 +117,8 @@ pub async fn a_held_entry_is_not_erased_until_it_is_released(database: &impl Dat
     assert_eq!(other.erase(&[leaf(1)]).await.unwrap().erased, [leaf(1)]);
 }
 
-/// Twice is once; an ended hold stays on record, and the same case may begin again.
+/// Checks that `hold` is idempotent, that an ended hold stays listed, and that the same case may hold the entry
+/// again.
 pub async fn holds_are_listed_with_their_ends(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -136,7 +137,7 @@ pub async fn holds_are_listed_with_their_ends(database: &impl Database) {
     assert_eq!(store.holds(Some(leaf(2)), 10).await.unwrap(), []);
 }
 
-/// Neither the future nor the past.
+/// Expects `StoreError::Refused` for an index beyond the log and for an erased entry.
 pub async fn only_an_entry_that_is_there_can_be_held(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
@@ -149,7 +150,7 @@ pub async fn only_an_entry_that_is_there_can_be_held(database: &impl Database) {
     assert_eq!(store.holds(None, 10).await.unwrap(), []);
 }
 
-/// Whoever comes first, an entry on hold has its bytes.
+/// Races `hold` against `erase`: an entry on hold always has its bytes.
 pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 20).await;
@@ -163,7 +164,7 @@ pub async fn a_hold_and_an_erasure_at_once_do_not_both_succeed(database: &impl D
     }
 }
 
-/// What was read before the erasure is not written after it.
+/// Checks that rows read before an erasure are not written to the index after it.
 pub async fn an_index_that_is_behind_does_not_bring_an_erased_entry_back(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 3).await;
@@ -180,7 +181,7 @@ fn leaf(index: u64) -> LeafIndex {
     LeafIndex::new(index)
 }
 
-/// An entry that has something in each place.
+/// Makes an entry with facts, guards and collateral, so that a test sees an erasure in each of them.
 fn telling(n: u64) -> NewEntry {
     let item = |kind, bytes: &'static [u8]| Collateral { kind, bytes: Bytes::from_static(bytes) };
     NewEntry {

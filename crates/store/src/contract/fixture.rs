@@ -1,4 +1,4 @@
-//! Entries, and a writer that knows just enough of a sequencer to make batches.
+//! Test entries, and an [`Appender`] that builds valid batches without a sequencer.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use merkle::{EntryDigest, Hash, LeafHash, LeafIndex, hash_children};
 
 use crate::{Batch, CommitError, Head, LogStore, NewEntry, TileAddress, TileWrite};
 
-/// The origin of every log in this suite.
+/// Origin of every log in this suite.
 pub const ORIGIN: &str = "contract.example/log";
 
-/// The bytes of the n-th statement.
+/// Returns the bytes of the n-th test statement.
 pub fn statement(n: u64) -> Bytes {
     Bytes::from(format!("statement {n}"))
 }
 
-/// The n-th entry: no twin, no guards, no collateral.
+/// Returns the n-th test entry, without twin, guards and collateral.
 pub fn entry(n: u64) -> NewEntry {
     NewEntry {
         digest: EntryDigest::of(&statement(n)),
@@ -29,7 +29,7 @@ pub fn entry(n: u64) -> NewEntry {
     }
 }
 
-/// Appends to one log, holding the head in memory as a sequencer does.
+/// Writer of one log that holds the [`Head`] in memory, as a sequencer does.
 pub struct Appender {
     store: Arc<dyn LogStore>,
     head: Head,
@@ -37,14 +37,14 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Opens a log that is still empty.
+    /// Opens a log and asserts that it is empty.
     pub async fn new(store: Arc<dyn LogStore>) -> Self {
         let head = store.open(ORIGIN).await.expect("an empty log opens");
         assert_eq!(head.size().get(), 0, "the appender starts with an empty log");
         Self { store, head, leaves: Vec::new() }
     }
 
-    /// A log that holds entries `0..count`, committed at once.
+    /// Opens a log and commits entries `0..count` in one batch.
     pub async fn with(store: Arc<dyn LogStore>, count: u64) -> Self {
         let mut appender = Self::new(store).await;
         appender.append(count).await;
@@ -56,12 +56,12 @@ impl Appender {
         &self.head
     }
 
-    /// The leaves so far.
+    /// Leaf hashes of all entries appended so far.
     pub fn leaves(&self) -> &[LeafHash] {
         &self.leaves
     }
 
-    /// Goes on under another epoch.
+    /// Calls `take_over` and continues under the new epoch.
     pub async fn take_over(&mut self) {
         self.head = self.store.take_over("appender").await.expect("a take-over succeeds");
     }
@@ -86,8 +86,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Goes on from the head that a take-over showed after a commit of unknown outcome; answers
-    /// whether the commit had happened.
+    /// Continues from the head that a take-over returned after a commit of unknown outcome; returns whether the
+    /// commit had happened.
     pub fn settle(&mut self, batch: &Batch, shown: Head) -> bool {
         let happened = shown.edge == batch.to.edge;
         assert!(happened || shown.edge == batch.from.edge, "the batch is there in full or not at all");
@@ -98,7 +98,7 @@ impl Appender {
         happened
     }
 
-    /// The batch that would append these entries.
+    /// Builds the [`Batch`] that would append these entries.
     pub fn batch(&self, entries: Vec<NewEntry>) -> Batch {
         let from = self.head.clone();
         let added: Vec<LeafHash> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
@@ -120,7 +120,7 @@ impl Appender {
     }
 }
 
-/// Every tile that changes when a tree grows from `old` leaves to these, by the slow and plain way.
+/// Computes every tile that changes when a tree grows from `old` leaves to these, by the simple and slow algorithm.
 fn touched_tiles(old: u64, leaves: &[LeafHash]) -> Vec<TileWrite> {
     let mut tiles = Vec::new();
     let mut nodes: Vec<Hash> = leaves.iter().copied().map(Hash::from).collect();

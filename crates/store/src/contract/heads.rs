@@ -1,4 +1,4 @@
-//! The history of heads, the signatures over them, and the keys that sign.
+//! Contract tests of the history of heads, the signatures over heads, and the keys that sign them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use merkle::TreeSize;
 use super::{Appender, Database, ORIGIN};
 use crate::{CommittedHead, HeadSignature, KeyAnnouncement, LogKey, LogStore, SignatureKind, StoreError};
 
-/// One row per batch, in order, in pages.
+/// Checks that `heads` has one row per batch, in order, in pages of any size.
 pub async fn every_committed_head_is_kept(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::new(Arc::clone(&store)).await;
@@ -24,7 +24,7 @@ pub async fn every_committed_head_is_kept(database: &impl Database) {
     assert_eq!(store.heads(6, 100).await.unwrap(), []);
 }
 
-/// Not the next larger, not the next smaller.
+/// Checks that `head_of_size` returns no neighbour of a size that was never committed.
 pub async fn a_head_is_found_by_exactly_its_size(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 3).await;
@@ -37,7 +37,7 @@ pub async fn a_head_is_found_by_exactly_its_size(database: &impl Database) {
     }
 }
 
-/// A head signed again after a crash shows what was shown before.
+/// Checks that a head that is signed again after a crash keeps the signature that was already served.
 pub async fn the_first_signature_stands(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -49,7 +49,7 @@ pub async fn the_first_signature_stands(database: &impl Database) {
     assert_eq!(store.signature(first.size, first.kind, b"other").await.unwrap(), None);
 }
 
-/// Every signed root is a row of the history.
+/// Expects `StoreError::Refused`: every signed root must be a row of the history.
 pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -59,7 +59,7 @@ pub async fn a_signature_over_a_head_that_was_never_committed_is_refused(databas
     }
 }
 
-/// A newer head without a signature of that kind does not count.
+/// Checks that `newest_signed` skips a newer head that has no signature of that kind.
 pub async fn the_newest_signed_head_is_found_by_kind(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -78,7 +78,7 @@ pub async fn the_newest_signed_head_is_found_by_kind(database: &impl Database) {
     assert_eq!(store.newest_signed(SignatureKind::Cosignature).await.unwrap(), None);
 }
 
-/// So the last size of a page is where the next one starts.
+/// Checks the paging of `signatures`: the last size of a page is where the next page starts.
 pub async fn the_signatures_of_a_head_are_never_split(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -99,7 +99,7 @@ pub async fn the_signatures_of_a_head_are_never_split(database: &impl Database) 
     assert_eq!(store.signatures(Some(TreeSize::new(2)), 1).await.unwrap(), []);
 }
 
-/// What was published stays published.
+/// Checks that `keep_key` does not change a published key.
 pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -110,7 +110,7 @@ pub async fn a_known_key_is_left_as_it_is(database: &impl Database) {
     assert_eq!(database.handle().await.keys().await.unwrap(), [older, newer]);
 }
 
-/// Old receipts stay verifiable, and say until where.
+/// Checks that the predecessor stays listed, with its `retired_size`, so that old receipts stay verifiable.
 pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(store.clone(), 4).await;
@@ -130,7 +130,7 @@ pub async fn a_key_that_is_taken_up_retires_its_predecessor(database: &impl Data
     appender.append(1).await;
 }
 
-/// A process that was fenced cannot decide from which size a key signs.
+/// Checks that a fenced process cannot decide from which size a key signs.
 pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(store.clone(), 4).await;
@@ -143,7 +143,7 @@ pub async fn a_key_is_not_taken_up_under_an_older_epoch(database: &impl Database
     assert_eq!(store.keys().await.unwrap(), [key("one", 0)]);
 }
 
-/// One announcement for each key that signs: the newest.
+/// Checks that a key in force has at most one announced successor: the newest announcement.
 pub async fn a_key_is_announced_only_for_one_in_force(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(store.clone(), 1).await;
@@ -161,7 +161,7 @@ pub async fn a_key_is_announced_only_for_one_in_force(database: &impl Database) 
     assert!(matches!(frozen, Err(StoreError::Frozen)), "{frozen:?}");
 }
 
-/// What is learnt later about a theft can only take signatures away.
+/// Checks that `mark_compromised` can lower the size of an earlier mark and not raise it.
 pub async fn a_compromise_is_only_marked_earlier(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();

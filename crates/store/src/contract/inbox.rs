@@ -1,4 +1,4 @@
-//! Statements that wait for the sequencer.
+//! Contract tests of the inbox: admitted statements that wait for the sequencer.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use merkle::{EntryDigest, LeafIndex};
 use super::{Appender, Database, ORIGIN, entry};
 use crate::{Arrival, CommitError, Enqueued, InboxBounds, InboxItem, InboxUse, LogStore, Progress};
 
-/// First come, first sequenced.
+/// Checks that `pending` lists items in order of arrival.
 pub async fn pending_statements_come_oldest_first(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -22,7 +22,7 @@ pub async fn pending_statements_come_oldest_first(database: &impl Database) {
     assert_eq!(progress(&*other, 4).await, None);
 }
 
-/// A retried request is one request.
+/// Checks that a repeated request makes one inbox item.
 pub async fn enqueueing_a_pending_statement_again_changes_nothing(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -33,7 +33,7 @@ pub async fn enqueueing_a_pending_statement_again_changes_nothing(database: &imp
     assert_eq!(store.pending(10).await.unwrap(), [item(1), item(2)]);
 }
 
-/// The outcome is part of the same commit.
+/// Checks that `Batch::settled` is written in the transaction of the commit.
 pub async fn a_commit_settles_what_waited_for_it(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -51,7 +51,7 @@ pub async fn a_commit_settles_what_waited_for_it(database: &impl Database) {
     assert_eq!(store.pending(10).await.unwrap(), [item(4)]);
 }
 
-/// An item whose entry was found in the log needs no new head.
+/// Covers an item whose entry is already in the log: settling it needs no new head.
 pub async fn a_batch_without_entries_settles_and_adds_no_head(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -64,7 +64,7 @@ pub async fn a_batch_without_entries_settles_and_adds_no_head(database: &impl Da
     assert_eq!(store.head().await.unwrap(), *appender.head());
 }
 
-/// A fenced process settles nothing, with entries or without.
+/// Checks that a fenced process settles no item, by a batch with entries or without.
 pub async fn a_fenced_commit_settles_nothing(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 2).await;
@@ -79,7 +79,7 @@ pub async fn a_fenced_commit_settles_nothing(database: &impl Database) {
     }
 }
 
-/// Terminal until the same statement comes again, which is a new attempt.
+/// Checks that `Progress::Failed` is terminal until the same statement is enqueued again, as a new attempt.
 pub async fn a_refused_statement_says_why_until_it_is_enqueued_again(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -97,7 +97,7 @@ pub async fn a_refused_statement_says_why_until_it_is_enqueued_again(database: &
     assert_eq!(progress(&*store, 1).await, Some(Progress::Registered(LeafIndex::new(1))));
 }
 
-/// Neither the unknown nor the finished.
+/// Calls `refuse` for a digest that is unknown and for one that is settled.
 pub async fn refusing_what_does_not_wait_changes_nothing(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -109,7 +109,7 @@ pub async fn refusing_what_does_not_wait_changes_nothing(database: &impl Databas
     assert_eq!(progress(&*store, 1).await, Some(Progress::Failed("first".into())));
 }
 
-/// What waits is never forgotten.
+/// Checks that `trim_inbox` never removes a pending item.
 pub async fn trimming_forgets_only_what_is_finished(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -128,7 +128,7 @@ pub async fn trimming_forgets_only_what_is_finished(database: &impl Database) {
     assert_eq!(store.pending(10).await.unwrap(), [item(4)]);
 }
 
-/// The answer to "why was it refused" does not depend on housekeeping.
+/// Checks that `progress` still returns the reason of a failure after `trim_inbox`.
 pub async fn a_failure_outlives_the_trimming(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -142,7 +142,7 @@ pub async fn a_failure_outlives_the_trimming(database: &impl Database) {
     assert_eq!(store.pending(10).await.unwrap(), [item(1)]);
 }
 
-/// Listing what is pending costs no memory for the statements themselves.
+/// Checks `pending_keys`, which lists pending items without loading their statements.
 pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -163,7 +163,7 @@ pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(dat
     assert_eq!(other.pending_keys(None, 10).await.unwrap(), keys[1..]);
 }
 
-/// An item that got its outcome in between is not sequenced again.
+/// Checks that `submissions` leaves out an item that was settled in between.
 pub async fn submissions_are_read_by_number_while_they_are_pending(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -179,7 +179,7 @@ pub async fn submissions_are_read_by_number_while_they_are_pending(database: &im
     assert_eq!(store.submissions(&[]).await.unwrap(), []);
 }
 
-/// One issuer uses up its share; the others' room is their own.
+/// Checks that `Enqueued::IssuerFull` of one issuer does not affect the other issuers.
 pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -200,7 +200,7 @@ pub async fn an_issuer_that_used_up_its_share_of_the_inbox_keeps_nobody_else_out
     assert_eq!(enqueue(5, "greedy").await, Enqueued::IssuerFull);
 }
 
-/// Each of the four bounds holds, and what just fits is kept.
+/// Checks each of the four `InboxBounds`: an item that just fits is kept, the next one is not.
 pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &impl Database) {
     let size = item(1).submission.len() as u64;
     for (bounds, full) in [
@@ -223,7 +223,7 @@ pub async fn the_inbox_keeps_no_more_rows_and_bytes_than_its_bounds(database: &i
     }
 }
 
-/// Depth and age, for whoever watches.
+/// Checks `inbox_use`, the depth and age that monitoring reads.
 pub async fn the_use_of_the_inbox_counts_what_is_pending(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();

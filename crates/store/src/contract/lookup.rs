@@ -1,4 +1,4 @@
-//! The lookup index.
+//! Contract tests of `LookupIndex`.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use super::{Appender, Database};
 use crate::lookup::{TERMS, VALUE_BYTES, VALUES_PER_TERM};
 use crate::{Indexed, LogStore, Lookup, Order, Page, Query, StoreError, Term};
 
-/// Rows of kind 1.
+/// Makes [`Lookup`] rows of kind 1 from pairs of entry and value.
 pub(super) fn rows(said: &[(u64, &str)]) -> Vec<Lookup> {
     said.iter().map(|(entry, value)| row(1, value, *entry)).collect()
 }
 
-/// Which entries say this, as kind 1.
+/// Searches the index for one value of kind 1 and returns the entries found.
 pub(super) async fn said(store: &dyn LogStore, value: &str) -> Vec<u64> {
     let page = store.search(&query(vec![Term::exactly(1, value)])).await.unwrap();
     assert_eq!(page.more_after, None);
     numbers(&page)
 }
 
-/// Nothing is found beyond what was read.
+/// Checks that a search finds nothing before `index` was called.
 pub async fn a_new_index_is_empty(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -31,7 +31,7 @@ pub async fn a_new_index_is_empty(database: &impl Database) {
     assert_eq!(store.lookups(&[LeafIndex::new(0)]).await.unwrap(), []);
 }
 
-/// Another process sees rows and progress together.
+/// Checks that another handle sees new rows and the new `Indexed` together.
 pub async fn what_is_indexed_is_found(database: &impl Database) {
     let store = database.handle().await;
     let indexed = filled(&store).await;
@@ -46,7 +46,7 @@ pub async fn what_is_indexed_is_found(database: &impl Database) {
     assert_eq!(other.lookups(&asked).await.unwrap(), expected);
 }
 
-/// In both directions, cut by the range and by the limit.
+/// Reads pages in both orders, bounded by the range and by the limit of the query.
 pub async fn pages_join_without_gap_or_overlap(database: &impl Database) {
     let store = database.handle().await;
     filled(&store).await;
@@ -81,7 +81,7 @@ pub async fn pages_join_without_gap_or_overlap(database: &impl Database) {
     }
 }
 
-/// An entry answers only when it says all of it.
+/// Checks that a search returns only entries that match all of its terms.
 pub async fn every_term_of_a_search_must_hold(database: &impl Database) {
     let store = database.handle().await;
     filled(&store).await;
@@ -96,7 +96,7 @@ pub async fn every_term_of_a_search_must_hold(database: &impl Database) {
     assert_eq!(search(both).await, [0; 0]);
 }
 
-/// The work of one search is bounded, and it says where to go on.
+/// Checks that one search does bounded work and returns `more_after` when it stops early.
 pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl Database) {
     let store = database.handle().await;
     let count = 9000;
@@ -118,7 +118,7 @@ pub async fn a_search_that_looks_at_much_stops_and_says_where(database: &impl Da
     assert_eq!(page.entries.len() + rest.entries.len(), 8999);
 }
 
-/// Of two that read the same entries one moves the index, and what it says is said once.
+/// Checks that of two processes that index the same entries one succeeds, and that no row is stored twice.
 pub async fn an_index_moves_by_compare_and_swap(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 10).await;
@@ -142,7 +142,7 @@ pub async fn an_index_moves_by_compare_and_swap(database: &impl Database) {
     assert_eq!(said(&*store, "x").await, [0, 3, 5]);
 }
 
-/// Rows that belong elsewhere would be a lie about how far the index was read.
+/// Expects `StoreError::Refused` for rows outside `from.to..to`, as they would make `Indexed` wrong.
 pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 4).await;
@@ -156,7 +156,7 @@ pub async fn an_index_takes_only_rows_of_committed_entries_in_turn(database: &im
     assert_eq!(said(&*store, "x").await, [0; 0]);
 }
 
-/// A rebuilt index says what the new reading says, and nothing of the old one.
+/// Checks that a rebuilt index has the rows of the new reading and none of the old one.
 pub async fn a_dropped_index_starts_again_and_forgets(database: &impl Database) {
     let store = database.handle().await;
     let before = filled(&store).await;
@@ -175,7 +175,7 @@ pub async fn a_dropped_index_starts_again_and_forgets(database: &impl Database) 
     assert_eq!(store.values(2, "", 10).await.unwrap(), Vec::<String>::new());
 }
 
-/// Text is what JSON may hold: NUL, long, empty, of any script; nothing is confused with another.
+/// Indexes NUL, long, empty and non-Latin text, and checks that no value is confused with another.
 pub async fn any_value_can_be_indexed_and_found(database: &impl Database) {
     let store = database.handle().await;
     let long = "x".repeat(VALUE_BYTES + 1);
@@ -191,7 +191,7 @@ pub async fn any_value_can_be_indexed_and_found(database: &impl Database) {
     assert_eq!(said(&*store, &hash).await, [0; 0], "a hash is not the value");
 }
 
-/// In the order of their bytes, each once.
+/// Checks that `values` returns values with a prefix once each, in byte order.
 pub async fn values_are_found_by_their_beginning(database: &impl Database) {
     let store = database.handle().await;
     let appender = Appender::with(Arc::clone(&store), 6).await;
@@ -207,7 +207,7 @@ pub async fn values_are_found_by_their_beginning(database: &impl Database) {
     assert_eq!(store.values(9, "", 2).await.unwrap(), Vec::<String>::new());
 }
 
-/// Bounds on the question.
+/// Expects `StoreError::Refused` above `TERMS` terms or `VALUES_PER_TERM` values.
 pub async fn a_search_with_too_many_terms_is_refused(database: &impl Database) {
     let store = database.handle().await;
     filled(&store).await;
@@ -219,7 +219,7 @@ pub async fn a_search_with_too_many_terms_is_refused(database: &impl Database) {
     }
 }
 
-/// Entries 0 to 9 of 12: even or odd, and one says more.
+/// Indexes entries 0 to 9 of 12: each as "even" or "odd", and entry 4 with a second row of kind 2.
 async fn filled(store: &Arc<dyn LogStore>) -> Indexed {
     Appender::with(Arc::clone(store), 12).await;
     let mut said: Vec<Lookup> = (0..10).map(|n| row(1, if n % 2 == 0 { "even" } else { "odd" }, n)).collect();

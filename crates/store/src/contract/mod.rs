@@ -1,13 +1,14 @@
-//! One suite for every store: each test is a sentence of the promise.
+//! Contract tests of [`LogStore`](crate::LogStore), run by every store crate over its own database.
 //!
-//! A store's crate names a [`Database`] and how to make a fresh one; the macro writes the tests:
+//! Each test checks one sentence of the traits' documentation. A store crate implements [`Database`] and passes a
+//! constructor for a fresh one; the macro writes the tests:
 //!
 //! ```text
 //! store::log_store_contract!(memory: || async { store::Memory::new() });
 //! ```
 //!
-//! Not here: what only one database can do wrong (a swapped file, a lost connection). That is
-//! tested where that database is known.
+//! Not here: failures that only one database can have (a swapped file, a lost connection). The crate of that
+//! database tests them.
 
 mod commit;
 mod cosignatures;
@@ -41,10 +42,10 @@ pub use reports::*;
 
 use crate::{LogStore, Memory};
 
-/// A database that no other test uses, gone when this is dropped.
+/// Database that no other test uses; removed when this value is dropped.
 #[async_trait]
 pub trait Database: Send + Sync + 'static {
-    /// Another handle on the same database: a second process, or the first one after a restart.
+    /// Opens another handle on the same database, as a second process or a restarted one would.
     async fn handle(&self) -> Arc<dyn LogStore>;
 }
 
@@ -55,8 +56,8 @@ impl Database for Memory {
     }
 }
 
-/// Writes one test per promise for each store: `name: constructor`, where the constructor is an
-/// async function without arguments that answers a fresh [`Database`].
+/// Writes the whole contract suite for each store given as `name: constructor`. The constructor is an async
+/// function without arguments that returns a fresh [`Database`].
 #[macro_export]
 macro_rules! log_store_contract {
     ($($name:ident: $fresh:expr),+ $(,)?) => {$(

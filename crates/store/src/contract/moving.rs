@@ -1,4 +1,4 @@
-//! The end of a log, and its beginning in another database.
+//! Contract tests of `Moving`: freezing a log, and filling another database with its history.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn is_refused<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Refused(_)))
 }
 
-/// Also under the epoch that freezing itself gave.
+/// Tries a commit also under the epoch that `freeze` itself raised.
 pub async fn a_frozen_log_takes_no_commit_and_no_take_over(database: &dyn Database) {
     let mut log = Appender::with(database.handle().await, 3).await;
     let store = database.handle().await;
@@ -40,7 +40,7 @@ pub async fn a_frozen_log_takes_no_commit_and_no_take_over(database: &dyn Databa
     assert_eq!(later.open(ORIGIN).await.unwrap(), frozen);
 }
 
-/// A commit is in the last head, or it did not happen.
+/// Checks that a commit that races `freeze` is either in the last head or did not happen.
 pub async fn freezing_sees_the_commit_it_raced_or_refuses_it(database: &dyn Database) {
     let mut log = Appender::with(database.handle().await, 2).await;
     let store = database.handle().await;
@@ -51,7 +51,7 @@ pub async fn freezing_sees_the_commit_it_raced_or_refuses_it(database: &dyn Data
     assert_eq!(store.head().await.unwrap(), frozen);
 }
 
-/// With what was said of it the first time.
+/// Checks that the second `freeze` returns the same head and keeps the time of the first.
 pub async fn a_frozen_log_stays_as_it_is_when_it_is_frozen_again(database: &dyn Database) {
     let store = database.handle().await;
     Appender::with(store.clone(), 1).await;
@@ -60,7 +60,7 @@ pub async fn a_frozen_log_stays_as_it_is_when_it_is_frozen_again(database: &dyn 
     assert_eq!(store.state().await.unwrap(), State::Frozen { at: 5 });
 }
 
-/// Signatures, holds and erasures are not entries.
+/// Checks that signatures, holds and erasures, which add no entries, still succeed after `freeze`.
 pub async fn a_frozen_log_is_signed_held_and_erased(database: &dyn Database) {
     let store = database.handle().await;
     Appender::with(store.clone(), 4).await;
@@ -77,7 +77,7 @@ pub async fn a_frozen_log_is_signed_held_and_erased(database: &dyn Database) {
     assert!(store.release(LeafIndex::new(1), "case", 7).await.unwrap());
 }
 
-/// What is accepted must get its place; what waits already is told.
+/// Checks that `enqueue` is refused, as a frozen log can give no position, and that pending items stay readable.
 pub async fn a_frozen_log_accepts_nothing_into_its_inbox(database: &dyn Database) {
     let store = database.handle().await;
     Appender::with(store.clone(), 1).await;
@@ -98,7 +98,7 @@ pub async fn a_frozen_log_accepts_nothing_into_its_inbox(database: &dyn Database
     assert!(store.waiting(Some(rest[0].0), 10).await.unwrap().is_empty());
 }
 
-/// Own digests, twins and guards, each page after the one before it.
+/// Reads `seen_rows` (own digests and twins) and `guard_rows` page by page.
 pub async fn rows_that_lead_to_entries_come_in_order_of_key(database: &dyn Database) {
     let store = database.handle().await;
     let mut log = Appender::with(store.clone(), 3).await;
@@ -131,7 +131,7 @@ pub async fn rows_that_lead_to_entries_come_in_order_of_key(database: &dyn Datab
     assert_eq!(store.collateral_rows(0..3).await.unwrap(), []);
 }
 
-/// A log of two batches and what was signed of them, as history.
+/// Makes a log of two batches with signatures and returns it with its [`History`].
 async fn history() -> (Arc<dyn LogStore>, History) {
     let old: Arc<dyn LogStore> = Arc::new(crate::Memory::new());
     let mut log = Appender::new(old.clone()).await;
@@ -162,7 +162,7 @@ async fn history() -> (Arc<dyn LogStore>, History) {
     (old, History { batch, heads, signatures, cosignatures })
 }
 
-/// Heads, epochs and batch numbers included, whatever the pieces in which they are written.
+/// Fills a database in pieces of several sizes and compares heads, epochs and batch numbers with the original.
 pub async fn a_filled_log_is_the_log_that_it_was(database: &dyn Database) {
     let (old, history) = history().await;
     let store = database.handle().await;
@@ -186,7 +186,8 @@ pub async fn a_filled_log_is_the_log_that_it_was(database: &dyn Database) {
     assert_eq!(later.take_over("who goes on").await.unwrap().epoch, 41);
 }
 
-/// Not opened, led, appended to or frozen; and it is filled from one source only.
+/// Checks that a log in `State::Filling` cannot be opened, led, appended to or frozen, or filled from a second
+/// source.
 pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn Database) {
     let (_, history) = history().await;
     let store = database.handle().await;
@@ -219,7 +220,7 @@ pub async fn a_log_that_is_being_filled_is_nobody_elses(database: &dyn Database)
     assert!(is_refused(store.begin_filling(ORIGIN, &SOURCE).await), "it holds a log now");
 }
 
-/// However little of one.
+/// Expects `StoreError::Refused` even if the log in the database is empty.
 pub async fn a_database_with_a_log_is_not_filled(database: &dyn Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -229,7 +230,7 @@ pub async fn a_database_with_a_log_is_not_filled(database: &dyn Database) {
     assert_eq!(store.state().await.unwrap(), State::Open);
 }
 
-/// Nothing of it is written.
+/// Expects the refusal to write no row.
 pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn Database) {
     let (_, whole) = history().await;
     let store = database.handle().await;
@@ -261,7 +262,7 @@ pub async fn history_that_contradicts_itself_is_not_filled(database: &dyn Databa
     );
 }
 
-/// Where a clock correction is the first entry of its batch.
+/// Covers a history with a batch that begins with a `CLOCK_CORRECTION` entry.
 pub async fn history_in_which_the_clock_was_corrected_is_filled(database: &dyn Database) {
     let (_, mut history) = history().await;
     let store = database.handle().await;

@@ -1,4 +1,4 @@
-//! Opening a log, and the right to try to sequence it.
+//! Contract tests of opening a log, and of the lease that allows a process to sequence it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use merkle::{LeafIndex, empty_root};
 use super::{Appender, Database, ORIGIN};
 use crate::StoreError;
 
-/// Size, batch and policy are zero and the root is that of the empty tree.
+/// Checks that size, batch and policy are zero and that the root is that of the empty tree.
 pub async fn a_new_log_is_empty(database: &impl Database) {
     let store = database.handle().await;
     let head = store.open(ORIGIN).await.unwrap();
@@ -18,13 +18,13 @@ pub async fn a_new_log_is_empty(database: &impl Database) {
     assert_eq!(store.entry(LeafIndex::new(0)).await.unwrap(), None);
 }
 
-/// Opening is no write when the log is there.
+/// Checks that `open` of an existing log returns its head unchanged.
 pub async fn opening_again_answers_the_head_in_force(database: &impl Database) {
     let appender = Appender::with(database.handle().await, 5).await;
     assert_eq!(database.handle().await.open(ORIGIN).await.unwrap(), *appender.head());
 }
 
-/// However many processes start at once, there is one log.
+/// Checks that processes that start at the same moment open the same log.
 pub async fn concurrent_opens_see_one_log(database: &impl Database) {
     let mut openings = Vec::new();
     for _ in 0..8 {
@@ -37,7 +37,7 @@ pub async fn concurrent_opens_see_one_log(database: &impl Database) {
     }
 }
 
-/// One configuration file too many must not mix two logs.
+/// Expects `StoreError::Refused`, so that a wrong configuration file cannot mix two logs.
 pub async fn a_log_of_another_origin_is_refused(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
@@ -46,14 +46,14 @@ pub async fn a_log_of_another_origin_is_refused(database: &impl Database) {
     assert_eq!(store.open(ORIGIN).await.unwrap().size().get(), 0);
 }
 
-/// The database under test is one that a log may be kept in.
+/// Checks that `check_durability` accepts the database under test.
 pub async fn a_durable_database_passes_its_own_check(database: &impl Database) {
     let store = database.handle().await;
     store.open(ORIGIN).await.unwrap();
     store.check_durability().await.unwrap();
 }
 
-/// The lease says who tries.
+/// Checks that `lease` returns `None` while another handle holds the lease.
 pub async fn only_one_handle_holds_the_lease(database: &impl Database) {
     let (first, second) = (database.handle().await, database.handle().await);
     first.open(ORIGIN).await.unwrap();
@@ -64,7 +64,7 @@ pub async fn only_one_handle_holds_the_lease(database: &impl Database) {
     assert!(lost.is_err(), "a lease that is held is not lost");
 }
 
-/// A process that stops cleanly makes way for the next.
+/// Checks that a process that stops cleanly frees the lease.
 pub async fn a_dropped_lease_is_free_again(database: &impl Database) {
     let (first, second) = (database.handle().await, database.handle().await);
     first.open(ORIGIN).await.unwrap();

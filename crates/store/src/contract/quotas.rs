@@ -1,10 +1,10 @@
-//! Counters shared by all processes of a log.
+//! Contract tests of `Quotas`: counters shared by all processes of a log.
 
 use super::Database;
 use crate::StoreError;
 use crate::quota::BUCKET_BYTES;
 
-/// What one process took another does not get.
+/// Takes from one bucket with several handles at once and checks the sum.
 pub async fn a_quota_is_shared_and_never_exceeded(database: &impl Database) {
     let mut calls = Vec::new();
     for _ in 0..8 {
@@ -24,7 +24,7 @@ pub async fn a_quota_is_shared_and_never_exceeded(database: &impl Database) {
     assert_eq!(taken, 30);
 }
 
-/// The last portion may be smaller than what was wanted.
+/// Checks that the last grant may be smaller than the amount asked for.
 pub async fn a_quota_grants_what_is_left(database: &impl Database) {
     let store = database.handle().await;
     let take = async |want| store.take_quota("issuer", 60, 10, want).await.unwrap();
@@ -37,7 +37,7 @@ pub async fn a_quota_grants_what_is_left(database: &impl Database) {
     assert_eq!(store.take_quota("huge", 60, huge, huge).await.unwrap(), huge);
 }
 
-/// A clock that is behind gains nothing.
+/// Checks that a process with a slow clock gains no quota from an earlier window.
 pub async fn a_later_window_starts_at_nothing(database: &impl Database) {
     let store = database.handle().await;
     let take = async |window, want| store.take_quota("issuer", window, 10, want).await.unwrap();
@@ -47,7 +47,7 @@ pub async fn a_later_window_starts_at_nothing(database: &impl Database) {
     assert_eq!(take(120, 1).await, 0);
 }
 
-/// Names of issuers that came once do not pile up.
+/// Checks that `trim_quotas` removes the buckets of issuers that are no longer active.
 pub async fn old_quotas_are_forgotten(database: &impl Database) {
     let store = database.handle().await;
     for (bucket, window) in [("a", 60), ("b", 120), ("c", 180)] {

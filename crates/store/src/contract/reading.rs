@@ -1,4 +1,4 @@
-//! Entries, tiles and look-ups.
+//! Contract tests of reading entries, tiles and look-up keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use merkle::{EntryDigest, LeafIndex};
 use super::{Appender, Database, entry};
 use crate::{Collateral, Entry, Found, GuardKey, NewEntry, TileAddress};
 
-/// Verbatim: bytes of any kind, text of any kind, the order of members in JSON, empty and large.
+/// Covers arbitrary bytes and text, the order of members in JSON, and empty and large values.
 pub async fn every_field_of_an_entry_comes_back_as_it_went_in(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 2).await;
@@ -37,7 +37,7 @@ pub async fn every_field_of_an_entry_comes_back_as_it_went_in(database: &impl Da
     }
 }
 
-/// Pages join without gap or overlap.
+/// Checks that the pages of `entries` join without gap or overlap.
 pub async fn entries_come_in_order_and_end_at_the_size(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 10).await;
@@ -60,7 +60,7 @@ pub async fn entries_come_in_order_and_end_at_the_size(database: &impl Database)
     assert_eq!(digests(0, 0).await, []);
 }
 
-/// A whole batch in one look-up, hits and misses mixed, one asked for twice.
+/// Looks up a large list of digests with hits, misses and one duplicate.
 pub async fn find_answers_each_digest_in_order(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2000).await;
@@ -74,7 +74,7 @@ pub async fn find_answers_each_digest_in_order(database: &impl Database) {
     assert_eq!(store.find(&[]).await.unwrap(), []);
 }
 
-/// Keys are bytes of any length.
+/// Covers `GuardKey` bytes of any length.
 pub async fn guards_answer_each_key_in_order(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -88,7 +88,7 @@ pub async fn guards_answer_each_key_in_order(database: &impl Database) {
     assert_eq!(store.guards(&[]).await.unwrap(), []);
 }
 
-/// One of each kind beside an entry.
+/// Checks `collateral` of an entry that has several kinds.
 pub async fn collateral_comes_in_order_of_kind(database: &impl Database) {
     let store = database.handle().await;
     let mut appender = Appender::with(Arc::clone(&store), 1).await;
@@ -101,7 +101,7 @@ pub async fn collateral_comes_in_order_of_kind(database: &impl Database) {
     assert_eq!(store.collateral(LeafIndex::new(9)).await.unwrap(), []);
 }
 
-/// Known and unknown addresses mixed.
+/// Reads a list of tiles in which some addresses do not exist.
 pub async fn tiles_answer_each_address_in_order(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 600).await;
@@ -114,7 +114,7 @@ pub async fn tiles_answer_each_address_in_order(database: &impl Database) {
     assert_eq!(store.tiles(&[]).await.unwrap(), Vec::<Option<Bytes>>::new());
 }
 
-/// Whoever reads a head finds all that it covers.
+/// Checks that a reader that sees a head finds all entries and tiles that the head covers.
 pub async fn readers_never_see_half_a_batch(database: &impl Database) {
     let mut appender = Appender::new(database.handle().await).await;
     let done = Arc::new(AtomicBool::new(false));

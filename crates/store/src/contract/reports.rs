@@ -1,4 +1,4 @@
-//! Reports of equivocation.
+//! Contract tests of `Reports`: reports of equivocation.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use merkle::LeafIndex;
 use super::{Appender, Database, entry, statement};
 use crate::{GuardKey, KeptReport, REPORTS_PER_GUARD, Report};
 
-/// As they went in, in the order in which they came.
+/// Checks that `reports` returns reports unchanged, in order of arrival.
 pub async fn reports_come_back_in_order(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -31,7 +31,7 @@ pub async fn reports_come_back_in_order(database: &impl Database) {
     assert_eq!(about(&[]).await, []);
 }
 
-/// A contradiction that is sent twice is one, and the first report of it stands.
+/// Checks that a contradiction that is reported twice is stored once, with the first report's fields.
 pub async fn a_report_is_kept_once(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -45,7 +45,7 @@ pub async fn a_report_is_kept_once(database: &impl Database) {
     assert_eq!(kept, [report("a", 1, 100), elsewhere]);
 }
 
-/// Also when they come all at once.
+/// Checks `REPORTS_PER_GUARD`, also for reports that arrive at once.
 pub async fn a_guard_has_a_bounded_number_of_reports(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 2).await;
@@ -62,7 +62,7 @@ pub async fn a_guard_has_a_bounded_number_of_reports(database: &impl Database) {
     assert!(store.keep_report(&report("b", 1, 100)).await.unwrap(), "another guard has room");
 }
 
-/// The refused statement may say the same as the erased one.
+/// Checks that `erase` also removes the refused statement, which may hold the same text as the erased one.
 pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;
@@ -75,7 +75,7 @@ pub async fn erasing_an_entry_empties_the_reports_about_it(database: &impl Datab
     assert_eq!(kept[1].report, report("b", 2, 101));
 }
 
-/// What was refused before the erasure may reach the store after it, and nothing would erase it then.
+/// Covers a report that reaches the store after the erasure: later no call would erase its statement.
 pub async fn a_report_about_an_erased_entry_is_kept_without_its_statement(database: &impl Database) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), 3).await;

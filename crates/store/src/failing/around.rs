@@ -1,4 +1,4 @@
-//! What a store promises beside the log, failing on request.
+//! The supertraits of `LogStore`, implemented for [`Failing`](super::Failing).
 
 use std::ops::Range;
 

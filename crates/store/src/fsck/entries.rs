@@ -1,15 +1,15 @@
-//! The rows that hold statements.
+//! Checks of the rows that hold statements.
 
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 
 use super::{Finding, Fsck, PAGE, PAGE_BYTES, QUICK_ENTRIES, Report, damage};
 use crate::{Entry, HASH_BYTES, Head, StoreError, TileAddress};
 
-/// Entries that are read first, when it is not known how large they are.
+/// Size of the first page, before the size of the entries is known.
 const FIRST_PAGE: usize = 8;
 
 impl Fsck<'_> {
-    /// The last entries: the bytes, the digest, the tile.
+    /// Checks the last [`QUICK_ENTRIES`] entries: statement against digest, and digest against the tile of leaves.
     pub(super) async fn check_recent_entries(
         &self,
         head: &Head,
@@ -24,7 +24,7 @@ impl Fsck<'_> {
             for (index, entry) in (at..).map(LeafIndex::new).zip(&page) {
                 let Some(entry) = entry else { continue };
                 self.check_statement(entry, report);
-                // A tile that is missing is found with the open tiles, or above.
+                // A missing tile is reported by the check of the open tiles or of the recent roots.
                 let stored = self.stored_leaf(index).await?;
                 if stored.is_some_and(|stored| stored != *entry.digest.leaf_hash().as_bytes()) {
                     report.add(Finding::LeafNotInTile { index });
@@ -35,7 +35,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The next entries; `None` for one that is lost.
+    /// Reads the next entries; `None` for one that is missing or unreadable.
     pub(super) async fn page(
         &self,
         from: u64,
@@ -58,7 +58,7 @@ impl Fsck<'_> {
         Ok(page)
     }
 
-    /// The bytes against the digest; whether they are there and right.
+    /// Checks the statement against its digest; returns whether the statement is present and right.
     pub(super) fn check_statement(&self, entry: &Entry, report: &mut Report) -> bool {
         report.entries += 1;
         let index = entry.index;
@@ -71,7 +71,7 @@ impl Fsck<'_> {
         false
     }
 
-    /// The leaf hash of a lost entry, so that the rest of the tree can still be checked.
+    /// Returns the leaf hash of a lost entry from its tile, so that the rest of the tree can still be checked.
     pub(super) async fn leaf_of_lost(&self, index: LeafIndex) -> Result<LeafHash, StoreError> {
         Ok(LeafHash::from_bytes(self.stored_leaf(index).await?.unwrap_or_default()))
     }
@@ -84,7 +84,7 @@ impl Fsck<'_> {
     }
 }
 
-/// How many entries are read at once: fewer where they are large.
+/// Number of entries read at once: smaller where statements are large.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pages {
     most: usize,

@@ -1,66 +1,66 @@
-//! What can be wrong, by the row it is wrong in.
+//! [`Finding`]: the defects that a check reports, each with the row concerned.
 
 use merkle::{LeafIndex, RootHash, TreeSize};
 
 use crate::{GuardKey, SignatureKind};
 
-/// One thing that is wrong with a stored log.
+/// One defect of a stored log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
     /// The head's row contradicts itself; nothing else can be checked.
     #[error("log: {why}")]
     HeadUnreadable {
-        /// What is wrong with it.
+        /// Description of the contradiction.
         why: String,
     },
     /// The last row of the history is not the head.
     #[error("log: the head of size {size} is not what batch {batch} says, or that row is missing")]
     HeadNotInHistory {
-        /// The head's batch.
+        /// Batch number of the head.
         batch: u64,
-        /// The head's size.
+        /// Size of the head.
         size: TreeSize,
     },
-    /// The history goes on after the head: the head was put back.
+    /// The history has batches after the head: an older head was restored.
     #[error("batch {batch}: size {size} was committed, and the head is at {head}")]
     HistoryBeyondHead {
-        /// The row.
+        /// Batch number of the row.
         batch: u64,
-        /// Its size.
+        /// Size of the row.
         size: TreeSize,
-        /// The head's size.
+        /// Size of the head.
         head: TreeSize,
     },
     /// Rows of the history are missing.
     #[error("batch {first} to {last}: missing from the history")]
     HeadsLost {
-        /// The first of them.
+        /// First missing batch.
         first: u64,
-        /// The last of them.
+        /// Last missing batch.
         last: u64,
     },
-    /// Size, time or epoch goes back from one row to the next; the time without a clock correction.
+    /// Size, time or epoch decreases from one row to the next; the time without a clock correction.
     #[error("batch {batch}: size, time or epoch is behind the row before it")]
     HistoryRunsBack {
-        /// The later row.
+        /// Batch number of the later row.
         batch: u64,
     },
-    /// The entries, or the tiles, do not have the root that was committed.
+    /// The root computed from entries or tiles is not the committed one.
     #[error("batch {batch}: the root of size {size} is stored as {stored}, and computed otherwise")]
     HeadRoot {
-        /// The row.
+        /// Batch number of the row.
         batch: u64,
-        /// Its size.
+        /// Size of the row.
         size: TreeSize,
-        /// Its root.
+        /// Root that the row stores.
         stored: RootHash,
     },
-    /// Heads after one whose root is wrong, with wrong roots too.
+    /// Heads after one with a wrong root have wrong roots as well.
     #[error("batch: {count} heads after batch {batch} have other roots too")]
     LaterHeadRoots {
-        /// The first row that is wrong.
+        /// Batch number of the first wrong head.
         batch: u64,
-        /// How many follow.
+        /// Number of wrong heads after it.
         count: u64,
     },
     /// The right edge in the head's row is not that of the tiles.
@@ -69,165 +69,166 @@ pub enum Finding {
     /// A row that the head covers is missing or unreadable.
     #[error("entry {index}: {why}")]
     EntryLost {
-        /// The row.
+        /// Index of the entry.
         index: LeafIndex,
-        /// What the store says.
+        /// Error text of the store.
         why: String,
     },
-    /// The statement does not hash to the digest beside it.
+    /// The statement does not hash to the digest stored in the same row.
     #[error("entry {index}: the statement does not hash to its digest")]
     StatementNotOfDigest {
-        /// The row.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// The statement is gone, and the log does not say that it was erased.
+    /// The statement is missing, and no erasure statement in the log covers it.
     #[error("entry {index}: the statement is gone without an erasure")]
     ErasedSilently {
-        /// The row.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// The log is not frozen, or an entry not held or released, as the operator's statement says.
+    /// A freeze, hold or release that an entry of the operator states did not take effect in the tables.
     #[error("entry {index}: {why}")]
     EffectMissing {
-        /// The statement's row.
+        /// Index of the operator's statement.
         index: LeafIndex,
-        /// What is otherwise.
+        /// Description of the difference.
         why: String,
     },
-    /// The digest does not hash to what the tile of leaves has.
+    /// The leaf hash computed from the digest is not the one in the tile of leaves.
     #[error("entry {index}: its leaf hash is not the one in the tile")]
     LeafNotInTile {
-        /// The entry.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// A tile above the leaves has another hash than the tile below it gives.
+    /// A tile above the leaves has another hash than the tile below it implies.
     #[error("tile {number} of level {level}: hash {position} is not that of the tile below")]
     NodeNotOfTile {
-        /// The tile's level.
+        /// Level of the tile.
         level: u8,
-        /// The tile's number.
+        /// Number of the tile on its level.
         number: u64,
-        /// The hash in the tile, from 0.
+        /// Position of the hash in the tile, from 0.
         position: usize,
     },
     /// A tile is missing.
     #[error("tile {number} of level {level}: missing")]
     TileLost {
-        /// The tile's level.
+        /// Level of the tile.
         level: u8,
-        /// The tile's number.
+        /// Number of the tile on its level.
         number: u64,
     },
-    /// A tile ends before, or after, the head does.
+    /// A tile has fewer or more hashes than the head implies.
     #[error("tile {number} of level {level}: {stored} hashes, and the head has {expected}")]
     TileWidth {
-        /// The tile's level.
+        /// Level of the tile.
         level: u8,
-        /// The tile's number.
+        /// Number of the tile on its level.
         number: u64,
-        /// How many hashes it has.
+        /// Number of hashes stored.
         stored: usize,
-        /// How many it must have.
+        /// Number of hashes that the head implies.
         expected: usize,
     },
-    /// The log would accept this entry again, or answer with another one.
+    /// The table `seen` lacks the entry's digest, or leads elsewhere: the log would accept the entry again.
     #[error("seen: the digest of entry {index} does not lead to it")]
     NotSeen {
-        /// The entry.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// The log would accept the other encoding of the entry's signature.
+    /// The table `seen` lacks the entry's twin: the log would accept the other encoding of its signature.
     #[error("seen: the twin of entry {index} does not lead to it")]
     TwinNotSeen {
-        /// The entry.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// The look-up keys of a few entries could not be read.
+    /// The look-up keys of some entries could not be read.
     #[error("seen, guard or lookup: the rows of entries from {from} on: {why}")]
     LookUpUnreadable {
-        /// The first of them.
+        /// Index of the first of these entries.
         from: LeafIndex,
-        /// What the store says.
+        /// Error text of the store.
         why: String,
     },
-    /// A search finds the entry by what it does not say, or does not find it by what it says.
+    /// The lookup index has rows that the entry does not imply, or lacks some that it does.
     #[error("lookup: the index says something else of entry {index} than the entry does; reindex the log")]
     LookupWrong {
-        /// The entry.
+        /// Index of the entry.
         index: LeafIndex,
     },
-    /// The log would accept a second claim to what this entry claims.
+    /// A guard of the entry is missing or leads elsewhere: the log would accept a second claim to the same thing.
     #[error("guard: a guard of entry {index} does not lead to it")]
     GuardNotHeld {
-        /// The entry.
+        /// Index of the entry.
         index: LeafIndex,
-        /// The guard.
+        /// Key of the guard.
         key: GuardKey,
     },
-    /// A key on record is not the one that its name stands for.
+    /// A published key does not match its kid.
     #[error("log_key: the key {}: {why}", hex(kid))]
     KeyWrong {
-        /// The name on record.
+        /// The kid on record.
         kid: Vec<u8>,
-        /// What is wrong with the key.
+        /// Description of the difference.
         why: String,
     },
-    /// Heads whose signatures are gone: a later one of the same epoch has its own.
+    /// Signatures of heads are missing although a later head of the same epoch has its own.
     #[error("head_signature: batch {first} to {last}: signatures are missing")]
     HeadsUnsigned {
-        /// The first batch.
+        /// First batch without all its signatures.
         first: u64,
-        /// The last.
+        /// Last batch without all its signatures.
         last: u64,
     },
-    /// What a witness said does not verify over the head as it is stored.
+    /// A witness's cosignature does not verify over the head as it is stored.
     #[error("cosignature: over size {size}, of {}: {why}", String::from_utf8_lossy(witness))]
     CosignatureWrong {
-        /// The size cosigned.
+        /// Size of the cosigned head.
         size: TreeSize,
-        /// Which witness.
+        /// Name of the witness.
         witness: Vec<u8>,
-        /// What the caller's check says.
+        /// Error text of [`Meaning::check_cosignature`](super::Meaning::check_cosignature).
         why: String,
     },
-    /// A signature over a head that the history does not have.
+    /// A signature over a size that the history does not have.
     #[error("head_signature: {kind:?} over size {size}, which was never committed")]
     SignatureOverNothing {
-        /// The size signed.
+        /// Size that was signed.
         size: TreeSize,
-        /// What the signature is for.
+        /// Kind of the signature.
         kind: SignatureKind,
-        /// The key.
+        /// Kid of the signing key.
         kid: Vec<u8>,
     },
-    /// A signature over a head of a size at which its key is not in force: replaced before, or used from a larger size on.
+    /// A signature over a head of a size at which its key is not in force: the key was replaced before, or signs
+    /// from a larger size on.
     #[error("head_signature: {kind:?} over size {size}: its key {} signs no head of that size", hex(kid))]
     KeyNotInForce {
-        /// The size signed.
+        /// Size that was signed.
         size: TreeSize,
-        /// What the signature is for.
+        /// Kind of the signature.
         kind: SignatureKind,
-        /// The key.
+        /// Kid of the signing key.
         kid: Vec<u8>,
     },
-    /// Rows that the database itself cannot read; what comes after them in the same table was not checked.
+    /// Rows that the database cannot read; the rows after them in the same table were not checked.
     #[error("{table}: {why}")]
     Unreadable {
-        /// What was read.
+        /// Name of the table.
         table: &'static str,
-        /// What the store says.
+        /// Error text of the store.
         why: String,
     },
     /// A signature that does not verify over the head as it is stored.
     #[error("head_signature: {kind:?} over size {size}: {why}")]
     SignatureWrong {
-        /// The size signed.
+        /// Size of the signed head.
         size: TreeSize,
-        /// What the signature is for.
+        /// Kind of the signature.
         kind: SignatureKind,
-        /// The key.
+        /// Kid of the signing key.
         kid: Vec<u8>,
-        /// What the caller's check says.
+        /// Error text of [`Meaning::check_signature`](super::Meaning::check_signature).
         why: String,
     },
 }

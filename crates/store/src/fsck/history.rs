@@ -1,4 +1,4 @@
-//! The rows that say what was committed.
+//! Checks of the history: the rows of committed heads.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::proofs::{ProofError, Prover};
 use crate::{CommittedHead, Head, LogStore, StoreError};
 
 impl Fsck<'_> {
-    /// The rows from `first` on: none missing, none running back, the last one the head.
+    /// Checks the rows from batch `first` on: none is missing, none runs back, and the last one is the head.
     pub(super) async fn check_history(
         &self,
         head: &Target,
@@ -23,7 +23,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The next rows; how many there were, or `None` when the last one was compared with the head.
+    /// Checks the next page of rows; returns their number, or `None` once the last row was compared with the head.
     pub(super) async fn check_heads(
         &self,
         head: &Target,
@@ -64,7 +64,7 @@ impl Fsck<'_> {
         Ok(row.at < before.at && !self.meaning.explains_time(self.store, before, row).await?)
     }
 
-    /// A row after the head that was read first is right if the log has grown meanwhile.
+    /// Checks a row beyond the target head, which is right if the log has grown since the check began.
     async fn check_beyond(&self, row: &CommittedHead, report: &mut Report) -> Result<(), StoreError> {
         let now = self.store.head().await?;
         if row.batch > now.batch {
@@ -73,7 +73,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The roots of the last heads, as the tiles prove them.
+    /// Checks the roots of the last [`QUICK_HEADS`] heads with consistency proofs from the tiles.
     pub(super) async fn check_recent_roots(
         &self,
         head: &Head,
@@ -108,23 +108,23 @@ fn check_last(head: &Target, passed: &History, report: &mut Report) {
     }
 }
 
-/// How far the history was read.
+/// Position of the check in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct History {
-    /// The first batch that was not.
+    /// Next batch to read.
     pub(super) next: u64,
-    /// The last one that was.
+    /// Last row that was read.
     pub(super) last: Option<CommittedHead>,
 }
 
 impl History {
-    /// Batches count from 1.
+    /// Starts at `first`, and at 1 at the least: batch numbers begin at 1.
     pub(super) fn from(first: u64) -> Self {
         Self { next: first.max(1), last: None }
     }
 }
 
-/// The history, read page by page.
+/// Iterator over the history that reads page by page.
 #[derive(Clone)]
 pub(super) struct Rows<'a> {
     store: &'a dyn LogStore,
@@ -147,7 +147,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Compares the roots that were committed with those of a tree that grows beside them.
+/// Compares the committed roots with those of a [`Tree`] that is grown from the digests.
 #[derive(Clone)]
 pub(super) struct Roots<'a> {
     rows: Rows<'a>,
@@ -155,7 +155,7 @@ pub(super) struct Roots<'a> {
     pub(super) wrong: Wrong,
 }
 
-/// The heads whose root is wrong: the first is told, the others are counted.
+/// Heads with a wrong root: the first is reported, the later ones are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wrong {
     first: Option<u64>,
@@ -169,12 +169,12 @@ impl<'a> Roots<'a> {
         Ok(Self { rows, waiting, wrong })
     }
 
-    /// The first batch that was not compared.
+    /// First batch that was not compared.
     pub(super) fn next(&self) -> u64 {
         self.waiting.map_or(self.rows.next, |row| row.batch)
     }
 
-    /// To be asked at every size.
+    /// Compares the heads up to the tree's size; must be called after every appended leaf.
     pub(super) async fn compare(&mut self, tree: &Tree, report: &mut Report) -> Result<(), StoreError> {
         while let Some(row) = self.waiting.filter(|row| row.size <= tree.size()) {
             if row.size == tree.size() {

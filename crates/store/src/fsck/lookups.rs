@@ -1,4 +1,4 @@
-//! The keys and rows that lead to entries: what the log knows them by, what they claim, what they are found by.
+//! Checks of the keys that lead to entries: the tables `seen` and `guard`, and the lookup index.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use crate::lookup::stored_value;
 use crate::{Entry, GuardKey, Lookup, StoreError};
 
 impl Fsck<'_> {
-    /// Whether every key that must lead to these entries does. Only those whose statement is there and right say anything.
+    /// Checks that every key that must lead to these entries does so. Twins, guards and index rows are checked for
+    /// `sound` entries only: those whose statement is present and right.
     pub(super) async fn check_look_ups(
         &self,
         from: u64,
@@ -78,7 +79,7 @@ impl Fsck<'_> {
         Ok(Ok(()))
     }
 
-    /// The lookup index, as far as it was read in the form that the caller knows.
+    /// Checks the lookup index, as far as it was read in the form that [`Meaning`](super::Meaning) knows.
     async fn check_index(
         &self,
         entries: &[&Entry],
@@ -99,7 +100,7 @@ impl Fsck<'_> {
         Ok(Ok(()))
     }
 
-    /// How far the index goes, and its rows of these entries; none while it is of another form.
+    /// Reads the index rows of these entries, and how far the index goes; no rows while it has another form.
     async fn indexed(
         &self,
         entries: &[LeafIndex],
@@ -115,7 +116,7 @@ impl Fsck<'_> {
         Ok(rows.map(|rows| Some((indexed.to, rows))))
     }
 
-    /// The rows that an entry must have, as they are stored.
+    /// Returns the rows that the index must have for an entry, with values in stored form.
     async fn expected(&self, entry: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
         let Some(mut rows) = self.meaning.lookups(self.store, entry).await? else { return Ok(None) };
         for row in &mut rows {
@@ -128,7 +129,7 @@ impl Fsck<'_> {
         Ok(Some(rows))
     }
 
-    /// A second look: the entry may have been erased, or the index dropped, between one read and the other.
+    /// Reads entry and index again: the entry may have been erased, or the index dropped, between the two reads.
     async fn is_still_wrong(&self, entry: &Entry, expected: &[Lookup]) -> Result<bool, StoreError> {
         let now = damage(self.store.entry(entry.index).await)?.ok().flatten();
         if now.is_none_or(|now| now.statement.is_none()) {

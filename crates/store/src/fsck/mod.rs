@@ -1,19 +1,17 @@
 //! Checking a stored log against itself.
 //!
-//! Quick: the head, the history around it, the last batches and the open tiles; a service does it
-//! at every start. Deep: every statement is hashed again, every level of tiles and the root of
-//! every head ever committed are computed again, and every key, look-up key, row of the lookup
-//! index and signature is checked.
+//! The quick check covers the head, the history around it, the last batches and the open tiles; a service runs it
+//! at every start. The deep check hashes every statement again, computes every level of tiles and the root of
+//! every committed head again, and checks every key, look-up key, row of the lookup index and signature.
 //!
-//! A deep check is a [`Walk`]: it goes step by step, and its [`State`] is small and can be kept to
-//! go on another time. Memory is bounded, and the log may grow meanwhile: what is checked is the
-//! head at the start of the walk.
+//! A deep check is a [`Walk`]: it advances step by step, and its [`State`] is small and can be stored to continue
+//! later. Memory is bounded, and the log may grow meanwhile: the target is the head at the start of the walk.
 //!
-//! A log that was rewritten in every table, consistently, is found by the signatures over its
-//! heads, which [`Meaning`] checks; one that was cut off cleanly is found by the sequencer's pin.
+//! A log that was rewritten consistently in every table is found by the signatures over its heads, which
+//! [`Meaning`] checks; a log that was truncated cleanly is found by the sequencer's pin.
 //!
-//! Not here: what signatures and guards mean (the caller's [`Meaning`]), how fast (the caller goes
-//! from step to step), files, and any repair.
+//! Not here: what signatures and guards mean (the caller's [`Meaning`]), the pace (the caller calls each step),
+//! files, and any repair.
 
 mod entries;
 mod finding;
@@ -36,44 +34,44 @@ use crate::{
     SignatureKind, StoreError,
 };
 
-/// Findings that a report lists; more are only counted.
+/// Maximum number of findings that a [`Report`] lists; more are only counted.
 pub const MAX_FINDINGS: usize = 1_000;
-/// Heads before the last one whose rows a quick check reads.
+/// Number of heads before the last one whose rows a quick check reads.
 pub const QUICK_HEADS: u64 = 16;
-/// Entries before the head that a quick check hashes again, at most.
+/// Maximum number of entries before the head that a quick check hashes again.
 pub const QUICK_ENTRIES: u64 = 1_024;
-/// Entries that are in memory at once.
+/// Maximum number of entries in memory at once.
 pub const PAGE: usize = 64;
-/// Bytes of statements that are read at once, if statements are as large as those before.
+/// Target size of a page of statements, estimated from the size of the page before.
 const PAGE_BYTES: usize = 4 << 20;
-/// Heads or signatures that are in memory at once.
+/// Maximum number of heads or signatures in memory at once.
 const ROWS: usize = 256;
 
-/// What the store cannot know about its own bytes.
+/// Knowledge about the stored bytes that the store itself does not have.
 #[async_trait]
 pub trait Meaning: Send + Sync {
-    /// Learns what it takes to tell what these entries mean; asked before they are shown.
+    /// Loads the data needed to interpret these entries; called before the other methods see them.
     async fn prepare(&self, _: &dyn LogStore, _: &[&Entry]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// The guards that this entry must hold.
+    /// Returns the guards that this entry must hold.
     fn guards(&self, entry: &Entry) -> Vec<GuardKey>;
 
-    /// The digest of the other encoding of the entry's signature, which must lead to it.
+    /// Returns the digest of the other encoding of the entry's signature, which must lead to the entry.
     fn twin(&self, entry: &Entry) -> Option<EntryDigest>;
 
-    /// The form of the lookup index that is known here, if any.
+    /// Form of the lookup index that [`lookups`](Self::lookups) produces; `None` if the index is not to be checked.
     fn lookup_form(&self) -> Option<u32> {
         None
     }
 
-    /// The rows that the lookup index must have of this entry; `None` if that cannot be told.
+    /// Returns the rows that the lookup index must have for this entry; `None` if that is not known.
     async fn lookups(&self, _: &dyn LogStore, _: &Entry) -> Result<Option<Vec<Lookup>>, StoreError> {
         Ok(None)
     }
 
-    /// Whether the log itself says why the time runs back from one head to the next.
+    /// Returns whether an entry of the log justifies that the time decreases from one head to the next.
     async fn explains_time(
         &self,
         _: &dyn LogStore,
@@ -83,30 +81,31 @@ pub trait Meaning: Send + Sync {
         Ok(false)
     }
 
-    /// What the tables beside the log lack of what this entry did (a freeze, a hold, a release), if anything.
+    /// Describes the effect of this entry (a freeze, a hold, a release) that the other tables lack; `None` if
+    /// there is none.
     async fn effect_missing(&self, _: &dyn LogStore, _: &Entry) -> Result<Option<String>, StoreError> {
         Ok(None)
     }
 
-    /// Whether the log itself says that this entry's statement was erased.
+    /// Returns whether an entry of the log states that this entry's statement was erased.
     fn may_be_erased(&self, index: LeafIndex) -> bool;
 
-    /// The kinds of signature that every head gets.
+    /// Kinds of signature that every head must have.
     fn kinds(&self) -> &[SignatureKind] {
         &[]
     }
 
-    /// Checks that a published key is the one that it is called, or says what is wrong.
+    /// Checks that a published key matches its kid. The error describes the difference.
     fn check_key(&self, _: &LogKey) -> Result<(), String> {
         Ok(())
     }
 
-    /// Checks what a witness said about a head, or says what is wrong.
+    /// Checks a witness's cosignature of a head. The error says why it does not verify.
     fn check_cosignature(&self, _: &CommittedHead, _: &Cosignature) -> Result<(), String> {
         Ok(())
     }
 
-    /// Checks a signature over a head by one of the log's published keys, or says what is wrong.
+    /// Checks a signature over a head by one of the log's published keys. The error says why it does not verify.
     fn check_signature(
         &self,
         head: &CommittedHead,
@@ -115,7 +114,7 @@ pub trait Meaning: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// Knows nothing: no guards, no twins, no erasures, and every signature passes.
+/// [`Meaning`] of a log about which nothing is known: no guards, no twins, no erasures, and every signature passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Opaque;
 
@@ -137,16 +136,16 @@ impl Meaning for Opaque {
     }
 }
 
-/// How far a check is.
+/// Progress of a deep check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries checked.
+    /// Number of entries checked.
     pub entries: u64,
-    /// Entries to check.
+    /// Number of entries to check.
     pub of: u64,
 }
 
-/// The head that is checked.
+/// Head that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Target {
     batch: u64,
@@ -161,27 +160,27 @@ impl Target {
     }
 }
 
-/// What a check saw.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The size of the head that was checked.
+    /// Size of the head that was checked.
     pub size: TreeSize,
-    /// Its root, as stored.
+    /// Root of that head, as stored.
     pub root: RootHash,
-    /// Entries whose statement was hashed again.
+    /// Number of entries whose statement was hashed again.
     pub entries: u64,
-    /// Heads whose root was computed again.
+    /// Number of heads whose root was computed again.
     pub heads: u64,
-    /// Signatures that were checked.
+    /// Number of signatures checked.
     pub signatures: u64,
-    /// What is wrong, in the order found; at most [`MAX_FINDINGS`].
+    /// Defects in the order found; at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// Findings that are not listed.
+    /// Number of findings that are not listed.
     pub omitted: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no findings.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
@@ -205,7 +204,7 @@ impl Report {
     }
 }
 
-/// A check of one store.
+/// Checker of one store.
 #[derive(Clone, Copy)]
 pub struct Fsck<'a> {
     store: &'a dyn LogStore,
@@ -214,17 +213,17 @@ pub struct Fsck<'a> {
 }
 
 impl<'a> Fsck<'a> {
-    /// A check that knows what the log's bytes mean.
+    /// Creates a checker that interprets the log's bytes with `meaning`.
     pub fn new(store: &'a dyn LogStore, meaning: &'a dyn Meaning) -> Self {
         Self { store, meaning, progress: &|_| () }
     }
 
-    /// Says now and then how far a deep check is.
+    /// Calls `progress` from time to time during a deep check.
     pub fn reporting(self, progress: &'a (dyn Fn(Progress) + Send + Sync)) -> Self {
         Self { progress, ..self }
     }
 
-    /// Checks what a start depends on, in a time that does not grow with the log.
+    /// Checks the rows that a start depends on, in a time that does not grow with the log.
     pub async fn quick(&self) -> Result<Report, StoreError> {
         let head = match damage(self.store.head().await)? {
             Ok(head) => head,
@@ -242,7 +241,7 @@ impl<'a> Fsck<'a> {
         Ok(report)
     }
 
-    /// Checks everything, at once.
+    /// Runs a whole [`Walk`].
     pub async fn deep(&self) -> Result<Report, StoreError> {
         let mut walk = Walk::begin(self.store, self.meaning).await?;
         loop {
@@ -254,7 +253,7 @@ impl<'a> Fsck<'a> {
     }
 }
 
-/// A damaged row becomes a finding; anything else ends the check.
+/// Turns a damaged row into the text of a finding; any other error ends the check.
 fn damage<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match outcome {
         Ok(value) => Ok(Ok(value)),

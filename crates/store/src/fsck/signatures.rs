@@ -1,7 +1,7 @@
-//! What was signed: every signature is over a head that was committed and verifies, and none is gone.
+//! Checks of signatures: each is over a committed head and verifies, and none is missing.
 //!
-//! Heads are signed in order by whoever leads, so within one epoch no head goes unsigned before one that is signed. The
-//! last heads of an epoch may be unsigned: a process that was killed did not get that far.
+//! The leader signs heads in order, so within one epoch no head stays unsigned before a signed one. The last heads
+//! of an epoch may be unsigned, if the process was killed before it signed them.
 
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use super::history::Rows;
 use super::{Finding, Fsck, ROWS, Report, Target, damage};
 use crate::{CommittedHead, HeadSignature, LogKey, SignatureKind, StoreError};
 
-/// A log with more heads than this was signed at least once.
+/// Number of heads above which a log must have at least one signature.
 const UNSIGNED_HEADS: u64 = 2;
 
-/// How far the signatures were read.
+/// Position of the check in the signatures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Signed {
-    /// The largest size whose signatures were checked.
+    /// Largest size whose signatures were checked.
     pub(super) after: Option<u64>,
-    /// The first head whose signatures were not looked for.
+    /// First batch whose signatures were not looked for.
     next: u64,
-    /// Heads of the epoch that was read last, without all their signatures, up to now.
+    /// Heads of the current epoch without all their signatures, up to the position of the check.
     unsigned: Option<Unsigned>,
 }
 
@@ -32,7 +32,7 @@ struct Unsigned {
 }
 
 impl Fsck<'_> {
-    /// The keys on record, each against its name.
+    /// Checks each published key against its kid.
     pub(super) async fn check_keys(&self, report: &mut Report) -> Result<(), StoreError> {
         let keys = damage(self.store.keys().await)?;
         let keys = keys.unwrap_or_else(|why| {
@@ -47,7 +47,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The signatures that a start would serve first.
+    /// Checks the newest signature of each kind: these are served first after a start.
     pub(super) async fn check_newest_signatures(&self, report: &mut Report) -> Result<(), StoreError> {
         let keys = self.store.keys().await?;
         for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint, SignatureKind::Cosignature] {
@@ -58,7 +58,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The next signatures, up to a head; how many there were, or `None` when that was all.
+    /// Checks the next signatures, up to a head; returns their number, or `None` at the end.
     pub(super) async fn check_signatures(
         &self,
         head: &Target,
@@ -96,7 +96,7 @@ impl Fsck<'_> {
         Ok(Some(page.len() as u64))
     }
 
-    /// The next of what witnesses said, from the largest head down; how much there was, or `None` when that was all.
+    /// Checks the next cosignatures, from the largest head down; returns their number, or `None` at the end.
     pub(super) async fn check_cosignatures(
         &self,
         below: &mut Option<u64>,
@@ -127,7 +127,7 @@ impl Fsck<'_> {
         self.meaning.kinds().iter().all(kept)
     }
 
-    /// A log of many heads and no signature at all.
+    /// Reports a log of many heads that has no signature at all.
     fn check_any(&self, head: &Target, signed: &Signed, report: &mut Report) {
         if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.meaning.kinds().is_empty() {
             report.add(Finding::HeadsUnsigned { first: 1, last: head.batch });
@@ -154,7 +154,7 @@ impl Fsck<'_> {
 }
 
 impl Signed {
-    /// A head, in the order of the history.
+    /// Records one head, in the order of the history.
     fn passes(&mut self, head: &CommittedHead, is_signed: bool, report: &mut Report) {
         self.next = head.batch + 1;
         let before = self.unsigned.take().filter(|before| before.epoch == head.epoch);

@@ -1,7 +1,8 @@
-//! Where a deep check stands, so that it can go on another time.
+//! [`State`]: the stored position of a deep check, from which a later run continues.
 //!
-//! The state is small: the head that is checked, the tile of each level that is not full, where the walk is in each
-//! table, and what was found. It is trusted as its file is: who can write it can say that a log was checked.
+//! The state is small: the target head, the partial tile of each level, the position in each table, and the
+//! findings. It is trusted as much as the file that holds it: a person who can write that file can make a log look
+//! checked.
 
 use data_encoding::BASE64;
 use merkle::{EntryDigest, RootHash, TreeSize};
@@ -15,17 +16,17 @@ use super::walk::{Stage, Walk, first_entry};
 use super::{Fsck, Meaning, PAGE, Report, Target, damage};
 use crate::{CommittedHead, LogStore, StoreError};
 
-/// The form of the state that this release writes and reads.
+/// Version of the state that this release writes and reads.
 const VERSION: u32 = 1;
 
-/// Where a deep check stands; any form that serde knows keeps it.
+/// Position of a deep check, for any `serde` format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     version: u32,
-    /// The entry ID of leaf 0: which log it is.
+    /// Digest (entry ID) of leaf 0, which identifies the log.
     log: Option<String>,
-    /// The head that is checked.
+    /// Head that is checked.
     head: Row,
     at: Place,
     entries: u64,
@@ -55,37 +56,37 @@ enum Place {
     Done,
 }
 
-/// A state that a check cannot go on from.
+/// Reason why a check cannot continue from a [`State`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadState {
-    /// It is no state, or of another release.
+    /// The text is not a state, or a state of another release.
     #[error("this is not a state of a check that this release can go on from: {0}")]
     Unreadable(String),
-    /// It is of another log.
+    /// The state belongs to another log.
     #[error("the state is of the log whose first entry is {state}, and this log's is {log}")]
     AnotherLog {
-        /// The state's.
+        /// First entry's ID in the state.
         state: String,
-        /// This log's.
+        /// First entry's ID in this log.
         log: String,
     },
-    /// The log has no head of the size that is being checked, or another one.
+    /// The log's history has no head of the size that is being checked, or another one.
     #[error("the head of size {size} that was being checked is no longer in the log's history")]
     AnotherHistory {
-        /// The size.
+        /// Size of the head.
         size: TreeSize,
     },
 }
 
 impl State {
-    /// Whether the check had come to its end.
+    /// Returns whether the check had reached its end.
     pub fn is_done(&self) -> bool {
         self.at == Place::Done
     }
 }
 
 impl<'a> Walk<'a> {
-    /// Goes on from where another walk stood.
+    /// Continues from the [`State`] of an earlier walk.
     pub async fn resume(
         store: &'a dyn LogStore,
         meaning: &'a dyn Meaning,
@@ -119,7 +120,7 @@ impl<'a> Walk<'a> {
         Ok(Ok(Self { fsck: Fsck::new(store, meaning), head: Some(head), log, stage, report, earlier, pages }))
     }
 
-    /// Where it stands. `None`: the head could not be read, and there is nothing to go on from.
+    /// Returns the walk's position; `None` if the head could not be read, as there is nothing to continue from then.
     pub fn state(&self) -> Option<State> {
         let head = self.head?;
         Some(State {
@@ -162,7 +163,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A place, as the walk has it.
+/// Position parsed into the types of the walk.
 enum Parsed {
     History(History),
     Entries(Tree, u64, Wrong),
@@ -176,7 +177,7 @@ impl State {
         if self.version != VERSION {
             return Err(unreadable(format!("version {}", self.version)));
         }
-        // A first entry that cannot be read now is a finding, and no other log.
+        // An unreadable first entry becomes a finding; it does not mean that this is another log.
         if let (Some(state), Some(log)) = (&self.log, log.map(|log| log.to_string()))
             && *state != log
         {
@@ -216,7 +217,7 @@ impl Row {
     }
 }
 
-/// Whether the log still has this head. One that cannot be read is a finding of the walk, and no other history.
+/// Returns whether the history still has this head. An unreadable row counts as present: the walk reports it.
 async fn is_in_history(store: &dyn LogStore, head: &Target) -> Result<bool, StoreError> {
     if head.size == TreeSize::EMPTY {
         return Ok(true);

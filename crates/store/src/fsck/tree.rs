@@ -1,4 +1,4 @@
-//! The tree, grown again from the digests and compared with every tile and every root.
+//! Check of the tree: grown again from the digests and compared with every tile and every root.
 
 use merkle::tile::{BadTile, OpenTiles, TileId};
 use merkle::{CompactRange, Hash, LeafHash, LeafIndex, RootHash, TreeSize, hash_children};
@@ -9,13 +9,13 @@ use super::{Finding, Fsck, Report, Target};
 use crate::proofs::address_of;
 use crate::{Entry, HASH_BYTES, Head, StoreError, TILE_BYTES, TileAddress};
 
-/// The highest level that tiles have.
+/// Highest level of tiles.
 const MAX_LEVEL: u8 = 7;
-/// A hash in a tile stands for 2^8 in the tile below.
+/// Number of tree levels in a tile: one hash covers 2^8 hashes of the tile below.
 const TILE_HEIGHT: u32 = 8;
 
 impl Fsck<'_> {
-    /// The partial tiles against the head's edge.
+    /// Checks the partial tiles against the head's edge.
     pub(super) async fn check_open_tiles(&self, head: &Head, report: &mut Report) -> Result<(), StoreError> {
         let needed = OpenTiles::needed(head.size());
         let addresses: Vec<TileAddress> = needed.iter().copied().map(address_of).collect();
@@ -40,8 +40,8 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// The next entries: every statement, every look-up key, every tile they fill, every root. How many there were, or
-    /// `None` once the tiles that are not full were compared, too.
+    /// Checks the next entries: statements, look-up keys, the tiles they fill and the roots. Returns the number of
+    /// entries, or `None` once the partial tiles at the end were compared, too.
     pub(super) async fn check_entries(
         &self,
         head: &Target,
@@ -58,7 +58,7 @@ impl Fsck<'_> {
                 self.check_page(at, &page, tree, roots, report).await?;
                 return Ok(Some(page.len() as u64));
             }
-            // More of the same would be neither listed nor looked at.
+            // More pages of lost entries would give findings that are neither listed nor read.
         } else {
             for tile in tree.partial() {
                 self.check_tile(&tile, report).await?;
@@ -121,7 +121,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    /// Nothing stands in the tiles beyond the head: a head that was put back leaves a trace there.
+    /// Checks that the tiles hold no hashes beyond the head: they would show that an older head was restored.
     pub(super) async fn check_nothing_beyond(
         &self,
         head: &Head,
@@ -144,7 +144,7 @@ impl Fsck<'_> {
         if stored == 0 {
             return Ok(());
         }
-        // The head after the tile: what a commit has added meanwhile is in both.
+        // The head is read after the tile, so it covers all that a commit has added meanwhile.
         let size = self.store.head().await?.size();
         let expected = TileId::at(level, number, size).map_or(0, TileId::width);
         if stored > usize::from(expected) {
@@ -161,13 +161,13 @@ fn wrong_width(level: u8, number: u64, stored: usize, expected: u16) -> Finding 
     }
 }
 
-/// A tile as the entries give it.
+/// Tile as computed from the entries.
 pub(super) struct Expected {
     address: TileAddress,
     data: Vec<u8>,
 }
 
-/// The tree so far: its edge, and of each level the tile that is not full.
+/// Tree grown so far: its size and edge, and the partial tile of each level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree {
     size: u64,
@@ -176,7 +176,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Restores what [`size`](Self::size) and [`open`](Self::open) gave.
+    /// Restores a tree from [`size`](Self::size) and [`open`](Self::open).
     pub(super) fn restore(size: TreeSize, open: Vec<Vec<u8>>) -> Result<Self, BadTile> {
         let nodes = (0..=u32::from(MAX_LEVEL)).map(|level| size.get() >> (TILE_HEIGHT * level));
         let widths = nodes.take_while(|nodes| *nodes > 0).map(|nodes| (nodes % 256) as usize * HASH_BYTES);
@@ -192,7 +192,7 @@ impl Tree {
         TreeSize::new(self.size)
     }
 
-    /// The hashes of each level's last tile; none where it is full.
+    /// Hashes of each level's partial tile; empty where the last tile is full.
     pub(super) fn open(&self) -> &[Vec<u8>] {
         &self.open
     }
@@ -202,7 +202,7 @@ impl Tree {
         range.map_or_else(|_| merkle::empty_root(), |range| range.root())
     }
 
-    /// Appends a leaf, and gives the tiles that it filled.
+    /// Appends a leaf, and returns the tiles that it filled.
     fn append(&mut self, leaf: LeafHash) -> Vec<Expected> {
         let mut filled = Vec::new();
         let mut node = Hash::from(leaf);
@@ -219,7 +219,7 @@ impl Tree {
         filled
     }
 
-    /// The next hash of a level.
+    /// Appends a hash to a level.
     fn complete(&mut self, level: u8, hash: Hash, filled: &mut Vec<Expected>) {
         if self.open.len() == usize::from(level) {
             self.open.push(Vec::new());
@@ -232,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// The number of a level's last tile.
+    /// Number of a level's last tile.
     fn number(&self, level: u8) -> u64 {
         self.size >> (TILE_HEIGHT * (u32::from(level) + 1))
     }

@@ -1,10 +1,11 @@
-//! A deep check, step by step.
+//! [`Walk`]: a deep check, step by step.
 //!
 //! ```text
-//! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures ─▶ cosignatures ─▶ done
+//! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures
+//! ─▶ cosignatures ─▶ done
 //! ```
 //!
-//! A step that the database did not answer changes nothing, and can be repeated.
+//! A step that fails because the database did not answer changes nothing, and can be repeated.
 
 use super::entries::Pages;
 use super::history::{History, Roots, Wrong};
@@ -13,43 +14,43 @@ use super::tree::Tree;
 use super::{Finding, Fsck, Meaning, PAGE, Progress, Report, Target, damage};
 use crate::{LogStore, StoreError};
 
-/// A deep check under way.
+/// Deep check in progress.
 pub struct Walk<'a> {
     pub(super) fsck: Fsck<'a>,
-    /// `None`: the head cannot be read, so nothing else is.
+    /// Target head; `None` if it cannot be read, in which case nothing else is checked.
     pub(super) head: Option<Target>,
-    /// The digest of entry 0: which log this is.
+    /// Digest of entry 0, which identifies the log.
     pub(super) log: Option<merkle::EntryDigest>,
     pub(super) stage: Stage<'a>,
     pub(super) report: Report,
-    /// What was found before the walk was kept and taken up again.
+    /// Findings from before the walk was stored and resumed.
     pub(super) earlier: Vec<String>,
     pub(super) pages: Pages,
 }
 
-/// Where a walk is.
+/// Stage of a walk, with the position in it.
 #[derive(Clone)]
 pub(super) enum Stage<'a> {
     History(History),
-    /// The tree so far says at which entry.
+    /// Position: the tree's size is the next entry.
     Entries(Box<(Tree, Roots<'a>)>),
     Signatures(Signed),
-    /// Those below this size, or all.
+    /// Checks cosignatures below this size; `None`: all.
     Cosignatures(Option<u64>),
     Done,
 }
 
-/// What a step did.
+/// Outcome of [`Walk::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// So many rows were looked at.
+    /// Number of rows checked.
     Looked(u64),
-    /// There is nothing more to look at.
+    /// The walk has reached its end.
     Done,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins with the head as it is now.
+    /// Begins a walk with the present head as target.
     pub async fn begin(store: &'a dyn LogStore, meaning: &'a dyn Meaning) -> Result<Self, StoreError> {
         let fsck = Fsck::new(store, meaning);
         let log = first_entry(store).await?;
@@ -68,12 +69,12 @@ impl<'a> Walk<'a> {
         Ok(Self { fsck, head, log, stage, report, earlier: Vec::new(), pages: Pages::of(PAGE) })
     }
 
-    /// The same, with at most so many entries in memory at once.
+    /// Limits the number of entries in memory at once.
     pub fn in_pages_of(self, entries: usize) -> Self {
         Self { pages: Pages::of(entries), ..self }
     }
 
-    /// Looks at the next few rows.
+    /// Checks the next few rows.
     pub async fn step(&mut self) -> Result<Step, StoreError> {
         let before = (self.stage.clone(), self.report.clone());
         match self.advance().await {
@@ -110,7 +111,7 @@ impl<'a> Walk<'a> {
         Ok(Step::Looked(looked.unwrap_or(1)))
     }
 
-    /// The stage after this one.
+    /// Returns the next stage.
     async fn after(&self) -> Result<Stage<'a>, StoreError> {
         Ok(match &self.stage {
             Stage::History(_) => {
@@ -123,12 +124,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether there is nothing more to look at.
+    /// Returns whether the walk has reached its end.
     pub fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done)
     }
 
-    /// How far the entries are checked.
+    /// Returns the position in the entries.
     pub fn progress(&self) -> Progress {
         let of = self.report.size.get();
         let entries = match &self.stage {
@@ -139,18 +140,18 @@ impl<'a> Walk<'a> {
         Progress { entries, of }
     }
 
-    /// What was counted, and what was found since the walk began or was taken up again.
+    /// Counts and findings since the walk began or was resumed.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// What was found before the walk was taken up again, and since.
+    /// All findings as text, those from before the walk was resumed first.
     pub fn findings(&self) -> Vec<String> {
         let now = self.report.findings.iter().map(ToString::to_string);
         self.earlier.iter().cloned().chain(now).collect()
     }
 
-    /// Whether nothing is wrong so far.
+    /// Returns whether there are no findings so far, also none from before the walk was resumed.
     pub fn is_clean(&self) -> bool {
         self.earlier.is_empty() && self.report.is_clean()
     }
@@ -172,7 +173,7 @@ impl Stage<'_> {
     }
 }
 
-/// The digest of entry 0, if it can be read.
+/// Reads the digest of entry 0; `None` if it is missing or damaged.
 pub(super) async fn first_entry(store: &dyn LogStore) -> Result<Option<merkle::EntryDigest>, StoreError> {
     let digests = damage(store.digests(merkle::LeafIndex::new(0), 1).await)?;
     Ok(digests.ok().and_then(|digests| digests.first().copied()))

@@ -1,7 +1,7 @@
-//! Searching by several terms at once, over what each database answers about one.
+//! Search by several terms, built on [`Rows`], which answers for one term at a time.
 //!
-//! The rarest term is followed and the others are asked about what it offers, chunk by chunk. The
-//! work of one search is bounded: it stops after so many candidates and says where to go on.
+//! The search follows the rarest term and asks the other terms about its entries, chunk by chunk. The work of one
+//! search is bounded: it stops after `CHUNKS` chunks and returns the entry from which it can continue.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,17 +12,17 @@ use merkle::LeafIndex;
 use super::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM, stored_value};
 use crate::StoreError;
 
-/// Candidates that are looked at together.
+/// Number of candidates that are checked together.
 const CHUNK: usize = 512;
-/// Chunks that one search looks at.
+/// Maximum number of chunks in one search.
 const CHUNKS: usize = 16;
-/// From here on one term is as frequent as another.
+/// Limit up to which the rows of a term are counted; more frequent terms rank equal.
 const FREQUENT: usize = 2000;
 
-/// What a database answers about one term. Values come in their stored form.
+/// Index queries for one term, implemented by each database. Values come in their stored form.
 #[async_trait]
 pub trait Rows: Sync {
-    /// The first `limit` entries of a range, in order, that have a row of the term; each once.
+    /// Returns the first `limit` entries of a range, in order, that have a row of the term; each once.
     async fn follow(
         &self,
         term: &Term,
@@ -31,14 +31,14 @@ pub trait Rows: Sync {
         limit: usize,
     ) -> Result<Vec<LeafIndex>, StoreError>;
 
-    /// Which of these entries have a row of the term, in any order.
+    /// Returns those of these entries that have a row of the term, in any order.
     async fn among(&self, term: &Term, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError>;
 
-    /// How many rows of the term there are, counted up to `most`.
+    /// Counts the rows of the term, up to `most`.
     async fn count(&self, term: &Term, most: usize) -> Result<usize, StoreError>;
 }
 
-/// Answers a query over an index that was read as far as `indexed`.
+/// Runs a query over an index that is complete up to `indexed`.
 pub async fn search(rows: &impl Rows, indexed: Indexed, query: &Query) -> Result<Page, StoreError> {
     check(query)?;
     let within = query.within.start..query.within.end.min(indexed.to.get());
@@ -82,10 +82,10 @@ async fn rarest_first(rows: &impl Rows, terms: &[Term]) -> Result<Vec<Term>, Sto
 
 struct Search {
     order: Order,
-    /// One more than is answered, to know whether there is more.
+    /// Limit of the query plus one, to know whether there are more entries.
     wanted: usize,
     found: Vec<LeafIndex>,
-    /// The last candidate that was looked at when the search gave up.
+    /// Last candidate that was checked before the search stopped at its bound.
     stopped: Option<LeafIndex>,
 }
 
@@ -135,7 +135,7 @@ impl Search {
     }
 }
 
-/// The candidates about which all terms agree.
+/// Returns the candidates that match all terms.
 async fn agreed(
     rows: &impl Rows,
     terms: &[Term],

@@ -1,4 +1,4 @@
-//! Cosignatures, in memory.
+//! `Cosignatures` in memory.
 
 use async_trait::async_trait;
 use merkle::TreeSize;

@@ -1,4 +1,4 @@
-//! Erasure, holds and reports, in memory.
+//! `Custody` and `Reports` in memory.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ impl Tables {
         self.entries.get(usize::try_from(index.get()).ok()?)
     }
 
-    /// Begins a hold, unless the case holds the entry already or its bytes are gone.
+    /// Begins a hold, unless the case holds the entry already or the entry was erased.
     pub(super) fn hold(&mut self, entry: LeafIndex, case: &str, at: u64) {
         let is_there = self.entry(entry).is_some_and(|stored| stored.statement.is_some());
         if is_there && !self.holds.iter().any(|hold| is_active(hold, entry) && hold.case == case) {
@@ -117,7 +117,7 @@ impl Tables {
         }
     }
 
-    /// Ends the hold of a case; answers whether there was one.
+    /// Ends the hold of a case; returns whether there was one.
     pub(super) fn release(&mut self, entry: LeafIndex, case: &str, at: u64) -> bool {
         let hold = self.holds.iter_mut().find(|hold| is_active(hold, entry) && hold.case == case);
         hold.map(|hold| hold.released = Some(at)).is_some()

@@ -1,4 +1,4 @@
-//! The lookup index, in memory.
+//! `LookupIndex` in memory.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Freezing and filling, in memory.
+//! `Moving` in memory: freezing a log, and filling a database.
 
 use std::ops::Range;
 
@@ -151,7 +151,7 @@ impl Moving for Memory {
 }
 
 impl Tables {
-    /// The head of a log that is filled from this source.
+    /// Returns the head if the log is being filled from this source.
     fn filling(&self, source: &Source) -> Result<&Head, StoreError> {
         match self.state {
             State::Filling { source: known } if known == *source => self.head(),
@@ -159,7 +159,7 @@ impl Tables {
         }
     }
 
-    /// Refuses whoever would let the log grow.
+    /// Refuses a log that is frozen or being filled.
     pub(super) fn must_grow(&self) -> Result<(), StoreError> {
         match self.state {
             State::Open => Ok(()),
@@ -169,7 +169,7 @@ impl Tables {
     }
 }
 
-/// The head of a log without entries.
+/// Head of a log without entries.
 pub(super) fn no_entries() -> Head {
     Head { epoch: 0, batch: 0, edge: CompactRange::empty(), at: 0, policy: LeafIndex::new(0) }
 }

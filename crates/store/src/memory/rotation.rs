@@ -1,4 +1,4 @@
-//! Rotation of keys, in memory.
+//! `KeyRotation` in memory.
 
 use async_trait::async_trait;
 use merkle::TreeSize;

@@ -1,4 +1,4 @@
-//! The tables of a log as maps, and what a commit does to them.
+//! The tables of a log as maps, and the effect of a commit on them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -20,20 +20,20 @@ pub(super) struct Tables {
     pub(super) batches: Vec<CommittedHead>,
     pub(super) entries: Vec<Entry>,
     pub(super) collateral: HashMap<u64, Vec<Collateral>>,
-    /// 128 bits of a digest, or of a twin's, to the index.
+    /// Index of the entry, by the first 128 bits of its digest or of its twin's.
     pub(super) seen: HashMap<[u8; 16], u64>,
     pub(super) guards: HashMap<GuardKey, u64>,
     pub(super) tiles: HashMap<TileAddress, Bytes>,
     pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
     pub(super) cosignatures: BTreeMap<(TreeSize, Vec<u8>), Cosignature>,
-    /// Pending items, by number.
+    /// Pending items by number.
     pub(super) inbox: BTreeMap<u64, Pending>,
-    /// The numbers of those.
+    /// Numbers of the pending items by digest.
     pub(super) pending: HashMap<EntryDigest, u64>,
-    /// How many items ever arrived.
+    /// Number of items that ever arrived.
     pub(super) arrived: u64,
     pub(super) outcomes: HashMap<EntryDigest, Progress>,
-    /// Finished attempts that `trim_inbox` has not forgotten yet.
+    /// Finished attempts that `trim_inbox` has not removed yet.
     pub(super) finished: Vec<EntryDigest>,
     pub(super) keys: Vec<LogKey>,
     pub(super) announced: Vec<KeyAnnouncement>,
@@ -43,7 +43,6 @@ pub(super) struct Tables {
     pub(super) lookups: BTreeSet<Lookup>,
 }
 
-/// A pending inbox item.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) item: InboxItem,
@@ -144,7 +143,7 @@ impl Tables {
         }
     }
 
-    /// Entries, tiles and head.
+    /// Appends the batch's entries and tiles, and moves the head.
     pub(super) fn append(&mut self, batch: &Batch) {
         for (entry, index) in batch.entries.iter().zip(batch.from.size().get()..) {
             self.seen.extend(
@@ -234,7 +233,7 @@ impl Tables {
     }
 }
 
-/// Whether so many rows and bytes hold one more item.
+/// Returns whether there is room for one more item within so many rows and bytes.
 fn has_room<'a>(
     kept: impl Iterator<Item = &'a Pending> + Clone,
     new: &Pending,
